@@ -1,0 +1,20 @@
+// The one Jest configuration: native ES modules, TypeScript through swc, unit tests beside the source, tests with
+// services in each room's test/. `infra/bootstrap.mjs test` runs it with --experimental-vm-modules.
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export default {
+  rootDir: dirname(dirname(fileURLToPath(import.meta.url))),
+  roots: ['<rootDir>/packages', '<rootDir>/services', '<rootDir>/infra'],
+  testMatch: ['**/*.test.ts'],
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '\\.ts$': ['@swc/jest', { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
+  },
+  transformIgnorePatterns: ['/node_modules/'],
+  modulePathIgnorePatterns: ['<rootDir>/.local/'],
+  testTimeout: 30_000,
+  globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',
+  globalTeardown: '<rootDir>/packages/testkit/src/jest/global-teardown.ts',
+}
