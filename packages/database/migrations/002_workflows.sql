@@ -1,0 +1,77 @@
+-- Up Migration
+
+CREATE TABLE workflows (
+  id                 uuid PRIMARY KEY,
+  organization_id    uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
+  name               text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 500),
+  description        text NOT NULL CHECK (char_length(description) <= 50000),
+  scope              text NOT NULL CHECK (char_length(scope) BETWEEN 1 AND 100),
+  is_active          boolean NOT NULL,
+  auto_run_enabled   boolean,
+  auto_run_frequency text CHECK (auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly')),
+  -- When the schedule is due next (UTC); null when there is nothing to rerun.
+  auto_run_next_at   timestamptz(3),
+  created_at         timestamptz(3) NOT NULL DEFAULT now(),
+  updated_at         timestamptz(3) NOT NULL DEFAULT now(),
+  UNIQUE (organization_id, id),
+  CHECK (auto_run_enabled IS NOT NULL OR auto_run_frequency IS NULL),
+  CHECK (auto_run_enabled IS NOT TRUE OR auto_run_frequency IS NOT NULL),
+  CHECK (auto_run_next_at IS NULL OR auto_run_enabled)
+);
+
+-- The list's order.
+CREATE INDEX workflows_list ON workflows (organization_id, created_at, id);
+CREATE INDEX workflows_auto_run_due ON workflows (auto_run_next_at) WHERE auto_run_next_at IS NOT NULL;
+
+-- The organization in both foreign keys: a workflow can never name another organization's user.
+CREATE TABLE workflow_users (
+  organization_id uuid NOT NULL,
+  workflow_id     uuid NOT NULL,
+  user_id         uuid NOT NULL,
+  PRIMARY KEY (workflow_id, user_id),
+  FOREIGN KEY (organization_id, workflow_id) REFERENCES workflows (organization_id, id) ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, user_id) REFERENCES users (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX workflow_users_user ON workflow_users (user_id);
+
+CREATE TABLE triggers (
+  id            uuid PRIMARY KEY,
+  workflow_id   uuid NOT NULL REFERENCES workflows ON DELETE CASCADE,
+  name          text NOT NULL DEFAULT '' CHECK (char_length(name) <= 500),
+  is_active     boolean NOT NULL,
+  source_slug   text NOT NULL CHECK (char_length(source_slug) BETWEEN 1 AND 100),
+  source_name   text NOT NULL CHECK (char_length(source_name) BETWEEN 1 AND 200),
+  -- `json`, not `jsonb`: it is answered exactly as configured, the order of its names included.
+  filters       json CHECK (json_typeof(filters) = 'object'),
+  input_message text NOT NULL DEFAULT '' CHECK (char_length(input_message) <= 50000),
+  created_at    timestamptz(3) NOT NULL DEFAULT now()
+);
+CREATE INDEX triggers_workflow ON triggers (workflow_id, created_at, id);
+
+CREATE TABLE trigger_events (
+  trigger_id uuid NOT NULL REFERENCES triggers ON DELETE CASCADE,
+  position   integer NOT NULL CHECK (position >= 0),
+  slug       text NOT NULL CHECK (char_length(slug) BETWEEN 1 AND 100),
+  name       text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+  PRIMARY KEY (trigger_id, position),
+  UNIQUE (trigger_id, slug)
+);
+
+CREATE TABLE subagent_sources (
+  trigger_id uuid NOT NULL REFERENCES triggers ON DELETE CASCADE,
+  position   integer NOT NULL CHECK (position >= 0),
+  source_id  uuid,
+  name       text COLLATE "C" NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+  type       text NOT NULL CHECK (char_length(type) BETWEEN 1 AND 100),
+  PRIMARY KEY (trigger_id, position),
+  CHECK ((type = 'platform_internal') = (source_id IS NULL))
+);
+
+CREATE TABLE files (
+  id          uuid PRIMARY KEY,
+  workflow_id uuid NOT NULL REFERENCES workflows ON DELETE CASCADE,
+  name        text COLLATE "C" NOT NULL CHECK (char_length(name) BETWEEN 1 AND 255),
+  path        text[] COLLATE "C" NOT NULL DEFAULT '{}',
+  content     text NOT NULL CHECK (octet_length(content) <= 1048576),
+  UNIQUE (workflow_id, path, name)
+);

@@ -1,0 +1,49 @@
+-- Up Migration
+
+CREATE TABLE webhook_sources (
+  id                   uuid PRIMARY KEY,
+  organization_id      uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
+  name                 text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 200),
+  -- The name with case folded away: what is unique in an organization.
+  name_key             text NOT NULL,
+  description          text NOT NULL CHECK (char_length(description) <= 10000),
+  endpoint_url         text NOT NULL CHECK (char_length(endpoint_url) BETWEEN 1 AND 2000),
+  -- AES-256-GCM under SECRETS_KEY, bound to organization and source; null when no secret is set.
+  signing_secret       bytea,
+  example_request_body json NOT NULL CHECK (json_typeof(example_request_body) = 'object'),
+  created_at           timestamptz(3) NOT NULL DEFAULT now(),
+  updated_at           timestamptz(3) NOT NULL DEFAULT now(),
+  -- Null when a manifest recorded the source without the verification request.
+  verified_at          timestamptz(3),
+  -- A deleted source keeps its row, so that its log stays readable and its id is never used again.
+  deleted_at           timestamptz(3),
+  UNIQUE (organization_id, id)
+);
+CREATE UNIQUE INDEX webhook_sources_name ON webhook_sources (organization_id, name_key) WHERE deleted_at IS NULL;
+
+-- No foreign key on source_id: the refused verification of a source that was never saved is logged too.
+CREATE TABLE deliveries (
+  id              uuid PRIMARY KEY,
+  organization_id uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
+  source_id       uuid NOT NULL,
+  kind            text NOT NULL CHECK (kind IN ('verification', 'payload')),
+  outcome         text NOT NULL CHECK (outcome IN
+    ('accepted', 'rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown', 'in_flight')),
+  status          integer CHECK (status BETWEEN 100 AND 999),
+  reason          text,
+  duration_ms     integer CHECK (duration_ms >= 0),
+  answer          text CHECK (char_length(answer) <= 300),
+  -- What was sent, the signing secret left out.
+  request_body    json NOT NULL,
+  session_id      uuid,
+  run_id          uuid,
+  request_id      text,
+  created_at      timestamptz(3) NOT NULL DEFAULT now(),
+  finished_at     timestamptz(3),
+  CHECK ((outcome = 'in_flight') = (finished_at IS NULL)),
+  CHECK (outcome NOT IN ('accepted', 'rejected') OR status IS NOT NULL)
+);
+CREATE INDEX deliveries_log ON deliveries (source_id, created_at DESC, id DESC);
+CREATE INDEX deliveries_log_by_outcome ON deliveries (source_id, outcome, created_at DESC, id DESC);
+CREATE INDEX deliveries_run ON deliveries (run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX deliveries_age ON deliveries (created_at);

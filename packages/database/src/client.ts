@@ -1,0 +1,71 @@
+import { PrismaPg } from '@prisma/adapter-pg'
+import { Pool, type QueryResult, type QueryResultRow } from 'pg'
+import { PrismaClient } from './generated/client.ts'
+
+/** How to reach Postgres, and how long to wait for it. */
+export interface DatabaseOptions {
+  url: string
+  /** Shown in `pg_stat_activity`, so that an operator sees which service holds a connection. */
+  applicationName: string
+  /** Connections of this process at most. */
+  maxConnections?: number
+  /** How long one statement may take, on the server and as seen from here. Default 5,000: the API never hangs longer. */
+  statementTimeoutMs?: number
+  /** Called when an idle connection breaks; the pool replaces it by itself. */
+  onError?: (error: Error) => void
+}
+
+/** The one connection pool of a process; Prisma runs on the same pool. */
+export interface Database {
+  readonly pool: Pool
+  readonly prisma: PrismaClient
+  /** Rejects unless Postgres answers a query. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A statement that Postgres plans once for each connection: a name and its text. */
+export interface NamedStatement {
+  readonly name: string
+  readonly text: string
+}
+
+/** Opens the pool. Connects lazily: a database that is away fails the query, not the construction. */
+export function createDatabase(options: DatabaseOptions): Database {
+  const { statementTimeoutMs = 5_000, onError = () => {} } = options
+  const pool = new Pool({
+    connectionString: options.url,
+    application_name: options.applicationName,
+    max: options.maxConnections ?? 20,
+    connectionTimeoutMillis: 4_000,
+    query_timeout: statementTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
+    keepAlive: true,
+  })
+  pool.on('error', onError)
+  const prisma = new PrismaClient({
+    adapter: new PrismaPg(pool, { onPoolError: onError, onConnectionError: onError, disposeExternalPool: false }),
+  })
+  return {
+    pool,
+    prisma,
+    ping: async () => {
+      await pool.query('SELECT 1')
+    },
+    close: async () => {
+      await prisma.$disconnect()
+      await pool.end()
+    },
+  }
+}
+
+/** Runs a named statement on the pool: the way of every hot path. */
+export function runStatement<Row extends QueryResultRow>(
+  db: Pick<Database, 'pool'>,
+  statement: NamedStatement,
+  values: unknown[],
+): Promise<QueryResult<Row>> {
+  return db.pool.query<Row>({ name: statement.name, text: statement.text, values })
+}
