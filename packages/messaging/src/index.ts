@@ -1,1 +1,5 @@
-export {}
+/**
+ * RabbitMQ topology, confirmed publishing and consuming, and the in-process stand-in with the same interface. It carries
+ * wake-ups only: what a message says can always be found in the database too.
+ */
+export type * from './session-queue.ts'

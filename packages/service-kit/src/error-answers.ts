@@ -1,0 +1,76 @@
+import type { ErrorResponse } from '@workflow-service/contract'
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
+import { ApiError, notFound } from './api-error.ts'
+import { describeError, type Logger } from './logger.ts'
+
+/** The body of every error (contract 7). */
+export function toErrorResponse(error: ApiError, requestId: string): ErrorResponse {
+  return {
+    error: {
+      code: error.code,
+      message: error.message,
+      request_id: requestId,
+      ...(error.details ? { details: error.details } : {}),
+      ...error.extra,
+    },
+  }
+}
+
+/** The one writer of error answers. */
+export function sendError(res: Response, error: ApiError): void {
+  const body = toErrorResponse(error, String(res.locals['requestId']))
+  res.status(error.status).set(error.headers).json(body)
+}
+
+/** Anything thrown as an ApiError: what is not one is unforeseen, and nothing of its inside leaves. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  return fromBodyParser(error) ?? new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
+}
+
+/** Every unknown path and method. */
+export const handleNotFound: RequestHandler = (req, _res, next) => {
+  next(notFound(`${req.method} ${req.path}`))
+}
+
+/** Turns whatever a handler threw into the contract's error body, and logs what somebody must look at. */
+export function handleErrors(logger: Logger): ErrorRequestHandler {
+  return (thrown, _req, res, _next) => {
+    const error = toApiError(thrown)
+    if (error.status >= 500) {
+      const level = error.status === 500 ? 'error' : 'warn'
+      logger[level](
+        { request_id: res.locals['requestId'], error: describeError(error.cause ?? error), code: error.code },
+        'request failed',
+      )
+    }
+    if (res.headersSent) {
+      res.destroy()
+      return
+    }
+    sendError(res, error)
+  }
+}
+
+/** Express' and body-parser's own errors, by their `type`: their statuses (413, 415) are not in the contract. */
+function fromBodyParser(error: unknown): ApiError | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { type, status } = error as { type?: string; status?: number }
+  switch (type) {
+    case 'entity.too.large':
+      return new ApiError('body_too_large', 'The body is larger than 256 KiB.')
+    case 'encoding.unsupported':
+    case 'charset.unsupported':
+      return new ApiError('unsupported_media_type', 'Send the body as uncompressed UTF-8 JSON.')
+    case 'entity.parse.failed':
+    case 'request.size.invalid':
+    case 'request.aborted':
+      return new ApiError('invalid_json', 'The body is not valid JSON.')
+    default:
+      if (error instanceof URIError)
+        return new ApiError('invalid_request', 'The path is not valid percent-encoded UTF-8.')
+      return status !== undefined && status >= 400 && status < 500
+        ? new ApiError('invalid_request', 'The request cannot be read.')
+        : undefined
+  }
+}
