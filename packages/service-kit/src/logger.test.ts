@@ -1,0 +1,54 @@
+import { Writable } from 'node:stream'
+import { describe, expect, test } from '@jest/globals'
+import { createLogger, describeError } from './logger.ts'
+
+function collect() {
+  const lines: string[] = []
+  const destination = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString())
+      done()
+    },
+  })
+  return { lines, logger: createLogger({ service: 'gateway', level: 'info', destination }) }
+}
+
+describe('createLogger', () => {
+  test('writes one JSON line an event, with the service and an ISO time', () => {
+    const { lines, logger } = collect()
+    logger.info({ request_id: 'r1' }, 'answered')
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+      level: 'info',
+      service: 'gateway',
+      request_id: 'r1',
+      msg: 'answered',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    })
+  })
+
+  test.each([
+    ['at the top', { signing_secret: 'hunter2' }],
+    ['one level down', { headers: { authorization: 'Bearer hunter2' } }],
+    ['two levels down', { req: { headers: { 'x-service-token': 'hunter2' } } }],
+  ])('hides a secret %s', (_where, fields) => {
+    const { lines, logger } = collect()
+    logger.info(fields, 'line')
+    expect(lines.join()).not.toContain('hunter2')
+    expect(lines.join()).toContain('[hidden]')
+  })
+})
+
+describe('describeError', () => {
+  test('says name, message and code, and nothing that hangs on the error', () => {
+    const error = Object.assign(new Error('broken'), {
+      code: 'ECONNRESET',
+      options: { headers: { authorization: 'hunter2' } },
+    })
+    expect(describeError(error)).toMatchObject({ name: 'Error', message: 'broken', code: 'ECONNRESET' })
+    expect(JSON.stringify(describeError(error))).not.toContain('hunter2')
+  })
+
+  test('takes whatever was thrown', () => {
+    expect(describeError('text')).toEqual({ name: 'NonError', message: 'text' })
+  })
+})
