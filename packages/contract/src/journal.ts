@@ -29,16 +29,24 @@ const ProviderOptions = Type.Optional(
 /** One part of a model's answer, in the order in which the model gave them. */
 export const ModelAnswerPart = Type.Union([
   Type.Object(
-    { type: Type.Literal('text'), text: Type.String(), provider_options: ProviderOptions },
+    {
+      type: Type.Literal('text', { description: 'What kind of part it is.' }),
+      text: Type.String({ description: 'The words.' }),
+      provider_options: ProviderOptions,
+    },
     { ...closed, title: 'TextPart', description: 'Something the model said.' },
   ),
   Type.Object(
-    { type: Type.Literal('reasoning'), text: Type.String(), provider_options: ProviderOptions },
+    {
+      type: Type.Literal('reasoning', { description: 'What kind of part it is.' }),
+      text: Type.String({ description: 'The words.' }),
+      provider_options: ProviderOptions,
+    },
     { ...closed, title: 'ReasoningPart', description: 'What the model let see of its thoughts.' },
   ),
   Type.Object(
     {
-      type: Type.Literal('tool_call'),
+      type: Type.Literal('tool_call', { description: 'What kind of part it is.' }),
       call_id: CallId,
       tool: ToolName,
       source_id: Nullable(Uuid({ description: 'The webhook source behind the tool; null for any other tool.' })),
