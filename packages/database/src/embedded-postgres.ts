@@ -45,7 +45,7 @@ export interface EmbeddedPostgres {
   /** Signals the postmaster: for tests of what happens when it is killed or paused. */
   kill: GuardedProcess['kill']
   /** Resolves when the server is gone. `immediate` skips the shutdown checkpoint: for data nobody needs again. */
-  stop(how?: 'fast' | 'immediate'): Promise<void>
+  stop: (how?: 'fast' | 'immediate') => Promise<void>
 }
 
 /** What went wrong, in one line that says what to do. */

@@ -1,0 +1,126 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { anthropicProtocol } from './stub-model/anthropic-protocol.ts'
+import { openAiProtocol } from './stub-model/openai-protocol.ts'
+import type { ModelAnswer, ModelFault, ModelProtocol, ModelRequest, ModelTurn } from './stub-model/turn.ts'
+import { waitUntil } from './wait-until.ts'
+
+export type { ModelAnswer, ModelFault, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
+
+/** A model that says what the test wrote down. */
+export interface StubModelServer {
+  /** For `AGENT_BASE_URL`, of both protocols: ends in /v1. */
+  baseUrl: string
+  requests: ModelRequest[]
+  /** Adds turns to those that are left. */
+  script: (...turns: ModelTurn[]) => void
+  /** How many turns are left. */
+  readonly left: number
+  waitForRequests: (count: number, timeoutMs?: number) => Promise<ModelRequest[]>
+  close: () => Promise<void>
+}
+
+/**
+ * Starts a server that speaks OpenAI's chat completions (`POST /v1/chat/completions`) and Anthropic's messages
+ * (`POST /v1/messages`), streaming or not, as the request asks. Each request takes the next turn; with none left it
+ * gets a 400 that no client retries, or `otherwise`.
+ */
+export async function stubModelServer(
+  options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},
+): Promise<StubModelServer> {
+  const turns = [...(options.turns ?? [])]
+  const requests: ModelRequest[] = []
+  const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
+    const protocol = protocolOf(incoming)
+    if (!protocol) {
+      response.writeHead(404).end()
+      return
+    }
+    const request = await readRequest(incoming, protocol)
+    const index = requests.push(request) - 1
+    const turn = turns.shift() ?? options.otherwise ?? outOfTurns
+    await answer(response, protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
+  }
+  const server = createServer((incoming, response) => {
+    handle(incoming, response).catch((error: unknown) => response.writeHead(599).end(String(error)))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests,
+    script: (...more) => void turns.push(...more),
+    get left() {
+      return turns.length
+    },
+    async waitForRequests(count, timeoutMs = 10_000) {
+      const message = () => `${count} requests at the model; ${requests.length} came`
+      await waitUntil(() => requests.length >= count, { timeoutMs, message })
+      return requests.slice(0, count)
+    },
+    async close() {
+      if (!server.listening) return
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+const outOfTurns: ModelAnswer = { fault: 'status', status: 400, message: 'The stub model has no turn left' }
+
+function protocolOf({ method, url }: IncomingMessage): ModelProtocol | undefined {
+  if (method !== 'POST') return undefined
+  if (url === '/v1/chat/completions') return openAiProtocol
+  if (url === '/v1/messages') return anthropicProtocol
+  return undefined
+}
+
+async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): Promise<ModelRequest> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk as Buffer)
+  const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>
+  return {
+    protocol: protocol.name,
+    path: incoming.url ?? '',
+    headers: incoming.headers,
+    body,
+    streaming: body['stream'] === true,
+    receivedAt: Date.now(),
+  }
+}
+
+async function answer(
+  response: ServerResponse,
+  protocol: ModelProtocol,
+  request: ModelRequest,
+  turn: ModelAnswer,
+): Promise<void> {
+  if ('fault' in turn) {
+    answerFault(response, protocol, turn)
+    return
+  }
+  if (turn.delayMs) await new Promise((done) => setTimeout(done, turn.delayMs).unref())
+  const type = request.streaming ? 'text/event-stream' : 'application/json'
+  const whole = request.streaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
+  response.writeHead(200, { 'content-type': type })
+  if (!turn.cutOff) {
+    response.end(whole)
+    return
+  }
+  // Half of what would have come, then the connection breaks without the end of the chunked body.
+  response.write(whole.slice(0, Math.floor(whole.length / 2)), () => response.socket?.resetAndDestroy())
+}
+
+function answerFault(response: ServerResponse, protocol: ModelProtocol, turn: ModelFault): void {
+  if (turn.fault === 'hang') return
+  if (turn.fault === 'reset') {
+    response.socket?.resetAndDestroy()
+    return
+  }
+  const headers = turn.retryAfterSeconds === undefined ? {} : { 'retry-after': String(turn.retryAfterSeconds) }
+  const body = turn.body ?? JSON.stringify(protocol.errorBody(turn.status, turn.message ?? 'scripted fault'))
+  response.writeHead(turn.status, { 'content-type': 'application/json', ...headers }).end(body)
+}

@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createTestBroker, type TestBroker } from '@workflow-service/testkit'
+import { connect, type ChannelModel } from 'amqplib'
+
+describe('createTestBroker', () => {
+  let first: TestBroker
+  let second: TestBroker
+  let connections: ChannelModel[]
+
+  beforeAll(async () => {
+    first = await createTestBroker()
+    second = await createTestBroker()
+    connections = await Promise.all([connect(first.url), connect(second.url)])
+    for (const connection of connections) connection.on('error', () => {})
+  }, 180_000)
+
+  afterAll(async () => {
+    await Promise.all(connections.map(async (connection) => await connection.close().catch(() => {})))
+    await Promise.all([first.drop(), second.drop()])
+  })
+
+  test('keeps what is published, and for its own file only', async () => {
+    const [one, other] = connections as [ChannelModel, ChannelModel]
+    const channel = await one.createConfirmChannel()
+    await channel.assertQueue('letters', { durable: true, arguments: { 'x-queue-type': 'quorum' } })
+    channel.sendToQueue('letters', Buffer.from('hello'), { persistent: true })
+    await channel.waitForConfirms()
+    const message = await channel.get('letters')
+    expect(message && message.content.toString()).toBe('hello')
+
+    const elsewhere = await other.createChannel()
+    elsewhere.on('error', () => {})
+    await expect(elsewhere.checkQueue('letters')).rejects.toThrow('NOT_FOUND')
+  })
+})
