@@ -1,0 +1,210 @@
+import { createHmac } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { checkServiceToken, createServiceToken, serviceTokenHeader, verifyServiceToken } from './index.js'
+
+const secret = 'whsec-example-3f9d1c7b5a2e8046'
+const timestamp = 1_750_000_000
+const signature = 'e89d45153bbf9ddd52ef60126482a6dd05b0063a2a4ac75192cc45635adc79b2'
+const token = 'MTc1MDAwMDAwMC5lODlkNDUxNTNiYmY5ZGRkNTJlZjYwMTI2NDgyYTZkZDA1YjAwNjNhMmE0YWM3NTE5MmNjNDU2MzVhZGM3OWIy'
+const now = () => timestamp * 1000
+
+describe('createServiceToken', () => {
+  test('gives the token of the published vector, which openssl and Python made', () => {
+    expect(createServiceToken(secret, { now })).toBe(token)
+    expect(Buffer.from(token, 'base64').toString()).toBe(`${timestamp}.${signature}`)
+  })
+
+  test('takes whole seconds of the clock', () => {
+    expect(createServiceToken(secret, { now: () => timestamp * 1000 + 999 })).toBe(token)
+    expect(createServiceToken(secret, { now: () => timestamp * 1000 + 1000 })).not.toBe(token)
+  })
+
+  test('uses the present time unless told otherwise', () => {
+    expect(checkServiceToken(createServiceToken(secret), secret)).toMatchObject({ ok: true })
+  })
+
+  test('takes the secret as text, also when it looks like hex or Base64', () => {
+    const made = ['6162', 'YWI=', 'ab', 'схема-🔑'].map((each) => createServiceToken(each, { now }))
+    expect(new Set(made).size).toBe(4)
+  })
+
+  test('refuses an empty secret', () => {
+    expect(() => createServiceToken('')).toThrow(TypeError)
+    // @ts-expect-error what a missing environment variable gives
+    expect(() => createServiceToken(undefined)).toThrow('signing secret')
+  })
+})
+
+describe('checkServiceToken', () => {
+  test('accepts the published vector at its own time and gives the timestamp', () => {
+    expect(checkServiceToken(token, secret, { now })).toEqual({ ok: true, timestamp })
+    expect(checkServiceToken([token], secret, { now })).toEqual({ ok: true, timestamp })
+  })
+
+  test('finds the published vector too old today', () => {
+    expect(checkServiceToken(token, secret)).toEqual({ ok: false, reason: 'too_old' })
+  })
+
+  test.each([undefined, null, '', []])('finds %j missing', (value) => {
+    expect(checkServiceToken(value, secret, { now })).toEqual({ ok: false, reason: 'missing' })
+  })
+
+  test('accepts no repeated header, even of the same valid token', () => {
+    expect(checkServiceToken([token, token], secret, { now })).toEqual({ ok: false, reason: 'repeated' })
+    expect(checkServiceToken(`${token}, ${token}`, secret, { now })).toEqual({ ok: false, reason: 'malformed' })
+  })
+
+  test.each([
+    ['is no Base64', `${timestamp}.${signature}`],
+    ['has white space within', `${token.slice(0, 8)} ${token.slice(8)}`],
+    ['has a line end', `${token}\n`],
+    ['lacks its last character', token.slice(0, -1)],
+    ['has padding that does not belong', `${token}=`],
+    ['has bits set behind its last byte', base64(`0${timestamp}.${signature}`).replace(/.==$/u, 'Z==')],
+    ['has no dot', base64(`${timestamp}${signature}`)],
+    ['has no timestamp', base64(`.${signature}`)],
+    ['has no signature', base64(`${timestamp}.`)],
+    ['has a timestamp with a sign', base64(`+${timestamp}.${signature}`)],
+    ['has a negative timestamp', base64(`-${timestamp}.${signature}`)],
+    ['has a timestamp with an exponent', base64(`175e7.${signature}`)],
+    ['has a timestamp with a fraction, of which the signature is cut off', base64(`${timestamp}.5.${signature}`)],
+    ['has a timestamp in hex', base64(`0x684ee180.${signature}`)],
+    ['has a timestamp with spaces', base64(` ${timestamp} .${signature}`)],
+    ['has a timestamp beyond all numbers', base64(`${'9'.repeat(40)}.${signature}`)],
+    ['has a short signature', base64(`${timestamp}.${signature.slice(1)}`)],
+    ['has a long signature', base64(`${timestamp}.${signature}0`)],
+    ['has an upper-case signature', base64(`${timestamp}.${signature.toUpperCase()}`)],
+    ['has a signature that is no hex', base64(`${timestamp}.${'g'.repeat(64)}`)],
+    ['has something behind the signature', base64(`${timestamp}.${signature}.1`)],
+    ['is far too long', base64(`${timestamp}.${signature}`.padEnd(1_000_000, 'x'))],
+  ])('finds a value malformed that %s', (_, value) => {
+    expect(checkServiceToken(value, secret, { now })).toEqual({ ok: false, reason: 'malformed' })
+  })
+
+  test.each([
+    [-301, 'too_new'],
+    [-300, undefined],
+    [0, undefined],
+    [300, undefined],
+    [301, 'too_old'],
+  ])('with a receiver %i seconds later', (seconds, reason) => {
+    const check = checkServiceToken(token, secret, { now: () => (timestamp + seconds) * 1000 })
+    expect(check).toEqual(reason === undefined ? { ok: true, timestamp } : { ok: false, reason })
+  })
+
+  test('takes another tolerance', () => {
+    const later = { now: () => (timestamp + 10) * 1000 }
+    expect(checkServiceToken(token, secret, { ...later, toleranceSeconds: 10 })).toMatchObject({ ok: true })
+    expect(checkServiceToken(token, secret, { ...later, toleranceSeconds: 9 })).toMatchObject({ reason: 'too_old' })
+  })
+
+  test('signs the timestamp as received, leading zeros included', () => {
+    const received = `0${timestamp}`
+    const madeOf = (text: string) => base64(`${received}.${createHmac('sha256', secret).update(text).digest('hex')}`)
+    expect(checkServiceToken(madeOf(received), secret, { now })).toEqual({ ok: true, timestamp })
+    const reformatted = checkServiceToken(madeOf(String(timestamp)), secret, { now })
+    expect(reformatted).toEqual({ ok: false, reason: 'wrong_signature' })
+  })
+
+  test('accepts any secret of a list, and no other', () => {
+    expect(checkServiceToken(token, ['other', secret], { now })).toEqual({ ok: true, timestamp })
+    expect(checkServiceToken(token, ['other', 'older'], { now })).toEqual({ ok: false, reason: 'wrong_signature' })
+  })
+
+  test('throws for an empty secret, whatever was received', () => {
+    for (const none of ['', [], [secret, '']]) expect(() => checkServiceToken(token, none)).toThrow(TypeError)
+    // @ts-expect-error what a missing environment variable gives
+    expect(() => checkServiceToken(undefined, undefined)).toThrow(TypeError)
+  })
+
+  test('agrees with a receiver that shares no code with it, for any secret and time', async () => {
+    const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 200 })
+    const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
+    await fc.assert(
+      fc.asyncProperty(secrets, seconds, async (anySecret, second) => {
+        const made = createServiceToken(anySecret, { now: () => second * 1000 })
+        expect(await receive(made, anySecret, second)).toBe(true)
+        expect(await receive(made, `${anySecret}.`, second)).toBe(false)
+        expect(checkServiceToken(made, anySecret, { now: () => second * 1000 })).toEqual({
+          ok: true,
+          timestamp: second,
+        })
+        expect(checkServiceToken(made, `${anySecret}.`, { now: () => second * 1000 }).ok).toBe(false)
+      }),
+    )
+  })
+
+  test('accepts no token in which anything was changed', () => {
+    const places = fc.nat({ max: token.length - 1 })
+    fc.assert(
+      fc.property(places, fc.string({ unit: 'binary-ascii', minLength: 0, maxLength: 3 }), (place, replacement) => {
+        fc.pre(replacement !== token[place])
+        const changed = token.slice(0, place) + replacement + token.slice(place + 1)
+        expect(checkServiceToken(changed, secret, { now }).ok).toBe(false)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  test('never throws for what was received', () => {
+    const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), fc.array(fc.string()))
+    fc.assert(fc.property(anything, (value) => expect(checkServiceToken(value, secret).ok).toBe(false)))
+  })
+})
+
+describe('verifyServiceToken', () => {
+  test('lets a signed request through and answers 401 with the reason otherwise, on a plain node:http server', async () => {
+    const verify = verifyServiceToken(secret)
+    const server = createServer((request, response) => verify(request, response, () => response.end('welcome')))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    try {
+      const signed = await fetch(url, { headers: { [serviceTokenHeader]: createServiceToken(secret) } })
+      expect([signed.status, await signed.text()]).toEqual([200, 'welcome'])
+      const unsigned = await fetch(url)
+      expect(unsigned.status).toBe(401)
+      expect(unsigned.headers.get('content-type')).toBe('application/json')
+      expect(await unsigned.json()).toEqual({
+        error: {
+          code: 'invalid_service_token',
+          reason: 'missing',
+          message: 'The request has no X-Service-Token header',
+        },
+      })
+      const doubled = new Headers([
+        ['x-service-token', createServiceToken(secret)],
+        ['x-service-token', createServiceToken(secret)],
+      ])
+      expect(await (await fetch(url, { headers: doubled })).json()).toMatchObject({ error: { reason: 'malformed' } })
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+
+  test('throws for an empty secret when it is made, not when the first request comes', () => {
+    expect(() => verifyServiceToken('')).toThrow(TypeError)
+    expect(() => verifyServiceToken([])).toThrow(TypeError)
+  })
+})
+
+function base64(text: string): string {
+  return Buffer.from(text, 'latin1').toString('base64')
+}
+
+/** The contract's receiver once more, on the Web's own functions instead of Node's. */
+async function receive(value: string, secretText: string, nowSeconds: number): Promise<boolean> {
+  const decoded = atob(value)
+  const dot = decoded.indexOf('.')
+  const received = decoded.slice(0, dot)
+  if (Math.abs(nowSeconds - Number.parseInt(received, 10)) > 300) return false
+  const utf8 = new TextEncoder()
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const key = await crypto.subtle.importKey('raw', utf8.encode(secretText), algorithm, false, ['sign'])
+  const digest = new Uint8Array(await crypto.subtle.sign('HMAC', key, utf8.encode(received)))
+  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex === decoded.slice(dot + 1)
+}

@@ -1,0 +1,288 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { checkServiceToken, createServiceToken } from '../src/index.js'
+
+const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
+
+const secret = 'whsec-example-3f9d1c7b5a2e8046'
+const timestamp = 1_750_000_000
+
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'webhook-token-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** One question to a snippet: does it take this header, with this secret, at this time? */
+type Question = { header: string; secret: string; nowSeconds: number }
+
+/**
+ * How a language runs its snippet: `program` is the snippet with a main part that reads a secret, a time and a header
+ * from each line of standard input, tab-separated, the first and the last in hex, and prints yes or no for each.
+ */
+type Language = {
+  name: string
+  fence: string
+  command: string
+  /** A call that ends at once when the language is installed. */
+  probe: string[]
+  file: string
+  program(snippet: string): string
+  run(file: string): string[]
+}
+
+const languages: Language[] = [
+  {
+    name: 'Python',
+    fence: 'python',
+    command: 'python3',
+    probe: ['--version'],
+    file: 'check.py',
+    program: (snippet) => `${snippet}
+import sys
+for line in sys.stdin:
+    secret, now, header = line.rstrip("\\n").split("\\t")
+    ok = check_service_token(bytes.fromhex(header).decode(), bytes.fromhex(secret).decode(), int(now))
+    print("yes" if ok else "no")
+`,
+    run: (file) => [file],
+  },
+  {
+    name: 'Go',
+    fence: 'go',
+    command: 'go',
+    probe: ['version'],
+    file: 'check.go',
+    program: (snippet) => `${snippet
+      .replace('package webhook', 'package main')
+      .replace('import (', 'import (\n\t"bufio"\n\t"fmt"\n\t"os"')}
+func main() {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		parts := strings.Split(lines.Text(), "\\t")
+		secret, _ := hex.DecodeString(parts[0])
+		now, _ := strconv.ParseInt(parts[1], 10, 64)
+		header, _ := hex.DecodeString(parts[2])
+		if CheckServiceToken(string(header), string(secret), time.Unix(now, 0)) {
+			fmt.Println("yes")
+		} else {
+			fmt.Println("no")
+		}
+	}
+}
+`,
+    run: (file) => ['run', file],
+  },
+  {
+    name: 'PHP',
+    fence: 'php',
+    command: 'php',
+    probe: ['--version'],
+    file: 'check.php',
+    program: (snippet) => `${snippet}
+while (($line = fgets(STDIN)) !== false) {
+    [$secret, $now, $header] = explode("\\t", rtrim($line, "\\n"));
+    echo checkServiceToken(hex2bin($header), hex2bin($secret), (int) $now) ? "yes\\n" : "no\\n";
+}
+`,
+    run: (file) => [file],
+  },
+  {
+    name: 'Ruby',
+    fence: 'ruby',
+    command: 'ruby',
+    probe: ['--version'],
+    file: 'check.rb',
+    program: (snippet) => `${snippet}
+STDIN.each_line do |line|
+  secret, now, header = line.chomp.split("\\t", -1)
+  puts check_service_token([header].pack("H*"), [secret].pack("H*"), Time.at(now.to_i)) ? "yes" : "no"
+end
+`,
+    run: (file) => [file],
+  },
+]
+
+/** What the snippets need and this machine may lack: then they are not run, and a test's name says so. */
+const shellTools = ['bash', 'curl', 'openssl']
+const missingTools = shellTools.filter(
+  (tool) => spawnSync(tool, [tool === 'openssl' ? 'version' : '--version']).status !== 0,
+)
+const isInstalled = ({ command, probe }: Language): boolean => spawnSync(command, probe).status === 0
+
+const installed = languages.filter(isInstalled)
+const missing = [...languages.filter((each) => !isInstalled(each)).map(({ name }) => name), ...missingTools]
+
+function ask(language: Language, questions: Question[]): boolean[] {
+  const file = join(folder, language.file)
+  writeFileSync(file, language.program(readSnippet(language.fence)))
+  const input = questions.map((each) => `${hex(each.secret)}\t${each.nowSeconds}\t${hex(each.header)}\n`).join('')
+  const { stdout, stderr, status } = spawnSync(language.command, language.run(file), {
+    input,
+    encoding: 'utf8',
+    env: { ...process.env, GOCACHE: join(folder, 'go-cache'), GOFLAGS: '-mod=mod', GO111MODULE: 'off' },
+  })
+  expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => line === 'yes')
+}
+
+function hex(text: string): string {
+  return Buffer.from(text, 'utf8').toString('hex')
+}
+
+function base64(text: string): string {
+  return Buffer.from(text, 'latin1').toString('base64')
+}
+
+function readSnippet(fence: string, contains = ''): string {
+  const blocks = [...readme.matchAll(/```(\w+)\n([^]*?)```/gu)]
+  const block = blocks.find((match) => match[1] === fence && match[2]?.includes(contains))
+  if (block?.[2] === undefined) throw new Error(`the README has no ${fence} snippet`)
+  return block[2]
+}
+
+describe('the README', () => {
+  const left = missing.length === 0 ? '' : `; not installed, so not run: ${missing.join(', ')}`
+  test(`shows the check in four languages; run here: ${installed.map(({ name }) => name).join(', ')}${left}`, () => {
+    for (const { fence } of languages) expect(readSnippet(fence)).toMatch(/sha256/iu)
+  })
+
+  test('publishes a vector that is right', () => {
+    const [, token = ''] = /\| token +\| `([^`]+)` \|/u.exec(readme) ?? []
+    const [, published = ''] = /\| secret +\| `([^`]+)` +\|/u.exec(readme) ?? []
+    const [, signature = ''] = /\| signature \| `([^`]+)` +\|/u.exec(readme) ?? []
+    expect(published).toBe(secret)
+    expect(Buffer.from(token, 'base64').toString()).toBe(`${timestamp}.${signature}`)
+    expect(checkServiceToken(token, secret, { now: () => timestamp * 1000 })).toEqual({ ok: true, timestamp })
+  })
+
+  test('shows an Express endpoint that works as it stands', async () => {
+    const file = join(import.meta.dirname, `../express-example-${process.pid}.mjs`)
+    writeFileSync(
+      file,
+      readSnippet('js', 'express()').replace(
+        'app.listen(process.env.PORT)',
+        "const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port))",
+      ),
+    )
+    const child = spawn(process.execPath, [file], {
+      env: { ...process.env, SIGNING_SECRET: secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      const port = await new Promise<string>((resolve, reject) => {
+        child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim()))
+        child.once('exit', () => reject(new Error('the example ended')))
+      })
+      const post = (body: unknown, headers: Record<string, string>) =>
+        fetch(`http://127.0.0.1:${port}/webhook`, {
+          method: 'POST',
+          body: JSON.stringify(body),
+          headers: { 'Content-Type': 'application/json', ...headers },
+        })
+      const signed = () => ({ 'X-Service-Token': createServiceToken(secret) })
+      expect((await post({ type: 'service.webhook.verification' }, signed())).status).toBe(204)
+      expect(await (await post({ order: 1 }, signed())).text()).toBe('thank you')
+      const refused = await post({ order: 1 }, { 'X-Service-Token': createServiceToken('another secret') })
+      expect([refused.status, await refused.json()]).toMatchObject([401, { error: { reason: 'wrong_signature' } }])
+    } finally {
+      child.kill()
+      rmSync(file)
+    }
+  })
+})
+
+if (missingTools.length === 0)
+  describe('the shell commands', () => {
+    test('send a valid token', async () => {
+      const seen: IncomingHttpHeaders[] = []
+      const server = createServer((request, response) => {
+        seen.push(request.headers)
+        response.end()
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      // A child beside a server of this process must not block it.
+      const child = spawn('bash', ['-euc', readSnippet('bash')], {
+        env: {
+          ...process.env,
+          SIGNING_SECRET: secret,
+          ENDPOINT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+          NO_PROXY: '*',
+        },
+      })
+      const status = await new Promise((resolve) => child.once('close', resolve))
+      server.close()
+      expect(status).toBe(0)
+      expect(checkServiceToken(seen[0]?.['x-service-token'] as string, secret)).toMatchObject({ ok: true })
+      expect(seen[0]?.['content-type']).toBe('application/json')
+    })
+  })
+
+describe.each(installed)('the snippet in $name', (language) => {
+  const vector = createServiceToken(secret, { now: () => timestamp * 1000 })
+  const signature = Buffer.from(vector, 'base64').toString().slice(11)
+  const asks = (header: string, nowSeconds = timestamp): Question => ({ header, secret, nowSeconds })
+
+  test('is right about the vector, the age and malformed headers', () => {
+    const cases: [Question, boolean][] = [
+      [asks(vector), true],
+      [asks(vector, timestamp + 300), true],
+      [asks(vector, timestamp - 300), true],
+      [asks(vector, timestamp + 301), false],
+      [asks(vector, timestamp - 301), false],
+      [{ ...asks(vector), secret: 'another secret' }, false],
+      [asks(''), false],
+      [asks('no Base64 at all!'), false],
+      [asks(base64(`${timestamp}${signature}`)), false],
+      [asks(base64(`${timestamp}.`)), false],
+      [asks(base64(`.${signature}`)), false],
+      [asks(base64(`+${timestamp}.${signature}`)), false],
+      [asks(base64(`-${timestamp}.${signature}`)), false],
+      [asks(base64(`x.${signature}`)), false],
+      [asks(base64(`${timestamp}.${signature.slice(1)}`)), false],
+      [asks(base64(`${timestamp}.${signature.toUpperCase()}`)), false],
+      [asks(base64(`${timestamp}.${signature}.`)), false],
+      [asks(base64(`${'9'.repeat(400)}.${signature}`)), false],
+      [asks('\u00e4'), false],
+    ]
+    const answers = ask(
+      language,
+      cases.map(([question]) => question),
+    )
+    const wrong = cases.filter(([, expected], index) => answers[index] !== expected)
+    expect(wrong).toEqual([])
+  })
+
+  test('agrees with this package for any secret and time', () => {
+    const samples = fc.sample(
+      fc.record({
+        // Tabs and line ends are fine here: the secret travels in hex.
+        secret: fc.string({ unit: 'binary', minLength: 1, maxLength: 100 }),
+        seconds: fc.integer({ min: 0, max: 4_102_444_800 }),
+        driftSeconds: fc.integer({ min: -330, max: 330 }),
+        otherSecret: fc.boolean(),
+      }),
+      { numRuns: 200 },
+    )
+    const questions = samples.map(({ secret: any, seconds, driftSeconds, otherSecret }) => ({
+      header: createServiceToken(otherSecret ? `${any}x` : any, { now: () => seconds * 1000 }),
+      secret: any,
+      nowSeconds: seconds + driftSeconds,
+    }))
+    const expected = questions.map(
+      (each) => checkServiceToken(each.header, each.secret, { now: () => each.nowSeconds * 1000 }).ok,
+    )
+    expect(expected).toContain(true)
+    expect(ask(language, questions)).toEqual(expected)
+  })
+})
