@@ -3,6 +3,9 @@
  * database first and the organization second, so there is no unscoped read to misuse. Hot paths are single named
  * statements through the pool, the rest is plain Prisma on the same pool.
  */
+export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
+export { foldCase } from './fold-case.ts'
 export { newId } from './ids.ts'
 export { migrate } from './migrate.ts'
+export { workflowSearchText } from './search-text.ts'

@@ -1,0 +1,49 @@
+import { describe, expect, test } from '@jest/globals'
+import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
+
+describe('createApiKey', () => {
+  test('makes wfk_, 8 public characters, 32 random ones and 6 of checksum', () => {
+    const { key, prefix } = createApiKey()
+    expect(key).toMatch(/^wfk_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/)
+    expect(key.startsWith(`${prefix}_`)).toBe(true)
+    expect(parseApiKey(key)).toEqual({ prefix })
+  })
+
+  test('makes another one each time', () => {
+    expect(new Set(Array.from({ length: 100 }, () => createApiKey().key)).size).toBe(100)
+  })
+})
+
+describe('parseApiKey', () => {
+  const { key } = createApiKey()
+  const otherDigit = (character: string | undefined): string => (character === 'a' ? 'b' : 'a')
+
+  test('refuses a key with any one character changed', () => {
+    for (let place = 'wfk_'.length; place < key.length; place += 1) {
+      if (key[place] === '_') continue
+      expect(parseApiKey(key.slice(0, place) + otherDigit(key[place]) + key.slice(place + 1))).toBeNull()
+    }
+  })
+
+  test.each([
+    ['an empty text', ''],
+    ['a key cut short', key.slice(0, -1)],
+    ['a key with more behind it', `${key}0`],
+    ['a key with a line end behind it', `${key}\n`],
+    ['a key with white space before it', ` ${key}`],
+    ['another vendor’s key', key.replace('wfk_', 'ghp_')],
+    ['characters outside base 62', `${key.slice(0, -1)}-`],
+  ])('refuses %s', (_what, text) => {
+    expect(parseApiKey(text)).toBeNull()
+  })
+
+  test('takes a key whose checksum was computed elsewhere: CRC-32 of all before it, in base 62', () => {
+    expect(parseApiKey('wfk_demo0000_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123453HdgV3')).toEqual({ prefix: 'wfk_demo0000' })
+  })
+})
+
+describe('hashApiKey', () => {
+  test('is SHA-256 of the whole key', () => {
+    expect(hashApiKey('abc').toString('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  })
+})

@@ -1,0 +1,47 @@
+import { createHash, randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const PREFIX_LENGTH = 8
+const SECRET_LENGTH = 32
+const CHECKSUM_LENGTH = 6
+const KEY_PATTERN = /^(wfk_[0-9A-Za-z]{8})_[0-9A-Za-z]{32}([0-9A-Za-z]{6})$/
+
+/** A key's public part, as `api_keys.prefix` holds it: `wfk_` and 8 characters. */
+export interface ParsedApiKey {
+  readonly prefix: string
+}
+
+/** A new key (design section 5): shown once; only its prefix and hash are stored. */
+export function createApiKey(): { key: string; prefix: string } {
+  const prefix = `wfk_${randomText(PREFIX_LENGTH)}`
+  const unchecked = `${prefix}_${randomText(SECRET_LENGTH)}`
+  return { key: unchecked + checksumOf(unchecked), prefix }
+}
+
+/** The parts of a well-formed key, or null: a wrong length, alphabet or checksum costs no look-up. */
+export function parseApiKey(text: string): ParsedApiKey | null {
+  const [, prefix, checksum] = KEY_PATTERN.exec(text) ?? []
+  if (prefix === undefined || checksum !== checksumOf(text.slice(0, -CHECKSUM_LENGTH))) return null
+  return { prefix }
+}
+
+/** SHA-256 of the whole key, as `api_keys.key_sha256` holds it. */
+export function hashApiKey(key: string): Buffer {
+  return createHash('sha256').update(key, 'utf8').digest()
+}
+
+function randomText(length: number): string {
+  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}
+
+// CRC-32 in base 62, as GitHub does it: it tells a mistyped key from a real one, and is no secret.
+function checksumOf(text: string): string {
+  let rest = crc32(text)
+  let digits = ''
+  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+    digits = ALPHABET[rest % ALPHABET.length] + digits
+    rest = Math.floor(rest / ALPHABET.length)
+  }
+  return digits
+}
