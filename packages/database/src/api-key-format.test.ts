@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 
+const otherDigit = (character: string | undefined): string => (character === 'a' ? 'b' : 'a')
+
 describe('createApiKey', () => {
   test('makes wfk_, 8 public characters, 32 random ones and 6 of checksum', () => {
     const { key, prefix } = createApiKey()
@@ -16,7 +18,6 @@ describe('createApiKey', () => {
 
 describe('parseApiKey', () => {
   const { key } = createApiKey()
-  const otherDigit = (character: string | undefined): string => (character === 'a' ? 'b' : 'a')
 
   test('refuses a key with any one character changed', () => {
     for (let place = 'wfk_'.length; place < key.length; place += 1) {
