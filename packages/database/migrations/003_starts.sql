@@ -13,12 +13,15 @@ CREATE TABLE sessions (
   lease_owner          text,
   lease_epoch          bigint NOT NULL DEFAULT 0 CHECK (lease_epoch >= 0),
   lease_until          timestamptz,
+  -- Since when the work has been waiting to be taken up, or to be gone on with; null when there is none. The sweep's order.
+  waiting_since        timestamptz,
   UNIQUE (organization_id, id),
   CHECK (last_finished_number BETWEEN 0 AND last_start_number),
   CHECK (is_open = (closed_at IS NULL)),
   CHECK ((lease_owner IS NULL) = (lease_until IS NULL))
 );
-CREATE INDEX sessions_with_work ON sessions (organization_id, created_at, id) WHERE last_finished_number < last_start_number;
+CREATE INDEX sessions_with_work ON sessions (organization_id, waiting_since, id)
+  WHERE last_finished_number < last_start_number;
 
 -- A start and its run are one row: the run of start `id` is run `id`.
 CREATE TABLE starts (

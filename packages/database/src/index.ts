@@ -4,6 +4,7 @@
  * statements through the pool, the rest is plain Prisma on the same pool.
  */
 export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.ts'
+export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
 export { foldCase } from './fold-case.ts'
 export { newId } from './ids.ts'

@@ -1,0 +1,101 @@
+import { describe, expect, test } from '@jest/globals'
+import { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun } from './auto-run-schedule.ts'
+
+const next = (frequency: AutoRunFrequency, anchor: string, after: string) =>
+  nextAutoRunAt({ frequency, anchorAt: new Date(anchor) }, new Date(after)).toISOString()
+
+describe('nextAutoRunAt', () => {
+  test.each<[AutoRunFrequency, string, string, string]>([
+    ['hourly', '2026-03-01T09:20:30.500Z', '2026-03-01T09:20:30.500Z', '2026-03-01T10:20:30.500Z'],
+    ['hourly', '2026-03-01T09:20:00Z', '2026-03-01T10:20:00Z', '2026-03-01T11:20:00.000Z'],
+    ['hourly', '2026-03-01T09:20:00Z', '2026-03-05T17:19:59.999Z', '2026-03-05T17:20:00.000Z'],
+    ['daily', '2026-03-01T09:20:00Z', '2026-03-04T09:19:59Z', '2026-03-04T09:20:00.000Z'],
+    ['daily', '2026-03-01T09:20:00Z', '2026-03-04T09:20:00Z', '2026-03-05T09:20:00.000Z'],
+    ['weekly', '2026-03-02T09:20:00Z', '2026-03-10T00:00:00Z', '2026-03-16T09:20:00.000Z'],
+    ['monthly', '2026-03-15T09:20:00Z', '2026-03-15T09:20:00Z', '2026-04-15T09:20:00.000Z'],
+    ['monthly', '2026-03-15T09:20:00Z', '2026-12-15T09:20:00Z', '2027-01-15T09:20:00.000Z'],
+  ])('%s from %s: the first time after %s is %s', (frequency, anchor, after, expected) => {
+    expect(next(frequency, anchor, after)).toBe(expected)
+  })
+
+  test('a monthly schedule of the 31st takes the last day of shorter months and the 31st again after them', () => {
+    const times: string[] = []
+    let after = '2027-12-31T23:30:00Z'
+    for (let month = 0; month < 14; month++) times.push((after = next('monthly', '2027-01-31T23:30:00Z', after)))
+    expect(times.map((time) => time.slice(0, 10))).toEqual([
+      '2028-01-31',
+      '2028-02-29',
+      '2028-03-31',
+      '2028-04-30',
+      '2028-05-31',
+      '2028-06-30',
+      '2028-07-31',
+      '2028-08-31',
+      '2028-09-30',
+      '2028-10-31',
+      '2028-11-30',
+      '2028-12-31',
+      '2029-01-31',
+      '2029-02-28',
+    ])
+  })
+
+  test('a monthly schedule of 29 February runs on the 28th in other years', () => {
+    expect(next('monthly', '2028-02-29T06:00:00Z', '2029-02-01T00:00:00Z')).toBe('2029-02-28T06:00:00.000Z')
+    expect(next('monthly', '2028-02-29T06:00:00Z', '2029-02-28T06:00:00Z')).toBe('2029-03-29T06:00:00.000Z')
+    expect(next('monthly', '2028-02-29T06:00:00Z', '2032-02-10T00:00:00Z')).toBe('2032-02-29T06:00:00.000Z')
+  })
+
+  test.each([
+    ['America/New_York, clocks forward', '2026-03-07T12:00:00Z', '2026-03-08T12:00:00.000Z'],
+    ['Europe/Berlin, clocks back', '2026-10-24T12:00:00Z', '2026-10-25T12:00:00.000Z'],
+  ])('a daylight-saving change moves no daily run (%s)', (_place, after, expected) => {
+    expect(next('daily', '2026-01-01T12:00:00Z', after)).toBe(expected)
+  })
+
+  test('times missed in a long downtime are passed over: the next one lies ahead', () => {
+    expect(next('hourly', '2020-01-01T00:05:00Z', '2026-06-15T13:37:00Z')).toBe('2026-06-15T14:05:00.000Z')
+    expect(next('monthly', '2020-01-31T00:05:00Z', '2026-02-10T00:00:00Z')).toBe('2026-02-28T00:05:00.000Z')
+  })
+
+  test('a clock that stands before the anchor gives the first time after the anchor', () => {
+    expect(next('daily', '2026-03-01T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-03-02T09:20:00.000Z')
+    expect(next('monthly', '2026-03-31T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-04-30T09:20:00.000Z')
+  })
+})
+
+describe('scheduleAutoRun', () => {
+  const now = new Date('2026-03-01T09:20:00Z')
+  const later = new Date('2026-03-09T10:00:00Z')
+
+  test('a schedule that is switched on counts from now', () => {
+    expect(scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)).toEqual({
+      anchorAt: now,
+      nextAt: new Date('2026-03-02T09:20:00Z'),
+    })
+  })
+
+  test('saving an unchanged schedule keeps its times, also one that is due', () => {
+    const times = scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)
+    const again = scheduleAutoRun(
+      { enabled: true, frequency: 'daily' },
+      { enabled: true, frequency: 'daily', ...times },
+      later,
+    )
+    expect(again).toEqual(times)
+  })
+
+  test('another frequency counts from now', () => {
+    const times = scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)
+    expect(
+      scheduleAutoRun({ enabled: true, frequency: 'weekly' }, { enabled: true, frequency: 'daily', ...times }, later),
+    ).toEqual({ anchorAt: later, nextAt: new Date('2026-03-16T10:00:00Z') })
+  })
+
+  test.each([
+    { enabled: false, frequency: 'daily' as const },
+    { enabled: null, frequency: null },
+  ])('%j has no times', (autoRun) => {
+    expect(scheduleAutoRun(autoRun, null, now)).toEqual({ anchorAt: null, nextAt: null })
+  })
+})
