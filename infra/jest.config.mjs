@@ -1,5 +1,6 @@
 // The one Jest configuration: native ES modules, TypeScript through swc, unit tests beside the source, tests with
 // services in each room's test/. `infra/bootstrap.mjs test` runs it with --experimental-vm-modules.
+import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -15,6 +16,9 @@ export default {
   transformIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   testTimeout: 30_000,
+  // Most tests wait for servers, which need processors too.
+  maxWorkers: availableParallelism() > 4 ? '50%' : 2,
+  reporters: ['default', '<rootDir>/packages/testkit/src/jest/count-reporter.ts'],
   globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/packages/testkit/src/jest/global-teardown.ts',
 }

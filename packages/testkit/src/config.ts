@@ -8,6 +8,8 @@ export interface TestkitConfig {
   amqpUrl?: string
   /** Where the Jest run's own control server listens; set by the global setup for its workers. */
   controlUrl?: string
+  /** Where the count of passed and failed tests goes. */
+  countsFile?: string
   path: string
   home: string
 }
@@ -20,6 +22,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): TestkitConfig 
     testDatabaseUrl: env['TEST_DATABASE_URL'] || undefined,
     amqpUrl: env['AMQP_URL'] || undefined,
     controlUrl: env[controlUrlVariable] || undefined,
+    countsFile: env['TEST_COUNTS_FILE'] || undefined,
     path: env['PATH'] || '/usr/local/bin:/usr/bin:/bin',
     home: env['HOME'] || homedir() || tmpdir(),
   }
