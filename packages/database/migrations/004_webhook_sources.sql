@@ -11,6 +11,8 @@ CREATE TABLE webhook_sources (
   -- AES-256-GCM under SECRETS_KEY, bound to organization and source; null when no secret is set.
   signing_secret       bytea,
   example_request_body json NOT NULL CHECK (json_typeof(example_request_body) = 'object'),
+  -- Goes up with every save: a save that began before another one ended is told so, instead of mixing with it.
+  version              integer NOT NULL DEFAULT 1 CHECK (version > 0),
   created_at           timestamptz(3) NOT NULL DEFAULT now(),
   updated_at           timestamptz(3) NOT NULL DEFAULT now(),
   -- Null when a manifest recorded the source without the verification request.
@@ -30,7 +32,9 @@ CREATE TABLE deliveries (
   outcome         text NOT NULL CHECK (outcome IN
     ('accepted', 'rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown', 'in_flight')),
   status          integer CHECK (status BETWEEN 100 AND 999),
+  -- Why it was not accepted, in words; for `invalid` also field by field.
   reason          text,
+  mismatches      json,
   duration_ms     integer CHECK (duration_ms >= 0),
   answer          text CHECK (char_length(answer) <= 300),
   -- What was sent, the signing secret left out.
@@ -38,12 +42,20 @@ CREATE TABLE deliveries (
   session_id      uuid,
   run_id          uuid,
   request_id      text,
+  -- The presence of the dispatcher that sends it: whose advisory lock is gone, that one has died.
+  sender          bigint NOT NULL,
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
   finished_at     timestamptz(3),
   CHECK ((outcome = 'in_flight') = (finished_at IS NULL)),
   CHECK (outcome NOT IN ('accepted', 'rejected') OR status IS NOT NULL)
 );
 CREATE INDEX deliveries_log ON deliveries (source_id, created_at DESC, id DESC);
-CREATE INDEX deliveries_log_by_outcome ON deliveries (source_id, outcome, created_at DESC, id DESC);
-CREATE INDEX deliveries_run ON deliveries (run_id) WHERE run_id IS NOT NULL;
+-- Each filter of the log has its index, so that a page costs the same however rare what it looks for is. The partial ones
+-- are not touched while a delivery is claimed.
+CREATE INDEX deliveries_log_by_outcome ON deliveries (source_id, outcome, created_at DESC, id DESC)
+  WHERE outcome <> 'in_flight';
+CREATE INDEX deliveries_log_verifications ON deliveries (source_id, created_at DESC, id DESC)
+  WHERE kind = 'verification';
+CREATE INDEX deliveries_in_flight ON deliveries (created_at) WHERE outcome = 'in_flight';
+CREATE INDEX deliveries_run ON deliveries (run_id, created_at, id) WHERE run_id IS NOT NULL;
 CREATE INDEX deliveries_age ON deliveries (created_at);

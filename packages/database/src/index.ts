@@ -6,7 +6,45 @@
 export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.ts'
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
+export {
+  claimDelivery,
+  deliveryQuerySql,
+  findDelivery,
+  listDeliveries,
+  listRunDeliveries,
+  recordOutcome,
+  recordVerification,
+  type Delivery,
+  type DeliveryClaim,
+  type DeliveryLease,
+  type DeliveryQuery,
+  type DeliveryResult,
+  type DeliveryTarget,
+  type NewDelivery,
+} from './deliveries.ts'
 export { foldCase } from './fold-case.ts'
 export { newId } from './ids.ts'
 export { migrate } from './migrate.ts'
+export {
+  createSecretBox,
+  rotateSecrets,
+  SecretError,
+  type SecretBox,
+  type SecretOwner,
+  type SecretRotation,
+} from './secrets.ts'
 export { workflowSearchText } from './search-text.ts'
+export {
+  confirmWebhookSource,
+  deleteWebhookSource,
+  findSaveTarget,
+  findWebhookSource,
+  hasWebhookSourceLog,
+  listWebhookSources,
+  saveWebhookSource,
+  type SaveOutcome,
+  type SaveTarget,
+  type StoredWebhookSource,
+  type WebhookSource,
+  type WebhookSourceChange,
+} from './webhook-sources.ts'
