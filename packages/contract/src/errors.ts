@@ -59,6 +59,8 @@ export const ERROR_CODES = {
   no_users_with_access: 409,
   idempotency_conflict: 409,
   name_taken: 409,
+  id_taken: 409,
+  source_changed: 409,
   lease_lost: 409,
   validation_error: 422,
   verification_failed: 422,
