@@ -73,7 +73,7 @@ describe('checkServiceToken', () => {
     ['has a timestamp with a fraction, of which the signature is cut off', base64(`${timestamp}.5.${signature}`)],
     ['has a timestamp in hex', base64(`0x684ee180.${signature}`)],
     ['has a timestamp with spaces', base64(` ${timestamp} .${signature}`)],
-    ['has a timestamp beyond all numbers', base64(`${'9'.repeat(40)}.${signature}`)],
+    ['has a timestamp beyond all numbers', base64(`${'9'.repeat(20)}.${signature}`)],
     ['has a short signature', base64(`${timestamp}.${signature.slice(1)}`)],
     ['has a long signature', base64(`${timestamp}.${signature}0`)],
     ['has an upper-case signature', base64(`${timestamp}.${signature.toUpperCase()}`)],

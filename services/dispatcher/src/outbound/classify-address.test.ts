@@ -1,0 +1,269 @@
+import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { classifyAddress } from './classify-address.ts'
+import { specialIpv4, specialIpv6 } from './special-addresses.ts'
+
+type Row = [cidr: string, before: boolean | null, after: boolean | null]
+
+/**
+ * The rows of the two IANA Special-Purpose Address registries, written down apart from the table under test, and what
+ * the registries leave out. Beside each: whether the addresses right before its first and right after its last are
+ * public (null where there is no such address).
+ */
+const ipv4Ranges: Row[] = [
+  ['0.0.0.0/8', null, true],
+  ['0.0.0.0/32', null, false],
+  ['10.0.0.0/8', true, true],
+  ['100.64.0.0/10', true, true],
+  ['127.0.0.0/8', true, true],
+  ['169.254.0.0/16', true, true],
+  ['172.16.0.0/12', true, true],
+  ['192.0.0.0/24', true, true],
+  ['192.0.0.0/29', true, false],
+  ['192.0.0.8/32', false, false],
+  ['192.0.0.9/32', false, false],
+  ['192.0.0.10/32', false, false],
+  ['192.0.0.170/32', false, false],
+  ['192.0.0.171/32', false, false],
+  ['192.0.2.0/24', true, true],
+  ['192.31.196.0/24', true, true],
+  ['192.52.193.0/24', true, true],
+  ['192.88.99.0/24', true, true],
+  ['192.88.99.2/32', false, false],
+  ['192.168.0.0/16', true, true],
+  ['192.175.48.0/24', true, true],
+  ['198.18.0.0/15', true, true],
+  ['198.51.100.0/24', true, true],
+  ['203.0.113.0/24', true, true],
+  ['224.0.0.0/4', true, false],
+  ['240.0.0.0/4', false, null],
+  ['255.255.255.255/32', false, null],
+  ['168.63.129.16/32', true, true],
+  ['100.100.100.200/32', false, false],
+  ['169.254.169.254/32', false, false],
+]
+
+const ipv6Ranges: Row[] = [
+  ['::/128', null, false],
+  ['::1/128', false, false],
+  ['::/96', null, false],
+  ['::ffff:0:0/96', false, false],
+  ['::ffff:0:0:0/96', false, false],
+  ['64:ff9b::/96', false, false],
+  ['64:ff9b:1::/48', false, false],
+  ['100::/64', false, false],
+  ['100:0:0:1::/64', false, false],
+  ['200::/7', false, false],
+  ['1000::/4', false, true],
+  ['2001::/23', true, true],
+  ['2001::/32', true, false],
+  ['2001:1::1/128', false, false],
+  ['2001:1::2/128', false, false],
+  ['2001:1::3/128', false, false],
+  ['2001:2::/48', false, false],
+  ['2001:3::/32', false, false],
+  ['2001:4:112::/48', false, false],
+  ['2001:10::/28', false, false],
+  ['2001:20::/28', false, false],
+  ['2001:30::/28', false, false],
+  ['2001:db8::/32', true, true],
+  ['2002::/16', true, true],
+  ['2620:4f:8000::/48', true, true],
+  ['3fff::/20', true, true],
+  ['4000::/2', true, false],
+  ['5f00::/16', false, false],
+  ['8000::/1', false, null],
+  ['fc00::/7', false, false],
+  ['fd00:ec2::254/128', false, false],
+  ['fd20:ce::254/128', false, false],
+  ['fe80::/10', false, false],
+  ['fec0::/10', false, false],
+  ['ff00::/8', false, null],
+]
+
+const isPublic = (address: string): boolean => classifyAddress(address).public
+
+describe('classifyAddress, range by range', () => {
+  test.each([...ipv4Ranges, ...ipv6Ranges])('%s is not public from end to end; its neighbours: %s, %s', (...row) => {
+    const [cidr, before, after] = row
+    const { first, last } = bounds(cidr)
+    const judge = (bits: bigint): boolean | null => {
+      if (bits < 0n || bits >= 2n ** BigInt(width(cidr))) return null
+      return isPublic(width(cidr) === 32 ? toIpv4(bits) : toIpv6(bits))
+    }
+    expect([first, (first + last) / 2n, last].map(judge)).toEqual([false, false, false])
+    expect([judge(first - 1n), judge(last + 1n)]).toEqual([before, after])
+  })
+
+  test('knows no range that this list does not know', () => {
+    const known = new Set([...ipv4Ranges, ...ipv6Ranges].map(([cidr]) => cidr))
+    const unknown = [...specialIpv4, ...specialIpv6].map(({ cidr }) => cidr).filter((cidr) => !known.has(cidr))
+    expect(unknown).toEqual([])
+  })
+
+  test('names the narrowest range that holds the address, and what it is for', () => {
+    expect(classifyAddress('169.254.169.254')).toEqual({
+      public: false,
+      range: '169.254.169.254/32',
+      reason: 'cloud metadata',
+    })
+    expect(classifyAddress('127.0.0.1')).toEqual({ public: false, range: '127.0.0.0/8', reason: 'loopback' })
+    expect(classifyAddress('::ffff:8.8.8.8')).toMatchObject({ range: '::ffff:0:0/96', reason: 'IPv4-mapped address' })
+    expect(classifyAddress('2001::1')).toMatchObject({ range: '2001::/32', reason: 'IPv4 in IPv6 (Teredo)' })
+    expect(classifyAddress('9999::1')).toEqual({ public: false, range: 'outside 2000::/3', reason: 'not allocated' })
+    for (const table of [specialIpv4, specialIpv6]) {
+      for (const { cidr } of table) {
+        const address = cidr.includes(':') ? toIpv6(bounds(cidr).first) : toIpv4(bounds(cidr).first)
+        const verdict = classifyAddress(address)
+        const found = verdict.public ? '' : verdict.range
+        expect(Number(found.split('/')[1])).toBeGreaterThanOrEqual(Number(cidr.split('/')[1]))
+      }
+    }
+  })
+})
+
+describe('classifyAddress', () => {
+  test.each(['1.1.1.1', '8.8.8.8', '93.184.215.14', '172.15.255.255', '172.32.0.0', '100.128.0.0', '223.255.255.255'])(
+    'finds %s public',
+    (address) => expect(classifyAddress(address)).toEqual({ public: true }),
+  )
+
+  test.each(['2606:4700:4700::1111', '2001:4860:4860::8888', '2a00:1450:4001::200e', '2000::', '2003::1', '3ffe::1'])(
+    'finds %s public',
+    (address) => expect(classifyAddress(address)).toEqual({ public: true }),
+  )
+
+  const embedded = [
+    ['mapped', '::ffff:'],
+    ['mapped, spelled out', '0000:0000:0000:0000:0000:ffff:'],
+    ['mapped, in capitals', '::FFFF:'],
+    ['compatible', '::'],
+    ['translated', '::ffff:0:'],
+    ['NAT64', '64:ff9b::'],
+    ['local NAT64', '64:ff9b:1::'],
+  ]
+  test.each(embedded)('refuses every IPv4 address that is embedded in IPv6: %s', (_, prefix) => {
+    for (const inner of ['127.0.0.1', '10.0.0.1', '169.254.169.254', '8.8.8.8', '0.0.0.0']) {
+      expect(isPublic(`${prefix}${inner}`)).toBe(false)
+    }
+  })
+
+  test.each(['2002:7f00:1::1', '2002:808:808::1', '2001:0:4136:e378:8000:63bf:80ff:fffe', '::7f00:1', '::ffff:7f00:1'])(
+    'refuses %s, which wraps an IPv4 address',
+    (address) => expect(isPublic(address)).toBe(false),
+  )
+
+  test.each([
+    '',
+    ' 8.8.8.8',
+    '8.8.8.8 ',
+    '8.8.8',
+    '8.8.8.8.',
+    '08.8.8.8',
+    '0x8.8.8.8',
+    '134744072',
+    '8.8.8.256',
+    '８.8.8.8',
+    '[2606:4700::1]',
+    '2606:4700::1%eth0',
+    'fe80::1%1',
+    '2606:4700:::1',
+    '2606:4700::1/64',
+    '8.8.8.8/32',
+    '8.8.8.8:80',
+    'localhost',
+    'example.com',
+    '::ffff:8.8.8.8.8',
+    '\u0000',
+  ])('does not take %j for a public address', (text) => {
+    expect(classifyAddress(text)).toEqual({ public: false, range: '', reason: 'not an IP address' })
+  })
+
+  test('finds any address in a special range not public, in any spelling', () => {
+    const special = fc.oneof(
+      fc.constantFrom(...ipv4Ranges.map(([cidr]) => cidr)).chain((cidr) => addressIn(cidr).map(toIpv4)),
+      fc
+        .constantFrom(...ipv6Ranges.map(([cidr]) => cidr))
+        .chain((cidr) => fc.tuple(addressIn(cidr), fc.constantFrom(...ipv6Spellings)))
+        .map(([bits, spell]) => spell(bits)),
+    )
+    fc.assert(
+      fc.property(special, (address) => expect(isPublic(address)).toBe(false)),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('finds every other address public, in any spelling', () => {
+    const ordinaryIpv4 = addressIn('0.0.0.0/0').filter((bits) => !isWithin(bits, 32, ipv4Ranges))
+    const ordinaryIpv6 = addressIn('2000::/3').filter((bits) => !isWithin(bits, 128, ipv6Ranges))
+    const ordinary = fc.oneof(
+      ordinaryIpv4.map(toIpv4),
+      fc.tuple(ordinaryIpv6, fc.constantFrom(...ipv6Spellings)).map(([bits, spell]) => spell(bits)),
+    )
+    fc.assert(
+      fc.property(ordinary, (address) => expect(classifyAddress(address)).toEqual({ public: true })),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('refuses whatever is no address, without throwing', () => {
+    const notAnAddress = fc.string({ unit: 'binary' }).filter((text) => !/[.:]/u.test(text))
+    fc.assert(fc.property(notAnAddress, (text) => expect(isPublic(text)).toBe(false)))
+  })
+})
+
+const width = (cidr: string): number => (cidr.includes(':') ? 128 : 32)
+
+function bounds(cidr: string): { first: bigint; last: bigint } {
+  const [network = '', prefix] = cidr.split('/')
+  const first = width(cidr) === 128 ? fromIpv6(network) : fromIpv4(network)
+  return { first, last: first + 2n ** BigInt(width(cidr) - Number(prefix)) - 1n }
+}
+
+function isWithin(bits: bigint, bitWidth: number, ranges: Row[]): boolean {
+  return ranges.some(([cidr]) => {
+    const { first, last } = bounds(cidr)
+    return width(cidr) === bitWidth && bits >= first && bits <= last
+  })
+}
+
+function addressIn(cidr: string): fc.Arbitrary<bigint> {
+  const { first, last } = bounds(cidr)
+  return fc.bigInt({ min: first, max: last })
+}
+
+function fromIpv4(text: string): bigint {
+  return text.split('.').reduce((sum, octet) => sum * 256n + BigInt(octet), 0n)
+}
+
+function toIpv4(bits: bigint): string {
+  return [24n, 16n, 8n, 0n].map((shift) => String((bits >> shift) & 255n)).join('.')
+}
+
+/** For the networks of the table only: hexadecimal groups with one `::`. */
+function fromIpv6(text: string): bigint {
+  const [head = '', tail = ''] = text.split('::')
+  const front = head.split(':').filter(Boolean)
+  const back = tail.split(':').filter(Boolean)
+  const groups = [...front, ...Array.from({ length: 8 - front.length - back.length }, () => '0'), ...back]
+  return groups.reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n)
+}
+
+function ipv6Groups(bits: bigint): string[] {
+  return Array.from({ length: 8 }, (_, index) => ((bits >> BigInt(112 - index * 16)) & 0xffffn).toString(16))
+}
+
+function toIpv6(bits: bigint): string {
+  return ipv6Groups(bits).join(':')
+}
+
+const ipv6Spellings: ((bits: bigint) => string)[] = [
+  toIpv6,
+  (bits) => toIpv6(bits).toUpperCase(),
+  (bits) =>
+    ipv6Groups(bits)
+      .map((group) => group.padStart(4, '0'))
+      .join(':'),
+  (bits) => toIpv6(bits).replace(/(?:^|:)0(?::0)+(?::|$)/u, '::'),
+  (bits) => `${ipv6Groups(bits).slice(0, 6).join(':')}:${toIpv4(bits & 0xffff_ffffn)}`,
+]

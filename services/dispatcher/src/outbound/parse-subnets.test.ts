@@ -1,0 +1,87 @@
+import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { parseSubnets, SubnetSyntaxError } from './parse-subnets.ts'
+
+describe('parseSubnets', () => {
+  test.each(['', '  ', ',', ' , ,\n'])('reads %j as no subnet at all', (text) => {
+    expect(parseSubnets(text).cidrs).toEqual([])
+    expect(parseSubnets(text).contains('127.0.0.1')).toBe(false)
+  })
+
+  test('reads blocks and single addresses of both families, separated by commas or spaces', () => {
+    const subnets = parseSubnets(' 127.0.0.0/8, 10.1.2.3,fd00::/8\n::1 ')
+    expect(subnets.cidrs).toEqual(['127.0.0.0/8', '10.1.2.3/32', 'fd00::/8', '::1/128'])
+  })
+
+  test('contains exactly what the blocks name', () => {
+    const subnets = parseSubnets('10.1.0.0/16,192.168.7.7,fd12:3456::/32,::1')
+    const inside = ['10.1.0.0', '10.1.255.255', '192.168.7.7', 'fd12:3456::', 'fd12:3456:ffff::1', '::1']
+    const outside = [
+      '10.0.255.255',
+      '10.2.0.0',
+      '192.168.7.6',
+      '192.168.7.8',
+      'fd12:3457::',
+      'fd12:3455::1',
+      '::2',
+      '::',
+    ]
+    expect(inside.filter((address) => !subnets.contains(address))).toEqual([])
+    expect(outside.filter((address) => subnets.contains(address))).toEqual([])
+  })
+
+  test('is not opened for an IPv4 subnet by an IPv6 spelling of its addresses', () => {
+    const subnets = parseSubnets('127.0.0.0/8,0.0.0.0/0')
+    for (const address of ['::ffff:127.0.0.1', '::127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '::ffff:7f00:1']) {
+      expect(subnets.contains(address)).toBe(false)
+    }
+  })
+
+  test('does not let an IPv6 subnet hold IPv4 addresses', () => {
+    expect(parseSubnets('::/0').contains('127.0.0.1')).toBe(false)
+    expect(parseSubnets('::ffff:0:0/96').contains('127.0.0.1')).toBe(false)
+    expect(parseSubnets('::ffff:0:0/96').contains('::ffff:127.0.0.1')).toBe(true)
+  })
+
+  test.each(['', 'localhost', '127.0.0.1%lo', '127.1', 'fe80::1%eth0', '127.0.0.1:80'])('contains %j never', (text) => {
+    expect(parseSubnets('0.0.0.0/0,::/0').contains(text)).toBe(false)
+  })
+
+  test.each([
+    ['localhost', '"localhost" is no CIDR block'],
+    ['127.1/8', '"127.1/8" is no CIDR block'],
+    ['127.0.0.0/8/8', '"127.0.0.0/8/8" is no CIDR block'],
+    ['fe80::1%eth0/64', '"fe80::1%eth0/64" is no CIDR block'],
+    ['10.0.0.0/', '"10.0.0.0/" needs a prefix length from 0 to 32 after the slash'],
+    ['10.0.0.0/33', '"10.0.0.0/33" needs a prefix length from 0 to 32 after the slash'],
+    ['10.0.0.0/08', '"10.0.0.0/08" needs a prefix length from 0 to 32 after the slash'],
+    ['10.0.0.0/255.0.0.0', '"10.0.0.0/255.0.0.0" needs a prefix length from 0 to 32 after the slash'],
+    ['fd00::/129', '"fd00::/129" needs a prefix length from 0 to 128 after the slash'],
+    ['10.1.2.3/8', '"10.1.2.3/8" has bits set beyond its prefix: write 10.0.0.0/8 or 10.1.2.3'],
+    ['fd00::1/8', '"fd00::1/8" has bits set beyond its prefix: write fd00::/8 or fd00::1'],
+  ])('refuses %j and says what to write', (text, message) => {
+    expect(() => parseSubnets(text)).toThrow(SubnetSyntaxError)
+    expect(() => parseSubnets(text)).toThrow(`${message}. Example: 127.0.0.0/8,::1/128`)
+  })
+
+  test('names all faults at once', () => {
+    expect(() => parseSubnets('x,127.0.0.0/8,y')).toThrow('"x" is no CIDR block; "y" is no CIDR block')
+  })
+
+  test('agrees with arithmetic for any IPv4 block', () => {
+    const address = fc.nat({ max: 2 ** 32 - 1 })
+    fc.assert(
+      fc.property(address, fc.nat({ max: 32 }), address, (seed, prefix, other) => {
+        const size = 2 ** (32 - prefix)
+        const network = Math.floor(seed / size) * size
+        const subnets = parseSubnets(`${toText(network)}/${prefix}`)
+        expect(subnets.contains(toText(other))).toBe(other >= network && other < network + size)
+        expect(subnets.contains(toText(seed))).toBe(true)
+      }),
+    )
+  })
+})
+
+function toText(bits: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(bits / 2 ** shift) % 256).join('.')
+}
