@@ -39,7 +39,10 @@ export function judgeUrl(text: string, allowed: Subnets = noSubnets): UrlVerdict
   const url = URL.canParse(text) ? new URL(text) : undefined
   const spelling = findSpellingFault(text)
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    return fault('url_parsing', spelling ?? 'The text is no valid URL: write it as https://host/path')
+    return fault(
+      'url_parsing',
+      spelling ?? 'The text is no valid URL: check the host and the port, and write it like https://host/path',
+    )
   }
   // A host that is not public is the graver fault, so it is named before the way it was spelled.
   const host = judgeHost(url, allowed)
@@ -72,6 +75,8 @@ function findSpellingFault(text: string): string | undefined {
   const authority = readAuthority(text)
   if (authority.includes('@')) return 'The URL must not hold a user name or password: use a signing secret'
   if (authority.includes('%')) return 'The host must be written without percent signs'
+  // Parsers drop these. The two joiners are left to them: some scripts need them in names.
+  if (/[^\P{Default_Ignorable_Code_Point}\u200C\u200D]/u.test(authority)) return 'The host holds invisible characters'
   return undefined
 }
 
@@ -99,14 +104,17 @@ function judgeName(name: string, allowed: Subnets): UrlHost | (UrlVerdict & { ok
   if (labels.some((label) => label.length > 63) || name.length > 253) {
     return fault('url_parsing', 'The host name must have at most 253 characters, and 63 between two dots')
   }
-  const last = labels.at(-1)
-  if (allowed.cidrs.length > 0) return { kind: last === 'localhost' ? 'loopbackName' : 'name', name }
-  if (labels.length === 1) {
-    return fault('url_not_public', `The endpoint must be publicly reachable: "${name}" is a name of a private network`)
+  if (!labels.every((label) => /^[a-z0-9_-]+$/u.test(label))) {
+    return fault('url_parsing', 'The host name may hold only letters, digits, hyphens and dots')
   }
-  const suffix = privateUseSuffixes.find((candidate) => name.endsWith(candidate))
+  const last = labels.at(-1) ?? ''
+  if (allowed.cidrs.length > 0) return { kind: last === 'localhost' ? 'loopbackName' : 'name', name }
+  if (labels.length === 1 || !/^(?:[a-z]+|xn--[a-z0-9-]+)$/u.test(last)) {
+    return fault('url_not_public', `The endpoint must be publicly reachable: "${name}" has no top-level domain`)
+  }
+  const suffix = privateUseSuffixes.find((candidate) => `.${name}`.endsWith(candidate))
   if (suffix === undefined) return { kind: 'name', name }
-  return fault('url_not_public', `The endpoint must be publicly reachable: names below ${suffix} are private`)
+  return fault('url_not_public', `The endpoint must be publicly reachable: names that end in ${suffix} are private`)
 }
 
 /**
