@@ -153,16 +153,17 @@ export async function recordVerification(
 }
 
 /**
- * Records what came of a delivery, and answers with the delivery as it then stands. What was known for certain is never
- * written over: only `in_flight`, and `unknown`, over which the truth wins that arrives late.
+ * Records what came of a delivery, and resolves with when. What was known for certain is never written over: only
+ * `in_flight`, and `unknown`, over which the truth wins that arrives late. Resolves with undefined when nothing was to
+ * be recorded.
  */
 export async function recordOutcome(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   deliveryId: string,
   result: DeliveryResult,
-): Promise<Delivery | undefined> {
-  const recorded = await runStatement<DeliveryRow>(db, RECORD_OUTCOME, [
+): Promise<Date | undefined> {
+  const recorded = await runStatement<{ finished_at: Date }>(db, RECORD_OUTCOME, [
     organizationId,
     deliveryId,
     result.outcome,
@@ -172,12 +173,8 @@ export async function recordOutcome(
     result.durationMs,
     result.answer,
   ])
-  const [row] = recorded.rows
-  return row ? toDelivery(row) : await findDelivery(db, organizationId, deliveryId)
+  return recorded.rows[0]?.finished_at
 }
-
-const COLUMNS = `id, organization_id, source_id, kind, outcome, status, reason, mismatches, duration_ms, answer,
-  request_body, session_id, run_id, request_id, sender, created_at, finished_at`
 
 const RECORD_OUTCOME: NamedStatement = {
   name: 'record_delivery_outcome',
@@ -186,22 +183,43 @@ const RECORD_OUTCOME: NamedStatement = {
       finished_at = now()
     WHERE organization_id = $1 AND id = $2
       AND (outcome = 'in_flight' OR (outcome = 'unknown' AND $3 <> 'unknown'))
-    RETURNING ${COLUMNS}`,
+    RETURNING finished_at`,
 }
 
-/** One delivery of the organization. */
-export async function findDelivery(
+/** A delivery as it stands, for those who ask again. */
+export interface DeliveryState {
+  delivery: Delivery
+  /** Since it was recorded, by the database's clock. */
+  ageMs: number
+  sender: string
+  /** Only of one in flight: the process that sent it is gone, or has lost the database for the moment. */
+  isSenderAbsent: boolean
+}
+
+/** The delivery of the organization and whether somebody is still at it. */
+export async function findDeliveryState(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   deliveryId: string,
-): Promise<Delivery | undefined> {
-  const found = await runStatement<DeliveryRow>(db, FIND_DELIVERY, [organizationId, deliveryId])
-  return found.rows[0] && toDelivery(found.rows[0])
+): Promise<DeliveryState | undefined> {
+  const found = await runStatement<DeliveryRow & { age_ms: number; is_absent: boolean; sender: string }>(
+    db,
+    FIND_DELIVERY_STATE,
+    [organizationId, deliveryId],
+  )
+  const [row] = found.rows
+  return row && { delivery: toDelivery(row), ageMs: row.age_ms, sender: row.sender, isSenderAbsent: row.is_absent }
 }
 
-const FIND_DELIVERY: NamedStatement = {
-  name: 'find_delivery',
-  text: `SELECT ${COLUMNS} FROM deliveries WHERE organization_id = $1 AND id = $2`,
+const COLUMNS = `id, organization_id, source_id, kind, outcome, status, reason, mismatches, duration_ms, answer,
+  request_body, session_id, run_id, request_id, created_at, finished_at`
+
+// The lock is had only where its holder has gone, and given back when the statement ends.
+const FIND_DELIVERY_STATE: NamedStatement = {
+  name: 'find_delivery_state',
+  text: `SELECT ${COLUMNS}, sender, 1000 * extract(epoch FROM clock_timestamp() - created_at)::float8 AS age_ms,
+      CASE WHEN outcome = 'in_flight' THEN pg_try_advisory_xact_lock_shared(sender) ELSE false END AS is_absent
+    FROM deliveries WHERE organization_id = $1 AND id = $2`,
 }
 
 /** Which part of a source's log to read. Each filter is served by an index of its own. */
@@ -257,6 +275,45 @@ export async function listRunDeliveries(
   return found.rows.map(toDelivery)
 }
 
+/**
+ * Gives up deliveries that are in flight for longer than any sending takes, because their dispatcher died: they become
+ * `unknown`. At most `batchSize` at once; safe when several do it. Resolves with how many.
+ */
+export async function giveUpDeliveries(
+  db: Pick<Database, 'pool'>,
+  options: { olderThanMs: number; batchSize?: number },
+): Promise<number> {
+  const given = await db.pool.query(
+    `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now()
+     WHERE outcome = 'in_flight' AND id IN (
+       SELECT id FROM deliveries WHERE outcome = 'in_flight' AND created_at < now() - $2 * interval '1 millisecond'
+       ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED)`,
+    [UNKNOWN_REASON, options.olderThanMs, options.batchSize ?? 500],
+  )
+  return given.rowCount ?? 0
+}
+
+/** The reason of an `unknown` delivery. */
+export const UNKNOWN_REASON =
+  'The service was interrupted while it was sending: the request may have arrived or not. It is not sent again.'
+
+/**
+ * Deletes entries of the log that are older than the retention, oldest first, at most `batchSize` in one short
+ * statement; safe when several do it. Resolves with how many: fewer than `batchSize` means that none is left.
+ */
+export async function deleteOldDeliveries(
+  db: Pick<Database, 'pool'>,
+  options: { olderThanDays: number; batchSize: number },
+): Promise<number> {
+  const deleted = await db.pool.query(
+    `DELETE FROM deliveries WHERE id IN (
+       SELECT id FROM deliveries WHERE created_at < now() - make_interval(days => $1) AND outcome <> 'in_flight'
+       ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+    [options.olderThanDays, options.batchSize],
+  )
+  return deleted.rowCount ?? 0
+}
+
 interface DeliveryRow extends QueryResultRow {
   id: string
   organization_id: string
@@ -272,7 +329,6 @@ interface DeliveryRow extends QueryResultRow {
   session_id: string | null
   run_id: string | null
   request_id: string | null
-  sender: string
   created_at: Date
   finished_at: Date | null
 }

@@ -6,25 +6,31 @@
 export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.ts'
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
+export { isDatabaseAway } from './database-away.ts'
 export {
   claimDelivery,
+  deleteOldDeliveries,
   deliveryQuerySql,
-  findDelivery,
+  findDeliveryState,
+  giveUpDeliveries,
   listDeliveries,
   listRunDeliveries,
   recordOutcome,
   recordVerification,
+  UNKNOWN_REASON,
   type Delivery,
   type DeliveryClaim,
   type DeliveryLease,
   type DeliveryQuery,
   type DeliveryResult,
+  type DeliveryState,
   type DeliveryTarget,
   type NewDelivery,
 } from './deliveries.ts'
 export { foldCase } from './fold-case.ts'
 export { newId } from './ids.ts'
 export { migrate } from './migrate.ts'
+export { announcePresence, type Presence } from './presence.ts'
 export {
   createSecretBox,
   rotateSecrets,
