@@ -1,0 +1,33 @@
+import { describe, expect, test } from '@jest/globals'
+import { decodeSessionMessage } from './decode-session-message.ts'
+
+const sessionId = '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d'
+const body = JSON.stringify({ session_id: sessionId })
+
+describe('decodeSessionMessage', () => {
+  test.each([undefined, null, '', 'workflow.session.v1'])('reads a message of type %j', (type) => {
+    expect(decodeSessionMessage(body, type)).toEqual({ message: { session_id: sessionId } })
+  })
+
+  test('answers the id in lower case', () => {
+    expect(decodeSessionMessage(body.toUpperCase().replace('SESSION_ID', 'session_id'), undefined)).toEqual({
+      message: { session_id: sessionId },
+    })
+  })
+
+  test.each([
+    ['workflow.session.v2', body, 'unknown_type'],
+    [7, body, 'unknown_type'],
+    [undefined, '', 'not_json'],
+    [undefined, '{"session_id":', 'not_json'],
+    [undefined, '\u0000\u0001', 'not_json'],
+    [undefined, 'null', 'wrong_shape'],
+    [undefined, '[]', 'wrong_shape'],
+    [undefined, '{}', 'wrong_shape'],
+    [undefined, '{"session_id":7}', 'wrong_shape'],
+    [undefined, '{"session_id":"seven"}', 'wrong_shape'],
+    [undefined, `{"session_id":"${sessionId}","more":1}`, 'wrong_shape'],
+  ])('type %j with body %j is %s', (type, text, reason) => {
+    expect(decodeSessionMessage(text, type)).toMatchObject({ fault: { reason } })
+  })
+})

@@ -1,0 +1,168 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import {
+  createTestBroker,
+  type PrivateRabbitMq,
+  startRabbitMq,
+  type TestBroker,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { type Channel, type ChannelModel, connect } from 'amqplib'
+import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
+
+const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
+
+describe('a broker that works', () => {
+  let broker: TestBroker
+  let queue: SessionQueue
+  let admin: { model: ChannelModel; channel: Channel }
+
+  const open = async (queueType: 'quorum' | 'classic' = 'classic') => {
+    queue = connectRabbitMq({ url: broker.url, queueType, connectionName: 'test' })
+    await waitUntil(async () => queue.depth())
+  }
+
+  beforeEach(async () => {
+    broker = await createTestBroker()
+    const model = await connect(broker.url)
+    admin = { model, channel: await model.createChannel() }
+  }, 180_000)
+  afterEach(async () => {
+    await queue.close()
+    await admin.model.close()
+    await broker.drop()
+  })
+
+  test('publishes persistently, with its type and as JSON', async () => {
+    await open()
+    expect(await queue.publish(message)).toBe('confirmed')
+    const found = await admin.channel.get(SESSIONS_QUEUE, { noAck: true })
+    expect(found).toMatchObject({
+      properties: { deliveryMode: 2, type: SESSION_MESSAGE_TYPE, contentType: 'application/json' },
+    })
+  })
+
+  test('a message that no queue takes is `failed`, although the broker confirms it', async () => {
+    await open()
+    await admin.channel.deleteQueue(SESSIONS_QUEUE)
+    expect(await queue.publish(message)).toBe('failed')
+  })
+
+  test('goes on consuming after its queue was deleted', async () => {
+    await open()
+    let received = 0
+    await queue.consume(async () => void received++, { prefetch: 1 })
+    await queue.publish(message)
+    await waitUntil(() => received === 1)
+    await admin.channel.deleteQueue(SESSIONS_QUEUE)
+    await waitUntil(async () => (await queue.publish(message)) === 'confirmed')
+    await waitUntil(() => received === 2)
+    expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
+  })
+
+  test('uses a queue that exists with other arguments as it is', async () => {
+    await admin.channel.assertQueue(SESSIONS_QUEUE, { durable: true })
+    await open('quorum')
+    let received = 0
+    await queue.consume(async () => void received++, { prefetch: 1 })
+    expect(await queue.publish(message)).toBe('confirmed')
+    await waitUntil(() => received === 1)
+  })
+
+  test.each([
+    ['an unknown version', JSON.stringify(message), { type: 'workflow.session.v9' }, 'unknown_type'],
+    ['a corrupted body', '{"session_id":', {}, 'not_json'],
+    ['a body of another shape', '{"hello":"there"}', {}, 'wrong_shape'],
+  ])('%s goes to the dead-letter queue with its reason in a header', async (_what, body, properties, reason) => {
+    await open()
+    let received = 0
+    await queue.consume(async () => void received++, { prefetch: 1 })
+    admin.channel.sendToQueue(SESSIONS_QUEUE, Buffer.from(body), properties)
+    await waitUntil(async () => (await queue.depth()).dead === 1)
+    const found = await admin.channel.get(SESSIONS_DEAD_LETTER_QUEUE, { noAck: true })
+    expect(found && found.content.toString()).toBe(body)
+    expect(found && found.properties.headers).toMatchObject({
+      'x-dead-letter-reason': reason,
+      'x-dead-letter-detail': expect.any(String),
+    })
+    expect(received).toBe(0)
+    expect((await queue.depth()).ready).toBe(0)
+  })
+
+  test('reads a message without a type, as another publisher might send it', async () => {
+    await open()
+    const received: unknown[] = []
+    await queue.consume(async (given) => void received.push(given), { prefetch: 1 })
+    admin.channel.sendToQueue(SESSIONS_QUEUE, Buffer.from(JSON.stringify(message)))
+    await waitUntil(() => received.length === 1)
+    expect(received).toEqual([message])
+  })
+})
+
+describe('a broker that fails', () => {
+  let broker: PrivateRabbitMq
+  let queue: SessionQueue
+  beforeAll(async () => {
+    broker = await startRabbitMq()
+  }, 180_000)
+  afterAll(() => broker.stop())
+  afterEach(() => queue.close())
+
+  const open = (queueType: 'quorum' | 'classic') => {
+    const states: string[] = []
+    queue = connectRabbitMq({
+      url: broker.url,
+      queueType,
+      connectionName: 'test',
+      onState: (role, state) => states.push(`${role} ${state}`),
+    })
+    return states
+  }
+
+  test('away at boot and killed later: publishing fails at once, and both directions come back by themselves', async () => {
+    await broker.kill()
+    const states = open('classic')
+    let received = 0
+    await queue.consume(async () => void received++, { prefetch: 1 })
+    await waitUntil(() => states.includes('publisher down') && states.includes('consumer down'))
+    expect(await queue.publish(message)).toBe('failed')
+    await expect(queue.ping()).rejects.toThrow('not connected')
+
+    await broker.restart()
+    await waitUntil(async () => (await queue.publish(message)) === 'confirmed', { timeoutMs: 20_000 })
+    await waitUntil(() => received === 1, { timeoutMs: 20_000 })
+
+    await broker.kill()
+    await waitUntil(async () => (await queue.publish(message)) === 'failed')
+    await broker.restart()
+    await waitUntil(async () => (await queue.publish(message)) === 'confirmed', { timeoutMs: 20_000 })
+    await waitUntil(() => received === 2, { timeoutMs: 20_000 })
+  }, 120_000)
+
+  test('frozen: it is noticed by its heartbeats, and closing does not wait for it', async () => {
+    const states = open('classic')
+    await waitUntil(async () => (await queue.publish(message)) === 'confirmed', { timeoutMs: 20_000 })
+    broker.pause()
+    try {
+      expect(await queue.publish(message)).toBe('failed')
+      expect(states).toContain('publisher down')
+      await queue.close()
+    } finally {
+      broker.resume()
+    }
+  }, 60_000)
+
+  test('a quorum queue that a kill left unusable holds nobody up', async () => {
+    open('quorum')
+    const consumer = await queue.consume(async () => {}, { prefetch: 1 })
+    await waitUntil(async () => queue.depth(), { timeoutMs: 20_000 })
+    await broker.kill()
+    await broker.restart()
+    // Whether it comes back depends on the broker's version; that this answers and closes does not.
+    await waitUntil(async () => queue.ping().then(() => true), { timeoutMs: 20_000 })
+    await consumer.close()
+    expect(['confirmed', 'failed']).toContain(
+      await Promise.race([queue.publish(message), queue.close().then(() => 'failed' as const)]),
+    )
+  }, 120_000)
+})

@@ -1,0 +1,145 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import type { SessionMessage } from '@workflow-service/contract'
+import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
+import { connectRabbitMq, createInProcessQueue, type SessionQueue } from '../src/index.ts'
+
+let broker: TestBroker
+beforeAll(async () => {
+  broker = await createTestBroker()
+}, 180_000)
+afterAll(() => broker.drop())
+
+const sessionId = (n: number) => `0190f6a4-5f4e-7cc2-9d4a-${String(n).padStart(12, '0')}`
+const unreadable: SessionMessage = { session_id: 'no session' }
+
+const implementations: [string, () => Promise<SessionQueue>][] = [
+  ['the in-process queue', async () => createInProcessQueue()],
+  ['RabbitMQ, quorum queue', () => connect('quorum')],
+]
+
+async function connect(queueType: 'quorum' | 'classic'): Promise<SessionQueue> {
+  const fresh = await createTestBroker()
+  const queue = connectRabbitMq({ url: fresh.url, queueType, connectionName: 'test' })
+  await waitUntil(async () => queue.ping().then(() => true))
+  const close = async () => {
+    await queue.close()
+    await fresh.drop()
+  }
+  return { ...queue, close }
+}
+
+describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('classic')] as const])(
+  '%s',
+  (_name, create) => {
+    let queue: SessionQueue
+    beforeEach(async () => {
+      queue = await create()
+    })
+    afterEach(() => queue.close())
+
+    test('hands a published message to the handler, with its request id', async () => {
+      const received: unknown[] = []
+      await queue.consume(async (...given) => void received.push(given), { prefetch: 10 })
+      expect(await queue.publish({ session_id: sessionId(1) }, { requestId: 'r-1' })).toBe('confirmed')
+      expect(await queue.publish({ session_id: sessionId(2) })).toBe('confirmed')
+      await waitUntil(() => received.length === 2)
+      expect(received).toEqual([
+        [{ session_id: sessionId(1) }, { requestId: 'r-1' }],
+        [{ session_id: sessionId(2) }, {}],
+      ])
+    })
+
+    test('keeps messages while nobody consumes, and hands out each of them once', async () => {
+      await Promise.all(Array.from({ length: 50 }, (_, n) => queue.publish({ session_id: sessionId(n) })))
+      await waitUntil(async () => (await queue.depth()).ready === 50)
+      const received: string[] = []
+      const take = async ({ session_id }: SessionMessage) => void received.push(session_id)
+      await queue.consume(take, { prefetch: 5 })
+      await queue.consume(take, { prefetch: 5 })
+      await waitUntil(() => received.length >= 50)
+      expect(new Set(received).size).toBe(50)
+      await waitUntil(async () => (await queue.depth()).ready === 0)
+    })
+
+    test('never has more than `prefetch` handlers under way, and goes on as they end', async () => {
+      const ends: (() => void)[] = []
+      await queue.consume(() => new Promise<void>((end) => ends.push(end)), { prefetch: 3 })
+      await Promise.all(Array.from({ length: 7 }, (_, n) => queue.publish({ session_id: sessionId(n) })))
+      await waitUntil(() => ends.length === 3)
+      expect((await queue.depth()).ready).toBe(4)
+      ends.at(0)?.()
+      await waitUntil(() => ends.length === 4)
+      for (const end of ends) end()
+      await waitUntil(() => ends.length === 7)
+      for (const end of ends) end()
+    })
+
+    test('a handler that fails has had its message', async () => {
+      let calls = 0
+      await queue.consume(
+        async () => {
+          calls++
+          throw new Error('no')
+        },
+        { prefetch: 1 },
+      )
+      await queue.publish({ session_id: sessionId(1) })
+      await queue.publish({ session_id: sessionId(2) })
+      await waitUntil(() => calls === 2)
+      expect((await queue.depth()).ready).toBe(0)
+    })
+
+    test('a message that cannot be read becomes a dead letter with its reason, and the next one is handed out', async () => {
+      const received: string[] = []
+      await queue.consume(async ({ session_id }) => void received.push(session_id), { prefetch: 1 })
+      await queue.publish(unreadable)
+      await queue.publish({ session_id: sessionId(2) })
+      await waitUntil(() => received.length === 1)
+      expect(received).toEqual([sessionId(2)])
+      await waitUntil(async () => (await queue.depth()).dead === 1)
+      const letters = await queue.deadLetters(10)
+      expect(letters).toEqual([
+        {
+          reason: 'wrong_shape',
+          detail: expect.stringContaining('session_id'),
+          body: JSON.stringify(unreadable),
+          type: 'workflow.session.v1',
+          diedAt: expect.any(Date),
+        },
+      ])
+      expect(await queue.deadLetters(10)).toEqual(letters)
+      await waitUntil(async () => (await queue.depth()).dead === 1)
+    })
+
+    test('a consumer that is closed waits for its handlers and takes no further message', async () => {
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      const received: string[] = []
+      const consumer = await queue.consume(
+        async ({ session_id }) => {
+          received.push(session_id)
+          await held
+        },
+        { prefetch: 1 },
+      )
+      await queue.publish({ session_id: sessionId(1) })
+      await waitUntil(() => received.length === 1)
+      let isClosed = false
+      const closing = consumer.close().then(() => (isClosed = true))
+      await queue.publish({ session_id: sessionId(2) })
+      await waitUntil(async () => (await queue.depth()).ready === 1)
+      expect(isClosed).toBe(false)
+      release()
+      await closing
+      await consumer.close()
+      expect(received).toEqual([sessionId(1)])
+      expect((await queue.depth()).ready).toBe(1)
+    })
+
+    test('a closed queue fails to publish, and does not answer', async () => {
+      await queue.close()
+      expect(await queue.publish({ session_id: sessionId(1) })).toBe('failed')
+      await expect(queue.ping()).rejects.toThrow(/closed|not connected/)
+      await expect(queue.depth()).rejects.toThrow(/closed|not connected/)
+    })
+  },
+)
