@@ -14,7 +14,10 @@ const ToolName = Type.String({ description: 'The name of the tool, as the agent 
 
 /** What the agent was told at the beginning: the trigger's input message followed by the context. */
 export const MessageStep = Type.Object(
-  { text: Type.String({ description: 'The text.' }) },
+  {
+    agent: Type.String({ description: 'The agent that began the run, as set in AGENT_MODEL.', examples: ['builtin'] }),
+    text: Type.String({ description: 'The text.' }),
+  },
   { ...closed, title: 'MessageStep', description: 'What the agent was told.' },
 )
 export type MessageStep = Static<typeof MessageStep>

@@ -29,15 +29,15 @@ describe('the schema of a payload', () => {
     ['a number with a fraction', 9.5, { type: 'number' }],
     ['a boolean', false, { type: 'boolean' }],
     ['null: anything', null, {}],
-    ['an empty object: any fields', {}, { type: 'object', additionalProperties: true }],
+    ['an empty object: any fields', {}, { type: 'object', properties: {}, additionalProperties: true }],
     [
       'an object: exactly its fields',
       { a: 1 },
       { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false },
     ],
     ['a list', ['x', 'y'], { type: 'array', items: { type: 'string' } }],
-    ['an empty list: anything in it', [], { type: 'array' }],
-    ['a list of nulls: anything in it', [null, null], { type: 'array' }],
+    ['an empty list: anything in it', [], { type: 'array', items: {} }],
+    ['a list of nulls: anything in it', [null, null], { type: 'array', items: {} }],
     [
       'a mixed list: any of its types',
       ['x', 1, true],

@@ -150,7 +150,7 @@ function toSchema(shape: Shape): JsonSchema {
   if (isAnything(shape)) return {}
   const schemas: JsonSchema[] = []
   if (shape.object) schemas.push(toObjectSchema(shape.object))
-  if (shape.list) schemas.push({ type: 'array', ...(isAnything(shape.list) ? {} : { items: toSchema(shape.list) }) })
+  if (shape.list) schemas.push({ type: 'array', items: toSchema(shape.list) })
   const scalars = [...shape.scalars]
   if (scalars.length > 0) schemas.push({ type: scalars.length === 1 ? scalars[0] : scalars })
   const [only, ...others] = schemas
@@ -158,7 +158,8 @@ function toSchema(shape: Shape): JsonSchema {
 }
 
 function toObjectSchema(object: ObjectShape): JsonSchema {
-  if (isFreeObject(object)) return { type: 'object', additionalProperties: true }
+  // Models' APIs refuse an object without `properties` and a list without `items`, even if they say nothing.
+  if (isFreeObject(object)) return { type: 'object', properties: {}, additionalProperties: true }
   return {
     type: 'object',
     properties: Object.fromEntries([...object.fields].map(([name, shape]) => [name, toSchema(shape)])),

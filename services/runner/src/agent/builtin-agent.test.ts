@@ -1,0 +1,169 @@
+import { describe, expect, test } from '@jest/globals'
+import { Crash, memoryRun, takeWithCrashes, webhookSource } from '../../test/memory-run.ts'
+import type { DeliveryResult } from './agent.ts'
+import { createBuiltinAgent } from './builtin-agent.ts'
+
+const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
+const audit = webhookSource('Audit log', { message: 'x' })
+const unnamed = webhookSource('Billing', { message: 'x' })
+const description = 'Forward the order to Order intake, then tell the Audit log.'
+const context = 'order_id: B-7\ntotal: 42.50'
+const agent = createBuiltinAgent()
+
+describe('the builtin agent', () => {
+  test('sends one payload to every webhook source that the description names, in order', async () => {
+    const run = memoryRun({ description, context, sources: [audit, unnamed, orders] })
+    await run.take(agent)
+    expect(run.sent.map(({ sourceId, payload }) => [sourceId, payload])).toEqual([
+      [orders.id, { order_id: 'B-7', total: 42.5 }],
+      [audit.id, { message: context }],
+    ])
+  })
+
+  test('tells the journal what came from where and what came of it', async () => {
+    const run = memoryRun({ description, context, sources: [orders], inputMessage: 'New order' })
+    await run.take(agent)
+    expect(run.steps.map(({ kind, data }) => ({ kind, data }))).toEqual([
+      { kind: 'message', data: { agent: 'builtin', text: `New order\n\n${context}` } },
+      { kind: 'note', data: { code: 'payload_filled', text: 'Order intake: filled by name: order_id, total' } },
+      {
+        kind: 'tool_call',
+        data: {
+          call_id: 'builtin-1',
+          tool: 'builtin',
+          delivery: {
+            id: run.sent[0]?.deliveryId,
+            source_id: orders.id,
+            source_name: 'Order intake',
+            payload: { order_id: 'B-7', total: 42.5 },
+          },
+        },
+      },
+      {
+        kind: 'tool_result',
+        data: {
+          call_id: 'builtin-1',
+          tool: 'builtin',
+          ok: true,
+          text: 'Accepted: the endpoint answered 204.',
+          delivery: {
+            id: run.sent[0]?.deliveryId,
+            source_id: orders.id,
+            source_name: 'Order intake',
+            outcome: 'accepted',
+            status: 204,
+            answer: null,
+            reason: null,
+          },
+        },
+      },
+    ])
+  })
+
+  test('says why a field is empty', async () => {
+    const run = memoryRun({ description, context: 'total: soon', sources: [orders] })
+    await run.take(agent)
+    expect(run.steps).toContainEqual(
+      expect.objectContaining({
+        data: {
+          code: 'payload_filled',
+          text: 'Order intake: left empty for its value: total ("soon" is not a number); left empty, the context does not name it: order_id',
+        },
+      }),
+    )
+  })
+
+  test.each([
+    ['names none', [unnamed], /names none of the organization's webhook sources/],
+    ['could name none', [], /has no webhook source/],
+  ])('succeeds with a note when the description %s', async (_what, sources, text) => {
+    const run = memoryRun({ description, context, sources })
+    await run.take(agent)
+    expect(run.sent).toEqual([])
+    expect(run.steps.at(-1)).toMatchObject({
+      kind: 'note',
+      data: { code: 'no_source_named', text: expect.stringMatching(text) },
+    })
+  })
+
+  const outcomes: [Partial<DeliveryResult>, string, string][] = [
+    [
+      { outcome: 'rejected', status: 500 },
+      'delivery_rejected',
+      'Order intake did not accept the payload: it answered 500',
+    ],
+    [{ outcome: 'timed_out', status: null }, 'delivery_timed_out', 'Order intake did not answer within 30 seconds'],
+    [
+      { outcome: 'unreachable', status: null, reason: 'The connection was refused.' },
+      'delivery_unreachable',
+      'Order intake could not be reached. The connection was refused.',
+    ],
+    [
+      { outcome: 'refused', status: null, reason: 'The address is not public.' },
+      'delivery_refused',
+      'Nothing was sent to Order intake. The address is not public.',
+    ],
+    [
+      { outcome: 'invalid', status: null, reason: 'total: must be a number.' },
+      'delivery_invalid',
+      'Nothing was sent to Order intake. total: must be a number.',
+    ],
+    [
+      { outcome: 'unknown', status: null },
+      'delivery_unknown',
+      'It is unknown whether Order intake received the payload: the request was interrupted',
+    ],
+  ]
+  test.each(outcomes)(
+    'fails the run when a payload is not accepted, after the others had theirs: %j',
+    async (result, code, message) => {
+      const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
+      const run = memoryRun({ description, context, sources: [orders, audit], endpoint })
+      await expect(run.take(agent)).rejects.toMatchObject({ name: 'RunError', code, message })
+      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
+    },
+  )
+
+  test.each(['before', 'after'] as const)('sends the very same once, dying right %s every step', async (when) => {
+    const run = memoryRun({ description, context, sources: [orders, audit] })
+    await takeWithCrashes(run, agent, when)
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
+    expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
+    expect(run.steps.filter(({ kind }) => kind === 'tool_result')).toHaveLength(2)
+  })
+
+  test('keeps to its plan when sources change while no runner is there', async () => {
+    const sources = [orders]
+    const run = memoryRun({ description, context, sources })
+    run.crashAt({ boundary: 1, when: 'after' })
+    await expect(run.take(agent)).rejects.toBeInstanceOf(Crash)
+    sources[0] = audit
+    run.crashAt(null)
+    await run.take(agent)
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
+  })
+
+  test('fails again from its journal without sending anything', async () => {
+    const run = memoryRun({
+      description,
+      context,
+      sources: [orders],
+      endpoint: () => ({ outcome: 'rejected', status: 500 }),
+    })
+    await expect(run.take(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
+    await expect(run.take(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
+    expect(run.sent).toHaveLength(1)
+  })
+
+  test('ends between two steps when it is told to', async () => {
+    const stopAfterFirst = { endpoint: () => ({}) }
+    const run = memoryRun({ description, context, sources: [orders, audit], endpoint: () => stopAfterFirst.endpoint() })
+    stopAfterFirst.endpoint = () => {
+      run.stopping.abort()
+      return {}
+    }
+    await expect(run.take(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
+    expect(run.sent).toHaveLength(1)
+    expect(run.steps.at(-1)?.kind).toBe('tool_result')
+  })
+})

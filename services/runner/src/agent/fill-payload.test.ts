@@ -1,0 +1,199 @@
+import { describe, expect, test } from '@jest/globals'
+import { exampleFaults, payloadMismatches } from '@workflow-service/contract'
+import * as fc from 'fast-check'
+import { fillPayload } from './fill-payload.ts'
+
+function filled(example: Record<string, unknown>, context: unknown): Record<string, unknown> {
+  return fillPayload(example, typeof context === 'string' ? context : JSON.stringify(context)).payload
+}
+
+describe('a payload is filled by name', () => {
+  const example = { order_id: 'A-1', customer: { name: 'Eve', email: 'eve@example.com' }, total: 9.5, paid: true }
+
+  test('from a JSON object, nested as the example is', () => {
+    const context = { order_id: 'B-7', customer: { name: 'Ada', email: 'ada@acme.test' }, total: 42.5, paid: false }
+    expect(filled(example, context)).toEqual(context)
+  })
+
+  test('from lines', () => {
+    const context = 'Order ID: B-7\nCustomer name: Ada\ncustomer.email: ada@acme.test\nTotal: 42.50\nPaid: no'
+    expect(filled(example, context)).toEqual({
+      order_id: 'B-7',
+      customer: { name: 'Ada', email: 'ada@acme.test' },
+      total: 42.5,
+      paid: false,
+    })
+  })
+
+  test.each([['order_id'], ['orderId'], ['OrderID'], ['Order id'], ['ORDER-ID'], ['order.id']])(
+    'however the name is written: %s',
+    (name) => {
+      expect(filled({ order_id: 'x' }, { [name]: 'B-7' })).toEqual({ order_id: 'B-7' })
+      expect(filled({ [name]: 'x' }, { order_id: 'B-7' })).toEqual({ [name]: 'B-7' })
+    },
+  )
+
+  test('from another place only when nothing else can be meant', () => {
+    expect(filled({ customer: { email: 'x' } }, { email: 'ada@acme.test' })).toEqual({
+      customer: { email: 'ada@acme.test' },
+    })
+    expect(filled({ email: 'x' }, { customer: { email: 'ada@acme.test' } })).toEqual({ email: 'ada@acme.test' })
+    expect(filled({ customer_name: 'x' }, { customer: { name: 'Ada' } })).toEqual({ customer_name: 'Ada' })
+    const twoNames = { customer: { name: 'x' }, product: { name: 'y' } }
+    expect(filled(twoNames, { name: 'Ada' })).toEqual({ customer: { name: '' }, product: { name: '' } })
+    expect(filled({ order: { id: 'x' } }, { customer: { id: 'C-1' } })).toEqual({ order: { id: '' } })
+  })
+
+  test('never from what every object inherits', () => {
+    expect(filled({ constructor: 'x', to_string: 'y' }, {})).toEqual({ constructor: '', to_string: '' })
+  })
+})
+
+describe('a value is converted to the type of the example', () => {
+  test.each([
+    ['text', 'x', 'text', 'text'],
+    ['a number to text, digit by digit', 'x', 1.1, '1.1'],
+    ['a boolean to text', 'x', true, 'true'],
+    ['a list to text', 'x', ['a', 1], 'a, 1'],
+    ['an object to text', 'x', { a: 1 }, '{"a":1}'],
+    ['a date stays text', '2025-01-01', '2026-02-03', '2026-02-03'],
+    ['text to a number', 1.5, ' -3.25 ', -3.25],
+    ['text with a currency to a number', 1.5, '€ 12.50', 12.5],
+    ['text with a currency code to a number', 1.5, '12.50 EUR', 12.5],
+    ['text to a whole number', 1, '12.0', 12],
+    ['yes to true', false, 'Yes', true],
+    ['0 to false', true, 0, false],
+    ['text to a list', ['x'], 'a, b,', ['a', 'b']],
+    ['text to a list at semicolons', ['x'], 'a, b; c', ['a, b', 'c']],
+    ['text to a list of numbers', [1], '1, 2', [1, 2]],
+    ['one value to a list', [1], 7, [7]],
+    ['a list to a list of anything', [], ['a', 1, { b: null }], ['a', 1, { b: null }]],
+    ['a list item by its own type', ['x', 1], [2, 'y', true], [2, 'y', 'true']],
+    ['null in a list that has nulls', ['x', null], ['y', null], ['y', null]],
+    ['anything where the example has null', null, { a: [1, 'x'] }, { a: [1, 'x'] }],
+    ['an object where the example has {}', {}, { a: 1 }, { a: 1 }],
+    ['one object to a list of objects', [{ a: 1 }], { a: '2' }, [{ a: 2 }]],
+  ])('%s', (_what, example, given, expected) => {
+    expect(filled({ field: example }, { field: given })).toEqual({ field: expected })
+  })
+
+  test('in every item of a list of objects, names included', () => {
+    const example = {
+      lines: [
+        { sku_code: 'S', price: 9.5, tags: ['t'] },
+        { sku_code: 'S', price: 1 },
+      ],
+    }
+    const context = {
+      lines: [
+        { SKU: 'ignored', skuCode: 7, price: '3', tags: 'a, b' },
+        { 'sku code': 'B', price: 1 },
+      ],
+    }
+    expect(filled(example, context)).toEqual({
+      lines: [
+        { sku_code: '7', price: 3, tags: ['a', 'b'] },
+        { sku_code: 'B', price: 1 },
+      ],
+    })
+  })
+
+  test.each([
+    ['no number', 1.5, 'soon', 0, '"soon" is not a number'],
+    ['a guess at separators', 1.5, '1,234', 0, '"1,234" is not a number'],
+    ['a fraction where the example is whole', 1, 2.5, 0, '"2.5" is not a whole number'],
+    [
+      'more digits than a number keeps',
+      1,
+      '12345678901234567890',
+      0,
+      '"12345678901234567890" has more digits than a number keeps',
+    ],
+    ['neither true nor false', true, 'maybe', false, '"maybe" is neither true nor false'],
+    ['no object', {}, 'text', {}, '"text" is not an object'],
+    ['an item that does not fit', [1], 'one, 2', [], '"one" is not a number'],
+  ])('or left empty, and said why: %s', (_what, example, given, expected, reason) => {
+    const { payload, report } = fillPayload({ field: example }, JSON.stringify({ field: given }))
+    expect(payload).toEqual({ field: expected })
+    expect(report.unconverted).toEqual([{ field: 'field', reason }])
+  })
+})
+
+describe('what the context does not name', () => {
+  test.each([
+    ['text'],
+    ['message'],
+    ['summary'],
+    ['content'],
+    ['body'],
+    ['messageText'],
+    ['order_summary'],
+    ['Email body'],
+  ])('is the whole context in a text field named like %s', (name) => {
+    expect(filled({ [name]: 'x', data: { [name]: 'y' } }, 'Call Ada back')).toEqual({
+      [name]: 'Call Ada back',
+      data: { [name]: 'Call Ada back' },
+    })
+  })
+
+  test('is not the whole context in other fields', () => {
+    expect(filled({ text_color: 'x', message: 1, body: ['x'], context: 'x', textual: 'x' }, 'Call Ada back')).toEqual({
+      text_color: '',
+      message: 0,
+      body: [],
+      context: '',
+      textual: '',
+    })
+  })
+
+  test('is the empty value of the type, never a value of the example', () => {
+    const example = { a: 'x', b: 1, c: 1.5, d: true, e: null, f: [1], g: { h: 'x', i: {} }, j: [{ k: 1 }] }
+    expect(filled(example, 'nothing of this')).toEqual({
+      a: '',
+      b: 0,
+      c: 0,
+      d: false,
+      e: null,
+      f: [],
+      g: { h: '', i: {} },
+      j: [],
+    })
+  })
+
+  test('is left out where it is optional, in an item of a list', () => {
+    expect(filled({ lines: [{ a: 1, b: 2 }, { a: 1 }] }, { lines: [{}] })).toEqual({ lines: [{ a: 0 }] })
+  })
+})
+
+describe('whatever the example and the context', () => {
+  const names = fc.constantFrom('id', 'name', 'message', 'total', 'lines', 'customer')
+  const { object } = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      fc.constantFrom('x', '3', 'yes', 'a, b', '', 1, -0, 1.5, 1e21, true, null, '\u0000', '\ud800'),
+      fc.array(tie('value'), { maxLength: 3 }),
+      tie('object'),
+    ),
+    object: fc.dictionary(names, tie('value'), { noNullPrototype: true }),
+  }))
+
+  test('the payload follows the example, and is the same each time', () => {
+    fc.assert(
+      fc.property(object, object, (example, context) => {
+        fc.pre(exampleFaults(example).length === 0)
+        const text = JSON.stringify(context)
+        const { payload } = fillPayload(example, text)
+        expect(payloadMismatches(example, payload)).toEqual([])
+        expect(fillPayload(example, text).payload).toEqual(payload)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('deep or poisonous JSON goes nowhere', () => {
+    const deep = `{"a": ${'['.repeat(2_000)}${']'.repeat(2_000)}, "b": {"__proto__": {"c": 1}, "d": 1}}`
+    const { payload, report } = fillPayload({ a: null, b: null }, deep)
+    expect(payload).toEqual({ a: null, b: { d: 1 } })
+    expect(report.unconverted).toMatchObject([{ field: 'a' }])
+  })
+})

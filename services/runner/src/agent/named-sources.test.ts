@@ -1,0 +1,54 @@
+import { describe, expect, test } from '@jest/globals'
+import { findNamedSources } from './named-sources.ts'
+
+function named(text: string, names: string[]): string[] {
+  return findNamedSources(
+    text,
+    names.map((name) => ({ name })),
+  ).map(({ name }) => name)
+}
+
+describe('the webhook sources that a description names', () => {
+  test('come in the order in which they first appear, each once', () => {
+    expect(named('First Billing, then Orders, then Billing again.', ['Orders', 'Billing', 'Stock'])).toEqual([
+      'Billing',
+      'Orders',
+    ])
+  })
+
+  test('are found whatever their case and the width of white space', () => {
+    expect(named('Send it to ORDER\n  intake.', ['Order intake'])).toEqual(['Order intake'])
+    expect(named('an die STRAßE', ['Straße'])).toEqual(['Straße'])
+    expect(named('caf\u0065\u0301', ['Caf\u00e9'])).toEqual(['Caf\u00e9'])
+  })
+
+  test('are the longest that fit where names overlap', () => {
+    expect(named('Post to Order intake.', ['Order', 'Order intake', 'intake'])).toEqual(['Order intake'])
+    expect(named('Post to Order intake, then to Order.', ['Order', 'Order intake'])).toEqual(['Order intake', 'Order'])
+    expect(named('Post to a b c.', ['b c', 'a b'])).toEqual(['b c'])
+  })
+
+  test.each([
+    ['Reorder today', 'order', false],
+    ['orders', 'order', false],
+    ['order_intake', 'order', false],
+    ['order2', 'order', false],
+    ['the order-list', 'order', true],
+    ["the order's total", 'order', true],
+    ['"order"', 'order', true],
+    ['(order)', 'order', true],
+    ['order', 'order', true],
+    ['C++ and more', 'C++', true],
+    ['über Bestellung', 'Bestell', false],
+    ['请发送到订单入口然后结束', '订单入口', true],
+    ['주문접수에 보내세요', '주문접수', true],
+    ['an order\u0301', 'order', false],
+  ])('count only as whole words: %j names %j is %j', (text, name, isNamed) => {
+    expect(named(text, [name])).toEqual(isNamed ? [name] : [])
+  })
+
+  test('are none for a name of white space or an empty text', () => {
+    expect(named('a b', ['  '])).toEqual([])
+    expect(named('', ['Orders'])).toEqual([])
+  })
+})

@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals'
+import { NumberText, parseContext } from './parse-context.ts'
+
+describe('the names of a context', () => {
+  test('are those of its JSON object, with numbers as they were written', () => {
+    expect(
+      parseContext(' {"id": "A-1", "total": 1.10, "lines": [{"n": 12345678901234567890}], "ok": true, "x": null} '),
+    ).toEqual({
+      id: 'A-1',
+      total: new NumberText('1.10'),
+      lines: [{ n: new NumberText('12345678901234567890') }],
+      ok: true,
+      x: null,
+    })
+  })
+
+  test('are those of its lines', () => {
+    const context =
+      'New order\r\nOrder ID: A-1\n- total = 42.50\n* **Name**: Ada\n"city": "Paris, France"\nnote: call at 10:30'
+    expect(parseContext(context)).toEqual({
+      'Order ID': 'A-1',
+      total: '42.50',
+      Name: 'Ada',
+      city: 'Paris, France',
+      note: 'call at 10:30',
+    })
+  })
+
+  test('may have JSON as the value of a line', () => {
+    expect(parseContext('lines: [{"sku": "A", "count": 2}]\nraw: [not json]')).toEqual({
+      lines: [{ sku: 'A', count: new NumberText('2') }],
+      raw: '[not json]',
+    })
+  })
+
+  test('stand for the list of values where they repeat', () => {
+    expect(parseContext('tag: a\ntag: b')).toEqual({ tag: ['a', 'b'] })
+  })
+
+  test.each([
+    ['plain text', 'Please take care of this today'],
+    ['a URL', 'https://example.com/a?b'],
+    ['a JSON list', '[1, 2]'],
+    ['a JSON string', '"text"'],
+    ['nothing', ''],
+    ['nesting beyond all measure', '['.repeat(5_000) + ']'.repeat(5_000)],
+  ])('are none in %s', (_what, context) => {
+    expect(parseContext(context)).toEqual({})
+  })
+
+  test('never reach an object that others inherit from', () => {
+    parseContext('{"__proto__": {"polluted": true}}')
+    parseContext('__proto__: {"polluted": true}')
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
+  })
+})

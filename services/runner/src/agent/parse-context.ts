@@ -1,0 +1,65 @@
+/** A number of the context as it was written, so that `1.10` and 20 digits survive where the example has a string. */
+export class NumberText {
+  readonly source: string
+
+  constructor(source: string) {
+    this.source = source
+  }
+}
+
+/** What a name in the context stands for. Objects have no prototype's names: ask with `Object.hasOwn`. */
+export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
+export type ContextObject = { [name: string]: ContextValue }
+
+/** A name is short, and no URL: `https://example.com` names nothing. */
+const NAMED_LINE =
+  /^\s*(?:[-*•]\s+)?["'`*_]{0,2}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.\-/()#]{0,99}?)["'`*_]{0,2}\s*[:=](?!\/\/)(?<value>.*)$/u
+
+/**
+ * The names and values of a context: those of its JSON object, or of its `name: value` lines (`=` works as well, so do
+ * bullets). A line's value may itself be JSON (`lines: [{"sku": "A"}]`) or in double quotes; a name that is repeated
+ * stands for the list of its values. A text without either has no names.
+ */
+export function parseContext(context: string): ContextObject {
+  return parseObject(context) ?? parseLines(context)
+}
+
+export function isContextObject(value: ContextValue): value is ContextObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof NumberText)
+}
+
+function parseObject(text: string): ContextObject | undefined {
+  const value = parseJson(text)
+  return value !== undefined && isContextObject(value) ? value : undefined
+}
+
+function parseLines(context: string): ContextObject {
+  const values = new Map<string, ContextValue[]>()
+  for (const line of context.split(/\r\n|[\n\r\u2028\u2029]/u)) {
+    const { name, value } = NAMED_LINE.exec(line)?.groups ?? {}
+    if (name === undefined || value === undefined) continue
+    values.set(name.trim(), [...(values.get(name.trim()) ?? []), parseLineValue(value.trim())])
+  }
+  return Object.fromEntries(
+    [...values].map(([name, [first = '', ...more]]) => [name, more.length ? [first, ...more] : first]),
+  )
+}
+
+function parseLineValue(text: string): ContextValue {
+  const isStructured = /^[[{].*[\]}]$/su.test(text)
+  const isQuoted = /^".*"$/su.test(text)
+  return (isStructured || isQuoted ? parseJson(text) : undefined) ?? text
+}
+
+function parseJson(text: string): ContextValue | undefined {
+  try {
+    return JSON.parse(text, keepNumberText) as ContextValue
+  } catch {
+    // No JSON, or nested beyond what the stack holds: plain text either way.
+    return undefined
+  }
+}
+
+function keepNumberText(this: unknown, _name: string, value: unknown, ...[context]: unknown[]): unknown {
+  return typeof value === 'number' ? new NumberText((context as { source: string }).source) : value
+}
