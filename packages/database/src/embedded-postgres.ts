@@ -5,16 +5,17 @@
  * before the services have stopped; writes the password to a world-readable file; and leaves a server behind when its
  * parent is killed.
  */
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { chown, cp, lstat, mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { chown, cp, lstat, mkdir, mkdtemp, readFile, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 import { spawnGuarded, type GuardedProcess } from './spawn-guarded.ts'
 
 export { spawnGuarded, type Exit, type GuardedProcess, type GuardedSpawnOptions } from './spawn-guarded.ts'
@@ -94,8 +95,11 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     try {
       return await startServer(place, port, password, options)
     } catch (error) {
-      // Between finding a free port and binding it, somebody else may take it.
-      if (options.port !== undefined || attempt === 3 || !(error instanceof PortTakenError)) throw error
+      // Between finding a free port and binding it, somebody else may take it; and the processes of a server that was
+      // killed need a moment to notice.
+      const mayPass = error instanceof OrphansError || (error instanceof PortTakenError && options.port === undefined)
+      if (!mayPass || attempt === 50) throw error
+      await pause(100)
     }
   }
 }
@@ -171,15 +175,15 @@ async function ensureDataDir(place: Place, settings: NonNullable<EmbeddedPostgre
       `${dataDir} holds files that are not of this service: move them away or name another folder`,
     )
   }
-  const draft = `${dataDir}.new-${process.pid}`
+  const draft = `${dataDir}.new-${process.pid}-${randomBytes(4).toString('hex')}`
   try {
     await orSay(mkdir(draft, { mode: 0o700 }), `The folder ${draft} cannot be made`)
     await initialize({ ...place, dataDir: draft }, settings)
-    await rm(dataDir, { recursive: true, force: true })
+    // Takes an empty folder away and nothing else: another process may have made its own there meanwhile.
+    await rmdir(dataDir).catch(() => {})
     await rename(draft, dataDir)
   } catch (error) {
-    await rm(draft, { recursive: true, force: true })
-    // Another process made the same folder meanwhile.
+    await rm(draft, thoroughly)
     if (!existsSync(join(dataDir, settingsFile))) throw error
   }
 }
@@ -225,24 +229,26 @@ async function initialize(place: Place, settings: NonNullable<EmbeddedPostgresOp
   await writeFile(join(dataDir, settingsFile), `${JSON.stringify({ password })}\n`, { mode: 0o600, flush: durable })
 }
 
+/** Again when something is still being written there: what initdb had started may end a moment after it. */
+const thoroughly = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }
+
 async function removeDeadDrafts(parent: string, prefix: string): Promise<void> {
   for (const name of await readdir(parent)) {
     if (!name.startsWith(prefix)) continue
-    const maker = Number(name.slice(prefix.length))
-    if (!isAlive(maker)) await rm(join(parent, name), { recursive: true, force: true })
+    const maker = Number.parseInt(name.slice(prefix.length), 10)
+    if (!isAlive(maker)) await rm(join(parent, name), thoroughly)
   }
 }
 
 /**
- * PostgreSQL takes a lock file for live when any process has the pid in it: after a reboot or a container's restart that
- * may be anything. Only a lock whose holder is no postgres is removed.
+ * PostgreSQL itself takes over the lock of a dead server. But it takes the lock for live when any process of this user
+ * has the pid in it, which after a reboot or a container's restart may be anything: then it is removed here.
  */
 async function removeStaleLock(dataDir: string): Promise<void> {
   const lockFile = join(dataDir, 'postmaster.pid')
-  const lock = await readFile(lockFile, 'utf8').catch(() => '')
-  const pid = Number.parseInt(lock, 10)
-  if (!(pid > 0)) return await rm(lockFile, { force: true })
-  if (isAlive(pid) && (await commandOf(pid)).includes('postgres')) {
+  const pid = Number.parseInt(await readFile(lockFile, 'utf8').catch(() => ''), 10)
+  if (!(pid > 0) || !isAlive(pid)) return
+  if ((await commandOf(pid)).includes('postgres')) {
     throw new EmbeddedPostgresError(
       `${dataDir} is in use by another running instance (PostgreSQL pid ${pid}): stop that one first`,
     )
@@ -364,24 +370,20 @@ function serverProcess({ dataDir, uid, gid }: RunAs) {
   return { cwd: dataDir ?? '/', env, uid, gid }
 }
 
-async function run(
-  as: RunAs,
-  command: string,
-  args: string[],
-  input = '',
-): Promise<{ failed: boolean; output: string }> {
-  const child = spawn(command, args, { ...serverProcess(as), stdio: 'pipe' })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  child.stdin.on('error', () => {})
-  child.stdin.end(input)
+/** Never rejects: a program that cannot be run has failed, and says why in its output. */
+async function run(as: RunAs, command: string, args: string[], input?: string): Promise<Ran> {
   try {
-    await once(child, 'close')
+    const child = await spawnGuarded({ ...serverProcess(as), command, args, input, deathSignal: 'SIGKILL' })
+    const [stdout, stderr, { code }] = await Promise.all([text(child.stdout), text(child.stderr), child.exited])
+    return { failed: code !== 0, output: stdout + stderr }
   } catch (error) {
     return { failed: true, output: String(error) }
   }
-  return { failed: child.exitCode !== 0, output }
+}
+
+interface Ran {
+  failed: boolean
+  output: string
 }
 
 function isAlive(pid: number): boolean {
@@ -408,10 +410,15 @@ const portTaken = /could not bind .* Address already in use|could not create any
 
 function startFailure(output: string, dataDir: string, port?: number): EmbeddedPostgresError {
   if (/No space left on device|Disk quota exceeded/.test(output)) {
-    return new EmbeddedPostgresError(`No space left on the disk of ${dataDir}: PostgreSQL needs about 100 MB`)
+    return new EmbeddedPostgresError(
+      `No space left on the disk of ${dirname(dataDir)}: PostgreSQL needs about 100 MB there`,
+    )
   }
   if (portTaken.test(output)) {
     return new PortTakenError(`Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`)
+  }
+  if (output.includes('pre-existing shared memory block')) {
+    return new OrphansError(`${dataDir} is still in use by the processes of a server that was killed: end those first`)
   }
   if (output.includes('is another postmaster') || output.includes('Is another postmaster')) {
     return new EmbeddedPostgresError(`${dataDir} is in use by another running instance: stop that one first`)
@@ -421,6 +428,8 @@ function startFailure(output: string, dataDir: string, port?: number): EmbeddedP
 }
 
 class PortTakenError extends EmbeddedPostgresError {}
+
+class OrphansError extends EmbeddedPostgresError {}
 
 async function orSay<Result>(work: Promise<Result>, what: string): Promise<Result> {
   try {

@@ -13,6 +13,8 @@ export interface GuardedSpawnOptions {
   cwd?: string
   uid?: number
   gid?: number
+  /** What the program reads on stdin; nothing when absent. */
+  input?: string
   /** What the program gets when this process dies without stopping it. */
   deathSignal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'
 }
@@ -54,7 +56,8 @@ exit $status`
  * it cannot be started. On Windows there is no such guard.
  */
 export async function spawnGuarded(options: GuardedSpawnOptions): Promise<GuardedProcess> {
-  const { command, args, env, cwd, uid, gid } = options
+  const { command, args, env, cwd, uid, gid, input } = options
+  const stdin = input === undefined ? 'ignore' : 'pipe'
   const guarded = process.platform !== 'win32'
   const script = guardScript.replace('$SIGNAL', options.deathSignal.slice('SIG'.length))
   const child = guarded
@@ -64,10 +67,11 @@ export async function spawnGuarded(options: GuardedSpawnOptions): Promise<Guarde
         uid,
         gid,
         detached: true,
-        stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+        stdio: [stdin, 'pipe', 'pipe', 'pipe'],
       })
-    : spawn(command, args, { env, cwd, stdio: ['ignore', 'pipe', 'pipe'], windowsHide: true })
+    : spawn(command, args, { env, cwd, stdio: [stdin, 'pipe', 'pipe'], windowsHide: true })
   await once(child, 'spawn')
+  child.stdin?.on('error', () => {}).end(input)
   const exited = new Promise<Exit>((settle) => {
     child.once('exit', (code, signal) => settle(guarded ? toExit(code, signal) : { code, signal }))
   })

@@ -1,5 +1,7 @@
-import { rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { startEmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
 import { makeRunFolder } from './run-folder.ts'
 
@@ -11,7 +13,10 @@ export interface PrivatePostgres {
   adminUrl: string
   port: number
   readonly pid: number
-  /** Signals the postmaster and, unless the signal is STOP or CONT, waits until it is gone. */
+  /**
+   * SIGKILL (default) ends every process of the server at once, as a crash of the machine would. Any other signal goes
+   * to the postmaster; unless it is STOP or CONT, this waits until it is gone.
+   */
   kill: (signal?: NodeJS.Signals) => Promise<void>
   /** Stops it if it runs, starts it again on the same data and port. */
   restart: () => Promise<void>
@@ -51,7 +56,9 @@ export async function startPostgres(
       return server.pid
     },
     async kill(signal = 'SIGKILL') {
+      const processes = signal === 'SIGKILL' ? await childrenOf(server.pid) : []
       server.kill(signal)
+      for (const pid of processes) killIfAlive(pid)
       if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await server.exited
     },
     async restart() {
@@ -64,5 +71,19 @@ export async function startPostgres(
       await server.stop('immediate')
       await rm(folder, { recursive: true, force: true })
     },
+  }
+}
+
+async function childrenOf(parent: number): Promise<number[]> {
+  const listed = await readFile(`/proc/${parent}/task/${parent}/children`, 'utf8').catch(() => undefined)
+  const text = listed ?? (await promisify(execFile)('pgrep', ['-P', String(parent)])).stdout
+  return text.split(/\s+/).filter(Boolean).map(Number)
+}
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended by itself.
   }
 }

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { describe, expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
+import { spawnGuarded } from './spawn-guarded.ts'
+
+function node(script: string, deathSignal: 'SIGINT' | 'SIGTERM' | 'SIGKILL' = 'SIGKILL') {
+  return spawnGuarded({ command: process.execPath, args: ['-e', script], deathSignal })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe('spawnGuarded', () => {
+  test('tells the exit status of the program, not that of the shell between', async () => {
+    const program = await node('process.exit(7)')
+    expect(await program.exited).toEqual({ code: 7, signal: null })
+  })
+
+  test('signals the program itself and tells which signal ended it', async () => {
+    const program = await node('setInterval(() => {}, 1000)')
+    expect(isAlive(program.pid)).toBe(true)
+    expect(program.kill('SIGKILL')).toBe(true)
+    expect(await program.exited).toEqual({ code: null, signal: 'SIGKILL' })
+    expect(program.kill('SIGKILL')).toBe(false)
+  })
+
+  test('lets the program handle an interrupt, although it runs behind a shell', async () => {
+    const program = await node(
+      `process.on('SIGINT', () => process.exit(3)); console.log('up'); setInterval(() => {}, 1e3)`,
+    )
+    await once(createInterface({ input: program.stdout }), 'line')
+    program.kill('SIGINT')
+    expect(await program.exited).toEqual({ code: 3, signal: null })
+  })
+
+  test('rejects when the working directory does not exist', async () => {
+    const options = { command: process.execPath, args: [], cwd: '/does/not/exist', deathSignal: 'SIGKILL' as const }
+    await expect(spawnGuarded(options)).rejects.toThrow('ENOENT')
+  })
+
+  test('tells 127 for a program that does not exist', async () => {
+    const program = await spawnGuarded({ command: '/does/not/exist', args: [], deathSignal: 'SIGKILL' })
+    expect(await program.exited).toEqual({ code: 127, signal: null })
+  })
+
+  test('ends the program when the process that started it is killed, also when the program is paused', async () => {
+    const module = new URL('spawn-guarded.ts', import.meta.url).href
+    const script = `
+      import { spawnGuarded } from ${JSON.stringify(module)}
+      const sleep = { command: '/bin/sleep', args: ['600'], deathSignal: 'SIGTERM' }
+      const [running, paused] = [await spawnGuarded(sleep), await spawnGuarded(sleep)]
+      paused.kill('SIGSTOP')
+      console.log(JSON.stringify([running.pid, paused.pid]))
+      setInterval(() => {}, 1000)`
+    const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string]
+    const pids = JSON.parse(line) as number[]
+    expect(pids.map(isAlive)).toEqual([true, true])
+    parent.kill('SIGKILL')
+    await waitUntil(() => !pids.some(isAlive), { message: 'the guarded programs to end' })
+  })
+})
