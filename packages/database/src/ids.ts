@@ -1,6 +1,25 @@
-import { randomUUIDv7 } from 'node:crypto'
+import { createHash, randomUUIDv7 } from 'node:crypto'
 
 /** A new id: UUIDv7 (RFC 9562), so that ids made later sort later and indexes grow at their end. */
 export function newId(): string {
   return randomUUIDv7()
+}
+
+/** The namespace of this service's derived ids: never to be changed, since everything applied before hangs on it. */
+const NAMESPACE = '6f1c2b52-6c0e-5d39-9a41-7f0f3c1d8e60'
+
+/** An id that follows from what it names: the same parts give the same id, on every machine. */
+export function deriveId(...parts: readonly (string | number)[]): string {
+  return nameBasedId(NAMESPACE, JSON.stringify(parts))
+}
+
+/** UUIDv5 (RFC 9562, 5.5): SHA-1 of the namespace's bytes and the name. */
+export function nameBasedId(namespace: string, name: string): string {
+  const hash = createHash('sha1')
+    .update(Buffer.from(namespace.replaceAll('-', ''), 'hex'))
+    .update(name, 'utf8')
+  const bytes = hash.digest().subarray(0, 16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x50
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

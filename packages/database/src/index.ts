@@ -28,7 +28,10 @@ export {
   type NewDelivery,
 } from './deliveries.ts'
 export { foldCase } from './fold-case.ts'
-export { newId } from './ids.ts'
+export { deriveId, newId } from './ids.ts'
+export type { ManifestOutcome } from './manifest/application.ts'
+export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
+export { ManifestError, manifestFaults, toManifest } from './manifest/manifest-faults.ts'
 export { migrate } from './migrate.ts'
 export { announcePresence, type Presence } from './presence.ts'
 export {

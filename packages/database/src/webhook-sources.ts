@@ -199,7 +199,7 @@ export async function deleteWebhookSource(
 }
 
 /** Two names are the same when they differ in case or in how their accents are encoded only. */
-function nameKey(name: string): string {
+export function nameKey(name: string): string {
   return foldCase(name.normalize('NFC')).normalize('NFC')
 }
 

@@ -1,0 +1,285 @@
+import { describe, expect, test } from '@jest/globals'
+import { createApiKey } from '../api-key-format.ts'
+import { manifestFaults, toManifest } from './manifest-faults.ts'
+
+const organization = { name: 'Acme' }
+const source = {
+  name: 'Order intake',
+  description: '',
+  endpoint_url: 'https://acme.example/orders',
+  example_request_body: { order_id: 'A-1' },
+}
+const trigger = { trigger_source: { slug: 'api', name: 'API' } }
+const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forward', ...fields }] })
+const id = '01890a5d-ac96-774b-bcce-b302099a8057'
+const pathsOf = (value: unknown) => manifestFaults(value).map((fault) => fault.path)
+const linesOf = (value: unknown) => manifestFaults(value).map(({ path, message }) => `${path}: ${message}`)
+const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
+
+describe('manifestFaults', () => {
+  test('finds none in the smallest manifest', () => {
+    expect(manifestFaults({ organization })).toEqual([])
+  })
+
+  test('finds none where everything is named', () => {
+    const whole = {
+      organization: { id, name: 'Acme', suspended: false },
+      users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
+      api_keys: [{ name: 'ci', key: createApiKey().key, scopes: ['read', 'start'], revoked: false }],
+      webhook_sources: [{ id, ...source, signing_secret: null, verify: true }],
+      workflows: [
+        {
+          id,
+          name: 'Forward',
+          description: 'Send it to Order intake.',
+          scope: 'a scope of tomorrow',
+          is_active: true,
+          auto_run: { enabled: true, frequency: 'daily' },
+          users: ['ada@acme.test'],
+          triggers: [
+            {
+              id,
+              name: '',
+              is_active: false,
+              ...trigger,
+              events: [{ slug: 'created', name: 'Created' }],
+              filters: { any: ['thing', 1, null] },
+              input_message: '',
+              subagent_sources: [
+                { name: 'Order intake', type: 'api' },
+                { name: 'Researcher', type: 'platform_internal', id: null },
+                { name: 'Main street', type: 'street', id },
+              ],
+              created_at: '2026-01-31T09:00:00Z',
+            },
+          ],
+          files: [{ id, name: 'a.md', path: ['docs'], content: '# A' }],
+          created_at: '2026-01-31T09:00:00+01:00',
+          updated_at: '2026-01-31T09:00:00.123Z',
+        },
+      ],
+      sessions: [{ id, open: true }],
+    }
+    expect(manifestFaults(whole)).toEqual([])
+  })
+
+  test.each<[string, unknown, string[]]>([
+    ['no object', 'hello', [': must be a JSON object']],
+    ['nothing', null, [': must be a JSON object']],
+    ['no organization', {}, ['organization: is missing']],
+    ['an unknown name', { organization, teams: [] }, ['teams: is not a known field; remove it']],
+    ['an organization without a name', { organization: {} }, ['organization.name: is missing']],
+    ['a list that is none', { organization, users: {} }, ['users: must be a list']],
+    ['an item that is no object', { organization, users: ['ada'] }, ['users[0]: must be a JSON object']],
+    ['a wrong type', { organization: { name: 7 } }, ['organization.name: must be a string']],
+    ['YAML 1.1 truth', workflow({ is_active: 'yes' }), ['workflows[0].is_active: must be true or false']],
+    [
+      'a field deep down',
+      workflow({ triggers: [trigger, { trigger_source: { name: 'API' } }] }),
+      ['workflows[0].triggers[1].trigger_source.slug: is missing'],
+    ],
+    [
+      'a wrong id',
+      workflow({ id: 'forward' }),
+      ['workflows[0].id: must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057'],
+    ],
+    [
+      'a wrong time',
+      workflow({ created_at: 'yesterday' }),
+      ['workflows[0].created_at: must be a time such as 2026-01-31T09:00:00Z'],
+    ],
+    [
+      'a year that no database holds',
+      workflow({ created_at: '0000-01-31T09:00:00Z' }),
+      ['workflows[0].created_at: must be in the year 1 or later'],
+    ],
+    [
+      'an unknown scope',
+      { organization, api_keys: [{ name: 'ci', scopes: ['write'] }] },
+      ['api_keys[0].scopes[0]: must be one of read, start'],
+    ],
+    [
+      'no scope at all',
+      { organization, api_keys: [{ name: 'ci', scopes: [] }] },
+      ['api_keys[0].scopes: must have at least 1 item'],
+    ],
+    [
+      'a word that is no email address',
+      { organization, users: [{ email: 'ada' }] },
+      ['users[0].email: must be an email address such as ada@acme.test'],
+    ],
+    [
+      'an unknown frequency',
+      workflow({ auto_run: { enabled: true, frequency: 'yearly' } }),
+      ['workflows[0].auto_run.frequency: must be one of hourly, daily, weekly, monthly, null'],
+    ],
+    [
+      'a schedule without a frequency',
+      workflow({ auto_run: { enabled: true } }),
+      ['workflows[0].auto_run.frequency: is missing: hourly, daily, weekly or monthly, since the schedule is enabled'],
+    ],
+    [
+      'a frequency without a schedule',
+      workflow({ auto_run: { enabled: null, frequency: 'daily' } }),
+      ['workflows[0].auto_run.enabled: must be true or false where a frequency is given'],
+    ],
+    [
+      'an id on a built-in subagent',
+      workflow({ triggers: [{ ...trigger, subagent_sources: [{ name: 'R', type: 'platform_internal', id }] }] }),
+      ['workflows[0].triggers[0].subagent_sources[0].id: must be left out where the type is platform_internal'],
+    ],
+    [
+      'NUL in filters',
+      workflow({ triggers: [{ ...trigger, filters: { a: ['b\u0000'] } }] }),
+      ['workflows[0].triggers[0].filters: must be valid Unicode text without NUL or lone surrogates, throughout'],
+    ],
+    [
+      'filters that are a list',
+      workflow({ triggers: [{ ...trigger, filters: [] }] }),
+      ['workflows[0].triggers[0].filters: must be a JSON object'],
+    ],
+    [
+      'a URL of another scheme',
+      { organization, webhook_sources: [{ ...source, endpoint_url: 'ftp://acme.example' }] },
+      ['webhook_sources[0].endpoint_url: must be an https:// or http:// URL'],
+    ],
+    [
+      'an example that is a list',
+      { organization, webhook_sources: [{ ...source, example_request_body: [] }] },
+      ['webhook_sources[0].example_request_body: must be a JSON object'],
+    ],
+    [
+      'an example that looks like a verification',
+      {
+        organization,
+        webhook_sources: [{ ...source, example_request_body: { type: 'service.webhook.verification' } }],
+      },
+      [expect.stringMatching(/^webhook_sources\[0\]\.example_request_body\.type: must not be/)] as unknown as string[],
+    ],
+  ])('says what is wrong with %s', (_what, value, lines) => {
+    expect(linesOf(value)).toEqual(lines)
+  })
+
+  test('refuses a key with a wrong checksum and says what a key looks like', () => {
+    const { key } = createApiKey()
+    const mistyped = key.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+    const [line] = linesOf({ organization, api_keys: [{ name: 'ci', key: mistyped }] })
+    expect(line).toMatch(/^api_keys\[0\]\.key: is not an API key: those are wfk_/)
+    expect(line).not.toContain(mistyped)
+  })
+
+  test('counts the 1 MiB of a file in bytes', () => {
+    expect(withContent('x'.repeat(1_048_576))).toEqual([])
+    expect(withContent('x'.repeat(1_048_577))).toEqual(['workflows[0].files[0].content'])
+    expect(withContent('é'.repeat(524_289))).toEqual(['workflows[0].files[0].content'])
+  })
+
+  test.each<[string, object, string, string]>([
+    ['emails', { users: [{ email: 'a@b' }, { email: 'a@b' }] }, 'users[1].email', 'users[0].email'],
+    ['key names', { api_keys: [{ name: 'a' }, { name: 'a' }] }, 'api_keys[1].name', 'api_keys[0].name'],
+    [
+      'source names, ignoring case',
+      { webhook_sources: [source, { ...source, name: 'ORDER INTAKE' }] },
+      'webhook_sources[1].name',
+      'webhook_sources[0].name',
+    ],
+    ['session ids', { sessions: [{ id }, { id: id.toUpperCase() }] }, 'sessions[1].id', 'sessions[0].id'],
+    [
+      'workflow names without ids',
+      { workflows: [{ name: 'a' }, { name: 'a', id }, { name: 'a' }] },
+      'workflows[2].name',
+      'workflows[0].name: give each an id, or another name',
+    ],
+    [
+      'trigger ids, over all workflows',
+      {
+        workflows: [
+          { name: 'a', triggers: [{ ...trigger, id }] },
+          { name: 'b', triggers: [{ ...trigger, id }] },
+        ],
+      },
+      'workflows[1].triggers[0].id',
+      'workflows[0].triggers[0].id',
+    ],
+    [
+      'event slugs of one trigger',
+      {
+        workflows: [
+          {
+            name: 'a',
+            triggers: [
+              {
+                ...trigger,
+                events: [
+                  { slug: 'x', name: 'X' },
+                  { slug: 'x', name: 'Y' },
+                ],
+              },
+            ],
+          },
+        ],
+      },
+      'workflows[0].triggers[0].events[1].slug',
+      'workflows[0].triggers[0].events[0].slug',
+    ],
+    [
+      'users of one workflow',
+      { users: [{ email: 'a@b' }], workflows: [{ name: 'a', users: ['a@b', 'a@b'] }] },
+      'workflows[0].users[1]',
+      'workflows[0].users[0]',
+    ],
+    [
+      'places of files',
+      {
+        workflows: [
+          {
+            name: 'a',
+            files: [
+              { name: 'c', path: ['a', 'b'] },
+              { name: 'b/c', path: ['a'] },
+            ],
+          },
+        ],
+      },
+      'workflows[0].files[1]',
+      'workflows[0].files[0]: two files cannot be in the same place',
+    ],
+  ])('refuses equal %s', (_what, parts, path, earlier) => {
+    expect(linesOf({ organization, ...parts })).toEqual([`${path}: is the same as ${earlier}`])
+  })
+
+  test('lets workflows share a name when each has an id, and triggers and files across workflows', () => {
+    const twins = [
+      { name: 'a', id, triggers: [trigger, trigger], files: [{ name: 'a.md' }] },
+      { name: 'a', triggers: [trigger], files: [{ name: 'a.md' }] },
+    ]
+    expect(manifestFaults({ organization, workflows: twins })).toEqual([])
+  })
+
+  test('names every fault at once, also behind ones of another kind, and one a path', () => {
+    const broken = {
+      users: [{ email: 'ada' }, { mail: 'x' }],
+      webhook_sources: [{ ...source, endpoint_url: 7, example_request_body: undefined }],
+      workflows: [{ triggers: 'none', auto_run: { enabled: true } }],
+    }
+    expect(pathsOf(broken).toSorted()).toEqual([
+      'organization',
+      'users[0].email',
+      'users[1].email',
+      'users[1].mail',
+      'webhook_sources[0].endpoint_url',
+      'webhook_sources[0].example_request_body',
+      'workflows[0].auto_run.frequency',
+      'workflows[0].name',
+      'workflows[0].triggers',
+    ])
+  })
+})
+
+describe('toManifest', () => {
+  test('rejects with every fault in its message', () => {
+    expect(() => toManifest({ users: [{ email: 'ada' }] })).toThrow(
+      'organization: is missing\nusers[0].email: must be an email address such as ada@acme.test',
+    )
+  })
+})

@@ -1,0 +1,223 @@
+import {
+  exampleFaults,
+  FILE_CONTENT_MAX_BYTES,
+  isStorableText,
+  type Manifest,
+  type ManifestFault,
+  manifestShapeFaults,
+  toManifestFault,
+} from '@workflow-service/contract'
+import { parseApiKey } from '../api-key-format.ts'
+import { nameKey } from '../webhook-sources.ts'
+
+/** A manifest that cannot be applied: every fault with its path, and nothing was written. */
+export class ManifestError extends Error {
+  override name = 'ManifestError'
+  readonly faults: readonly ManifestFault[]
+  /** Which of several manifests it is. */
+  readonly manifestIndex: number
+
+  constructor(faults: readonly ManifestFault[], manifestIndex = 0) {
+    super(faults.map(({ path, message }) => `${path === '' ? 'the manifest' : path}: ${message}`).join('\n'))
+    this.faults = faults
+    this.manifestIndex = manifestIndex
+  }
+}
+
+/** A value of a manifest that may have faults: what its shape leaves open is checked here all the same. */
+type Loose = Record<string, unknown>
+type Report = (path: string, message: string) => void
+
+/**
+ * Every fault that shows without a look into the database: shape, what must be unique, what refers to what, formats that
+ * no schema can say. At most one a path.
+ */
+export function manifestFaults(value: unknown): ManifestFault[] {
+  const faults = manifestShapeFaults(value)
+  const known = new Set(faults.map((fault) => fault.path))
+  const report: Report = (path, message) => {
+    if (known.has(path)) return
+    known.add(path)
+    faults.push({ path, message })
+  }
+  const manifest = asObject(value)
+  checkUsers(manifest, report)
+  checkApiKeys(manifest, report)
+  checkWebhookSources(manifest, report)
+  checkWorkflows(manifest, report)
+  checkUnique(idsAt('sessions', asItems(manifest['sessions'])), report)
+  return faults
+}
+
+/** The value as a manifest. @throws ManifestError with every fault. */
+export function toManifest(value: unknown): Manifest {
+  const faults = manifestFaults(value)
+  if (faults.length > 0) throw new ManifestError(faults)
+  return value as Manifest
+}
+
+function checkUsers(manifest: Loose, report: Report): void {
+  const users = asItems(manifest['users'])
+  for (const [index, { email }] of users.entries()) {
+    if (typeof email === 'string' && !/^[^\s@]+@[^\s@]+$/.test(email)) {
+      report(`users[${index}].email`, 'must be an email address such as ada@acme.test')
+    }
+  }
+  checkUnique(textsAt('users', users, 'email'), report)
+}
+
+function checkApiKeys(manifest: Loose, report: Report): void {
+  const keys = asItems(manifest['api_keys'])
+  for (const [index, { key }] of keys.entries()) {
+    if (typeof key === 'string' && !parseApiKey(key)) {
+      report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to have one made`)
+    }
+  }
+  checkUnique(textsAt('api_keys', keys, 'name'), report)
+  checkUnique(
+    textsAt('api_keys', keys, 'key', (key) => parseApiKey(key)?.prefix ?? key),
+    report,
+  )
+}
+
+const KEY_FORMAT =
+  'is not an API key: those are wfk_ + 8 letters or digits + _ + 32 more + a checksum of 6, which does not fit here'
+
+function checkWebhookSources(manifest: Loose, report: Report): void {
+  const sources = asItems(manifest['webhook_sources'])
+  for (const [index, source] of sources.entries()) {
+    const url = source['endpoint_url']
+    if (typeof url === 'string' && url !== '' && !isHttpUrl(url)) {
+      report(`webhook_sources[${index}].endpoint_url`, 'must be an https:// or http:// URL')
+    }
+    const example = source['example_request_body']
+    if (example === undefined) continue
+    for (const fault of exampleFaults(example, `webhook_sources.${index}.example_request_body`)) {
+      const { path, message } = toManifestFault(fault)
+      report(path, message)
+    }
+  }
+  checkUnique(idsAt('webhook_sources', sources), report)
+  checkUnique(textsAt('webhook_sources', sources, 'name', nameKey), report)
+}
+
+function checkWorkflows(manifest: Loose, report: Report): void {
+  const workflows = asItems(manifest['workflows'])
+  checkUnique(idsAt('workflows', workflows), report)
+  const nameless = textsAt('workflows', workflows, 'name').filter((_, index) => workflows[index]?.['id'] === undefined)
+  checkUnique(nameless, report, 'give each an id, or another name')
+  const triggerIds: Entry[] = []
+  const fileIds: Entry[] = []
+  for (const [index, workflow] of workflows.entries()) {
+    const path = `workflows[${index}]`
+    const triggers = asItems(workflow['triggers'])
+    const files = asItems(workflow['files'])
+    checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
+    checkTimes(path, workflow, report)
+    checkUnique(
+      asList(workflow['users']).map((user, place) => ({ path: `${path}.users[${place}]`, key: user })),
+      report,
+    )
+    for (const [place, trigger] of triggers.entries()) checkTrigger(`${path}.triggers[${place}]`, trigger, report)
+    checkFiles(`${path}.files`, files, report)
+    triggerIds.push(...idsAt(`${path}.triggers`, triggers))
+    fileIds.push(...idsAt(`${path}.files`, files))
+  }
+  checkUnique(triggerIds, report)
+  checkUnique(fileIds, report)
+}
+
+function checkAutoRun(path: string, value: unknown, report: Report): void {
+  const { enabled, frequency } = asObject(value)
+  if (enabled === true && (frequency ?? null) === null) {
+    report(`${path}.frequency`, 'is missing: hourly, daily, weekly or monthly, since the schedule is enabled')
+  }
+  if (enabled === null && (frequency ?? null) !== null) {
+    report(`${path}.enabled`, 'must be true or false where a frequency is given')
+  }
+}
+
+function checkTrigger(path: string, trigger: Loose, report: Report): void {
+  checkTimes(path, trigger, report)
+  checkUnique(textsAt(`${path}.events`, asItems(trigger['events']), 'slug'), report)
+  if (typeof trigger['filters'] === 'object' && !isStorableJson(trigger['filters'])) {
+    report(`${path}.filters`, 'must be valid Unicode text without NUL or lone surrogates, throughout')
+  }
+  for (const [index, { type, id }] of asItems(trigger['subagent_sources']).entries()) {
+    if (type === 'platform_internal' && typeof id === 'string') {
+      report(`${path}.subagent_sources[${index}].id`, 'must be left out where the type is platform_internal')
+    }
+  }
+}
+
+function checkFiles(path: string, files: readonly Loose[], report: Report): void {
+  const places: Entry[] = []
+  for (const [index, { name, path: folders = [], content }] of files.entries()) {
+    if (typeof content === 'string' && Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
+      report(`${path}[${index}].content`, 'must have at most 1 MiB (1,048,576 bytes of UTF-8)')
+    }
+    if (typeof name === 'string' && Array.isArray(folders)) {
+      places.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
+    }
+  }
+  checkUnique(places, report, 'two files cannot be in the same place')
+}
+
+/** JavaScript knows the year 0, PostgreSQL does not. */
+function checkTimes(path: string, item: Loose, report: Report): void {
+  for (const name of ['created_at', 'updated_at']) {
+    const time = item[name]
+    if (typeof time === 'string' && new Date(time).getUTCFullYear() < 1) {
+      report(`${path}.${name}`, 'must be in the year 1 or later')
+    }
+  }
+}
+
+interface Entry {
+  path: string
+  /** What must differ; what is no text is not compared. */
+  key: unknown
+}
+
+function checkUnique(entries: readonly Entry[], report: Report, advice = ''): void {
+  const first = new Map<string, string>()
+  for (const { path, key } of entries) {
+    if (typeof key !== 'string') continue
+    const earlier = first.get(key)
+    if (earlier === undefined) first.set(key, path)
+    else report(path, `is the same as ${earlier}${advice && `: ${advice}`}`)
+  }
+}
+
+function textsAt(path: string, items: readonly Loose[], name: string, toKey = (text: string) => text): Entry[] {
+  return items.map((item, index) => {
+    const text = item[name]
+    return { path: `${path}[${index}].${name}`, key: typeof text === 'string' ? toKey(text) : undefined }
+  })
+}
+
+function idsAt(path: string, items: readonly Loose[]): Entry[] {
+  return textsAt(path, items, 'id', (id) => id.toLowerCase())
+}
+
+function asObject(value: unknown): Loose {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
+}
+
+function asList(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function asItems(value: unknown): Loose[] {
+  return asList(value).map(asObject)
+}
+
+function isHttpUrl(text: string): boolean {
+  return /^https?:\/\//i.test(text) && URL.canParse(text)
+}
+
+function isStorableJson(value: unknown): boolean {
+  if (typeof value === 'string') return isStorableText(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, item]) => isStorableText(name) && isStorableJson(item))
+}

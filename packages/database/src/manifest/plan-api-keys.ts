@@ -1,0 +1,108 @@
+import { type Manifest, SCOPES, type Scope } from '@workflow-service/contract'
+import { createApiKey, hashApiKey, parseApiKey } from '../api-key-format.ts'
+import { newId } from '../ids.ts'
+import { type Application, isSame, type ManifestOutcome, type Plan } from './application.ts'
+
+/** An API key of a manifest as it is now. `key` only when it was made now or given in the manifest. */
+export interface AppliedApiKey {
+  name: string
+  prefix: string
+  key?: string
+  scopes: Scope[]
+  revoked: boolean
+  outcome: ManifestOutcome
+}
+
+interface StoredKey {
+  id: string
+  organization_id: string
+  name: string
+  prefix: string
+  key_sha256: Buffer
+  scopes: Scope[]
+  revoked_at: Date | null
+}
+
+interface WantedKey {
+  readonly stored: StoredKey | undefined
+  readonly sha256: Buffer
+  readonly applied: AppliedApiKey
+}
+
+/** Keys by their name: a given key replaces the stored one, a new name without a key gets a new one. */
+export async function planApiKeys(app: Application): Promise<Plan<AppliedApiKey[]>> {
+  const { organizationId } = app
+  const entries = app.manifest.api_keys ?? []
+  const prefixes = entries.map(({ key }) => (key === undefined ? null : prefixOf(key)))
+  const found = await app.client.query<StoredKey>(
+    `SELECT id, organization_id, name, prefix, key_sha256, scopes, revoked_at FROM api_keys
+     WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
+    [organizationId, entries.map(({ name }) => name), prefixes],
+  )
+  const wanted = entries.map((entry, index) => {
+    const isEntry = (row: StoredKey) => row.organization_id === organizationId && row.name === entry.name
+    if (found.rows.some((row) => row.prefix === prefixes[index] && !isEntry(row))) {
+      app.report(`api_keys[${index}].key`, 'is in use already, under another name or in another organization')
+    }
+    return toWantedKey(entry, found.rows.find(isEntry))
+  })
+  return {
+    result: wanted.map(({ applied }) => applied),
+    write: async () => {
+      for (const key of wanted) await writeKey(app, key)
+    },
+  }
+}
+
+function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: StoredKey | undefined): WantedKey {
+  const key = entry.key ?? (stored ? undefined : createApiKey().key)
+  const sha256 = key === undefined ? stored!.key_sha256 : hashApiKey(key)
+  const scopes = inOrder(entry.scopes ?? stored?.scopes ?? SCOPES)
+  const wasRevoked = (stored?.revoked_at ?? null) !== null
+  const revoked = entry.revoked ?? wasRevoked
+  const isUnchanged =
+    stored?.key_sha256.equals(sha256) && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
+  return {
+    stored,
+    sha256,
+    applied: {
+      name: entry.name,
+      prefix: key === undefined ? stored!.prefix : prefixOf(key),
+      ...(key === undefined ? {} : { key }),
+      scopes,
+      revoked,
+      outcome: !stored ? 'created' : isUnchanged ? 'unchanged' : 'changed',
+    },
+  }
+}
+
+async function writeKey({ client, organizationId, now }: Application, wanted: WantedKey): Promise<void> {
+  const { stored, sha256, applied } = wanted
+  const { name, prefix, scopes, revoked, outcome } = applied
+  if (outcome === 'unchanged') return
+  const revokedAt = revoked ? (stored?.revoked_at ?? now) : null
+  if (!stored) {
+    await client.query(
+      `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, created_at, revoked_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+      [newId(), organizationId, name, prefix, sha256, scopes, now, revokedAt],
+    )
+    return
+  }
+  // Another key was never used and has no end of its own.
+  await client.query(
+    `UPDATE api_keys SET prefix = $2, key_sha256 = $3, scopes = $4, revoked_at = $5,
+       last_used_at = CASE WHEN key_sha256 = $3 THEN last_used_at END,
+       expires_at = CASE WHEN key_sha256 = $3 THEN expires_at END
+     WHERE id = $1`,
+    [stored.id, prefix, sha256, scopes, revokedAt],
+  )
+}
+
+function inOrder(scopes: readonly Scope[]): Scope[] {
+  return SCOPES.filter((scope) => scopes.includes(scope))
+}
+
+function prefixOf(key: string): string {
+  return parseApiKey(key)!.prefix
+}

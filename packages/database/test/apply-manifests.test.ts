@@ -1,0 +1,503 @@
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createApiKey, hashApiKey } from '../src/api-key-format.ts'
+import { createDatabase, type Database } from '../src/client.ts'
+import { newId } from '../src/ids.ts'
+import { type AppliedManifest, applyManifests } from '../src/manifest/apply-manifests.ts'
+import { ManifestError, toManifest } from '../src/manifest/manifest-faults.ts'
+import { saveWebhookSource } from '../src/webhook-sources.ts'
+
+let testDatabase: TestDatabase
+let db: Database
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+}, 60_000)
+
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+
+beforeEach(async () => {
+  await db.pool.query('DELETE FROM organizations')
+})
+
+const apply = async (...values: unknown[]): Promise<AppliedManifest> => {
+  const applied = await applyManifests(db, values.map(toManifest))
+  return applied.at(-1)!
+}
+
+const faultsOf = async (...values: unknown[]): Promise<string[]> => {
+  try {
+    await apply(...values)
+    return []
+  } catch (error) {
+    if (error instanceof ManifestError) return error.faults.map(({ path, message }) => `${path}: ${message}`)
+    throw error
+  }
+}
+
+const TABLES = [
+  'organizations',
+  'users',
+  'api_keys',
+  'workflows',
+  'workflow_users',
+  'triggers',
+  'trigger_events',
+  'subagent_sources',
+  'files',
+  'sessions',
+  'webhook_sources',
+]
+
+/** Every row with the transaction that wrote it: equal snapshots mean that nothing was even rewritten. */
+async function snapshot(): Promise<Record<string, unknown[]>> {
+  const tables = await Promise.all(
+    TABLES.map(async (table): Promise<[string, unknown[]]> => {
+      const found = await db.pool.query(`SELECT xmin::text, t.* FROM ${table} t ORDER BY t::text`)
+      return [table, found.rows]
+    }),
+  )
+  return Object.fromEntries(tables)
+}
+
+const trigger = {
+  name: 'From the shop',
+  trigger_source: { slug: 'api', name: 'API' },
+  events: [
+    { slug: 'created', name: 'Created' },
+    { slug: 'changed', name: 'Changed' },
+  ],
+  filters: { zebra: 1, ape: [{ b: 1.5, a: null }] },
+  input_message: 'An order came in:',
+  subagent_sources: [
+    { name: 'order intake', type: 'api' },
+    { name: 'Researcher', type: 'platform_internal' },
+    { name: 'Main street', type: 'street' },
+  ],
+}
+
+const manifest = {
+  organization: { name: 'Acme' },
+  users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }, { email: 'bob@acme.test' }],
+  api_keys: [{ name: 'ci' }],
+  webhook_sources: [
+    {
+      name: 'Order intake',
+      description: 'Takes orders.',
+      endpoint_url: 'https://acme.example/orders',
+      signing_secret: 'a secret',
+      example_request_body: { order_id: 'A-1' },
+    },
+  ],
+  workflows: [
+    {
+      name: 'Forward',
+      description: 'Send the order to Order intake.',
+      scope: 'only_me',
+      auto_run: { enabled: true, frequency: 'daily' },
+      users: ['ada@acme.test'],
+      triggers: [trigger, { ...trigger, is_active: false, filters: null, subagent_sources: [] }],
+      files: [{ name: 'a.md', path: ['docs', 'more'], content: '# Ä' }, { name: 'b.md' }],
+    },
+    { name: 'Idle', is_active: false },
+  ],
+  sessions: [{ open: true }, { open: false }],
+}
+
+const withWorkflow = (changes: object) => ({
+  ...manifest,
+  workflows: [{ ...manifest.workflows[0], ...changes }, manifest.workflows[1]],
+})
+
+const idsOf = ({ workflows, sessions, webhookSources }: AppliedManifest) => [
+  ...workflows.flatMap(({ id, triggers, files }) => [id, ...[...triggers, ...files].map((child) => child.id)]),
+  ...[...sessions, ...webhookSources].map(({ id }) => id),
+]
+
+const withKey = (entry: object) => ({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', ...entry }] })
+const storedKey = async () => await db.prisma.apiKey.findFirstOrThrow({ where: { name: 'ci' } })
+
+const withSession = (entry: object) => ({ organization: { name: 'Acme' }, sessions: [entry] })
+const isOpen = async () => (await db.prisma.session.findFirstOrThrow()).isOpen
+
+describe('applyManifests', () => {
+  test('writes everything that the manifest names', async () => {
+    const applied = await apply(manifest)
+    expect(applied).toMatchObject({
+      organization: { name: 'Acme', outcome: 'created' },
+      users: [
+        { email: 'ada@acme.test', outcome: 'created' },
+        { email: 'bob@acme.test', outcome: 'created' },
+      ],
+      apiKeys: [{ name: 'ci', scopes: ['read', 'start'], revoked: false, outcome: 'created' }],
+      workflows: [
+        { name: 'Forward', outcome: 'created', triggers: [{ name: 'From the shop' }, { name: 'From the shop' }] },
+        { name: 'Idle', outcome: 'created', triggers: [], files: [] },
+      ],
+      sessions: [
+        { open: true, outcome: 'created' },
+        { open: false, outcome: 'created' },
+      ],
+    })
+    const forward = await db.prisma.workflow.findUniqueOrThrow({
+      where: { id: applied.workflows[0]!.id },
+      include: {
+        organization: true,
+        users: { include: { user: true } },
+        files: { orderBy: { name: 'asc' } },
+        triggers: {
+          orderBy: { createdAt: 'asc' },
+          include: { events: { orderBy: { position: 'asc' } }, subagentSources: { orderBy: { position: 'asc' } } },
+        },
+      },
+    })
+    expect(forward).toMatchObject({
+      name: 'Forward',
+      description: 'Send the order to Order intake.',
+      scope: 'only_me',
+      isActive: true,
+      autoRunEnabled: true,
+      autoRunFrequency: 'daily',
+      organization: { id: applied.organization.id, name: 'Acme', isSuspended: false },
+      users: [{ user: { email: 'ada@acme.test', firstName: 'Ada', lastName: 'Lovelace' } }],
+      files: [
+        { name: 'a.md', path: ['docs', 'more'], content: '# Ä' },
+        { name: 'b.md', path: [], content: '' },
+      ],
+      triggers: [
+        {
+          name: 'From the shop',
+          isActive: true,
+          sourceSlug: 'api',
+          sourceName: 'API',
+          inputMessage: 'An order came in:',
+          events: [{ slug: 'created' }, { slug: 'changed' }],
+          subagentSources: [
+            { name: 'order intake', type: 'api', sourceId: applied.webhookSources[0]!.id },
+            { name: 'Researcher', type: 'platform_internal', sourceId: null },
+            { name: 'Main street', type: 'street', sourceId: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+          ],
+        },
+        { isActive: false, filters: null, subagentSources: [] },
+      ],
+    })
+    expect(forward.autoRunNextAt!.getTime() - forward.autoRunAnchorAt!.getTime()).toBe(86_400_000)
+    const filters = await db.pool.query('SELECT filters::text FROM triggers WHERE filters IS NOT NULL')
+    expect(filters.rows).toEqual([{ filters: '{"zebra":1,"ape":[{"b":1.5,"a":null}]}' }])
+  })
+
+  test('plans the webhook sources and leaves saving them to the dispatcher', async () => {
+    const applied = await apply(manifest)
+    expect(applied.webhookSources).toEqual([
+      { id: expect.any(String), verify: true, save: manifest.webhook_sources[0] },
+    ])
+    expect((await snapshot())['webhook_sources']).toEqual([])
+  })
+
+  test('changes nothing when applied again, and says so', async () => {
+    await apply(manifest)
+    const before = await snapshot()
+    const applied = await apply(manifest)
+    expect(await snapshot()).toEqual(before)
+    const outcomes = [
+      applied.organization,
+      ...applied.users,
+      ...applied.apiKeys,
+      ...applied.workflows,
+      ...applied.sessions,
+    ]
+    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']))
+  })
+
+  test('derives the same ids on every database, and those of an equal name in another organization differ', async () => {
+    const applied = await apply(manifest)
+    expect(applied.organization.id).toBe('92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab')
+    const other = await apply({ ...manifest, organization: { name: 'Other' } })
+    expect(new Set([...idsOf(applied), ...idsOf(other)]).size).toBe(2 * idsOf(applied).length)
+  })
+
+  test('uses the ids that are given, in lower case', async () => {
+    const [organizationId, workflowId, triggerId, fileId, sessionId, sourceId] = Array.from({ length: 6 }, newId)
+    const applied = await apply({
+      organization: { id: organizationId!.toUpperCase(), name: 'Acme' },
+      webhook_sources: [{ ...manifest.webhook_sources[0], id: sourceId!.toUpperCase() }],
+      workflows: [
+        { id: workflowId, name: 'W', triggers: [{ ...trigger, id: triggerId }], files: [{ id: fileId, name: 'a' }] },
+      ],
+      sessions: [{ id: sessionId!.toUpperCase() }],
+    })
+    expect(applied.organization.id).toBe(organizationId)
+    expect(applied.workflows[0]).toMatchObject({
+      id: workflowId,
+      triggers: [{ id: triggerId }],
+      files: [{ id: fileId }],
+    })
+    expect(applied.sessions[0]!.id).toBe(sessionId)
+    expect(applied.webhookSources[0]!.id).toBe(sourceId)
+  })
+
+  test('keeps the order of the manifest where no creation time is given', async () => {
+    await apply({
+      organization: { name: 'Acme' },
+      workflows: Array.from({ length: 20 }, (_, i) => ({ name: `W${i}` })),
+    })
+    const found = await db.prisma.workflow.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })
+    expect(found.map(({ name }) => name)).toEqual(Array.from({ length: 20 }, (_, i) => `W${i}`))
+  })
+
+  test('uses the times that are given', async () => {
+    const times = { created_at: '2020-02-29T12:00:00.123Z', updated_at: '2021-01-01T00:00:00+02:00' }
+    await apply(withWorkflow({ ...times, triggers: [{ ...trigger, created_at: '2020-03-01T00:00:00Z' }] }))
+    const stored = await db.prisma.workflow.findFirstOrThrow({
+      where: { name: 'Forward' },
+      include: { triggers: true },
+    })
+    expect(stored.createdAt.toISOString()).toBe('2020-02-29T12:00:00.123Z')
+    expect(stored.updatedAt.toISOString()).toBe('2020-12-31T22:00:00.000Z')
+    expect(stored.triggers[0]!.createdAt.toISOString()).toBe('2020-03-01T00:00:00.000Z')
+  })
+
+  test.each<[string, object]>([
+    ['its description', { description: 'Other.' }],
+    ['its schedule', { auto_run: { enabled: false, frequency: 'daily' } }],
+    ['its users', { users: ['bob@acme.test'] }],
+    ['a trigger', { triggers: [{ ...trigger, filters: { ape: 2 } }] }],
+    ['the order of events', { triggers: [{ ...trigger, events: trigger.events.toReversed() }] }],
+    ['a file', { files: [{ name: 'b.md', content: 'more' }] }],
+  ])('renews the time of the last change of a workflow with %s, and of no other', async (_what, changes) => {
+    await apply(manifest)
+    const before = await db.prisma.workflow.findMany({ orderBy: { name: 'asc' } })
+    const applied = await apply(withWorkflow(changes))
+    const after = await db.prisma.workflow.findMany({ orderBy: { name: 'asc' } })
+    expect(applied.workflows.map(({ outcome }) => outcome)).toEqual(['changed', 'unchanged'])
+    expect(after[0]!.updatedAt.getTime()).toBeGreaterThan(before[0]!.updatedAt.getTime())
+    expect(after[0]!.createdAt).toEqual(before[0]!.createdAt)
+    expect(after[1]).toEqual(before[1])
+  })
+
+  test('makes the users, triggers and files of a workflow exactly those of the manifest', async () => {
+    await apply(manifest)
+    await apply(
+      withWorkflow({
+        users: [],
+        triggers: [{ ...trigger, name: 'New', subagent_sources: [] }],
+        files: [{ name: 'b.md', content: 'changed' }],
+      }),
+    )
+    expect(await db.prisma.workflowUser.count()).toBe(0)
+    expect(await db.prisma.trigger.findMany()).toMatchObject([{ name: 'New' }])
+    expect(await db.prisma.triggerEvent.count()).toBe(2)
+    expect(await db.prisma.subagentSource.count()).toBe(0)
+    expect(await db.prisma.file.findMany()).toMatchObject([{ name: 'b.md', content: 'changed' }])
+  })
+
+  test('leaves alone what the manifest does not name', async () => {
+    await apply(manifest)
+    const before = await snapshot()
+    await apply({ organization: manifest.organization })
+    expect(await snapshot()).toEqual(before)
+  })
+
+  test('keeps when a schedule is due while it does not change', async () => {
+    await apply(manifest)
+    const before = await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
+    await apply(withWorkflow({ description: 'Other.' }))
+    const after = await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
+    expect(after.autoRunNextAt).toEqual(before.autoRunNextAt)
+    await apply(withWorkflow({ auto_run: undefined }))
+    expect(await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })).toMatchObject({
+      autoRunEnabled: null,
+      autoRunFrequency: null,
+      autoRunNextAt: null,
+    })
+  })
+
+  test('takes all manifests together: a user of the first one is known to the second', async () => {
+    const first = { organization: manifest.organization, users: manifest.users }
+    const second = { organization: manifest.organization, workflows: [{ name: 'W', users: ['ada@acme.test'] }] }
+    await apply(first, second)
+    expect(await db.prisma.workflowUser.count()).toBe(1)
+  })
+
+  test('writes nothing of any manifest when one has a fault, and says of which', async () => {
+    const broken = { organization: { name: 'Other' }, workflows: [{ name: 'W', users: ['eve@acme.test'] }] }
+    await expect(applyManifests(db, [toManifest(manifest), toManifest(broken)])).rejects.toMatchObject({
+      manifestIndex: 1,
+    })
+    expect(await db.prisma.organization.count()).toBe(0)
+  })
+
+  test('two at once wait for each other', async () => {
+    const [first, second] = await Promise.all([apply(manifest), apply(manifest)])
+    expect([first.organization.outcome, second.organization.outcome].toSorted()).toEqual(['created', 'unchanged'])
+    expect(await db.prisma.workflow.count()).toBe(2)
+  })
+
+  test('writes thousands of workflows with few statements', async () => {
+    const many = Array.from({ length: 1_000 }, (_, i) => ({
+      name: `W${i}`,
+      triggers: [trigger],
+      files: [{ name: 'a' }],
+    }))
+    await apply({ organization: { name: 'Acme' }, workflows: many })
+    expect(await db.prisma.trigger.count()).toBe(1_000)
+    const again = await apply({ organization: { name: 'Acme' }, workflows: many })
+    expect(again.workflows.every(({ outcome }) => outcome === 'unchanged')).toBe(true)
+  })
+})
+
+describe('what a manifest may not do', () => {
+  const [workflowId, triggerId, fileId, sessionId] = Array.from({ length: 4 }, newId)
+  const foreign = {
+    organization: { name: 'Foreign' },
+    workflows: [
+      { id: workflowId, name: 'W', triggers: [{ ...trigger, id: triggerId }], files: [{ id: fileId, name: 'a' }] },
+    ],
+    sessions: [{ id: sessionId }],
+  }
+  const taken = 'belongs to another organization: leave it out, or give another one'
+
+  test('use an id of another organization', async () => {
+    await apply(foreign)
+    const before = await snapshot()
+    expect(
+      await faultsOf({
+        organization: { name: 'Acme' },
+        workflows: [
+          { id: workflowId, name: 'W' },
+          { name: 'V', triggers: [{ ...trigger, id: triggerId }], files: [{ id: fileId, name: 'a' }] },
+        ],
+        sessions: [{ id: sessionId }],
+      }),
+    ).toEqual([
+      `workflows[0].id: ${taken}`,
+      `workflows[1].triggers[0].id: ${taken}`,
+      `workflows[1].files[0].id: ${taken}`,
+      `sessions[0].id: ${taken}`,
+    ])
+    expect(await snapshot()).toEqual(before)
+  })
+
+  test('take a trigger from a workflow that it does not name; from one that it names it may', async () => {
+    await apply(foreign)
+    const taker = { name: 'V', triggers: [{ ...trigger, id: triggerId }] }
+    expect(await faultsOf({ organization: foreign.organization, workflows: [taker] })).toEqual([
+      `workflows[0].triggers[0].id: belongs to workflow ${workflowId}: leave it out, or name that workflow too`,
+    ])
+    await apply({ organization: foreign.organization, workflows: [taker, { id: workflowId, name: 'W' }] })
+    expect(await db.prisma.trigger.findMany({ include: { workflow: true } })).toMatchObject([
+      { id: triggerId, workflow: { name: 'V' } },
+    ])
+  })
+
+  test('name users that nobody knows', async () => {
+    expect(await faultsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
+      'workflows[0].users[1]: is no user of the organization: list Ada@acme.test under users',
+      'workflows[0].users[2]: is no user of the organization: list eve@acme.test under users',
+    ])
+  })
+
+  test('give the key of another name or organization', async () => {
+    const { key } = createApiKey()
+    await apply({ organization: { name: 'Foreign' }, api_keys: [{ name: 'ci', key }] })
+    const fault = 'api_keys[0].key: is in use already, under another name or in another organization'
+    expect(await faultsOf({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', key }] })).toEqual([fault])
+    expect(await faultsOf({ organization: { name: 'Foreign' }, api_keys: [{ name: 'other', key }] })).toEqual([fault])
+  })
+
+  test('use the id of a deleted webhook source, or the name of a source with another id', async () => {
+    const { organization } = await apply(manifest)
+    const save = async (id: string, name: string) =>
+      await saveWebhookSource(
+        db,
+        organization.id,
+        id,
+        {
+          name,
+          description: '',
+          endpointUrl: 'https://a.example',
+          signingSecret: null,
+          exampleRequestBody: '{}',
+          isVerified: true,
+        },
+        null,
+      )
+    const [goneId, liveId, newSourceId] = Array.from({ length: 3 }, newId)
+    await save(goneId!, 'Gone')
+    await save(liveId!, 'Live')
+    await db.pool.query('UPDATE webhook_sources SET deleted_at = now() WHERE id = $1', [goneId])
+    const source = manifest.webhook_sources[0]
+    expect(
+      await faultsOf({
+        organization: manifest.organization,
+        webhook_sources: [
+          { ...source, id: goneId, name: 'Gone' },
+          { ...source, id: newSourceId, name: 'LIVE' },
+        ],
+      }),
+    ).toEqual([
+      'webhook_sources[0].id: is that of a deleted webhook source and cannot be used again: leave it out',
+      `webhook_sources[1].name: is the name of webhook source ${liveId}: give that id, or another name`,
+    ])
+    const applied = await apply({ organization: manifest.organization, webhook_sources: [{ ...source, name: 'live' }] })
+    expect(applied.webhookSources[0]!.id).toBe(liveId)
+  })
+})
+
+describe('the API keys of a manifest', () => {
+  test('are made once, and shown only then', async () => {
+    const { key, prefix } = (await apply(withKey({}))).apiKeys[0]!
+    expect(key?.startsWith(prefix)).toBe(true)
+    expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key!))
+    expect((await apply(withKey({}))).apiKeys[0]).toEqual({
+      name: 'ci',
+      prefix,
+      scopes: ['read', 'start'],
+      revoked: false,
+      outcome: 'unchanged',
+    })
+  })
+
+  test('are those given, which replace the ones before', async () => {
+    await apply(withKey({}))
+    const { key, prefix } = createApiKey()
+    expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'changed' })
+    expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'unchanged' })
+    expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key))
+  })
+
+  test('keep their scopes where none are given', async () => {
+    await apply(withKey({ scopes: ['read'] }))
+    await apply(withKey({}))
+    expect((await storedKey()).scopes).toEqual(['read'])
+    expect((await apply(withKey({ scopes: ['start', 'read'] }))).apiKeys[0]!.outcome).toBe('changed')
+    expect((await apply(withKey({ scopes: ['read', 'start', 'read'] }))).apiKeys[0]!.outcome).toBe('unchanged')
+  })
+
+  test('stay revoked until the manifest says otherwise', async () => {
+    await apply(withKey({ revoked: true }))
+    const { revokedAt } = await storedKey()
+    expect(revokedAt).not.toBeNull()
+    expect((await apply(withKey({}))).apiKeys[0]).toMatchObject({ revoked: true, outcome: 'unchanged' })
+    expect((await storedKey()).revokedAt).toEqual(revokedAt)
+    expect((await apply(withKey({ revoked: false }))).apiKeys[0]).toMatchObject({ revoked: false, outcome: 'changed' })
+    expect((await storedKey()).revokedAt).toBeNull()
+  })
+})
+
+describe('the sessions of a manifest', () => {
+  test('are opened and closed, and stay as they are where nothing is said', async () => {
+    await apply(withSession({}))
+    expect(await isOpen()).toBe(true)
+    await apply(withSession({ open: false }))
+    expect(await isOpen()).toBe(false)
+    await apply(withSession({}))
+    expect(await isOpen()).toBe(false)
+    await apply(withSession({ open: true }))
+    expect(await isOpen()).toBe(true)
+  })
+})
