@@ -1,0 +1,152 @@
+/**
+ * Holds prisma/schema.prisma against the migrated database. The generated client keeps neither native types nor what is
+ * optional, and Prisma's own schema parser would be a download, so the schema's lines are read here: they are regular.
+ */
+import { readFile } from 'node:fs/promises'
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createDatabase, type Database } from '../src/client.ts'
+
+/** Table → column → what it is, such as `timestamptz(3) null default`. */
+type Columns = Record<string, Record<string, string>>
+
+interface PrismaField {
+  name: string
+  column: string
+  type: string
+  isList: boolean
+  isOptional: boolean
+  attributes: string
+}
+
+interface PrismaModel {
+  table: string
+  fields: PrismaField[]
+  /** Each the sorted columns of an `@id`, `@@id`, `@unique` or `@@unique`. */
+  keys: string[]
+}
+
+const schemaFile = new URL('../prisma/schema.prisma', import.meta.url)
+/** node-pg-migrate's own, which no code of ours reads. */
+const foreignTables = ['schema_migrations']
+
+let testDatabase: TestDatabase
+let db: Database
+let models: PrismaModel[]
+
+beforeAll(async () => {
+  models = readModels(await readFile(schemaFile, 'utf8'))
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+}, 60_000)
+
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+
+function readModels(schema: string): PrismaModel[] {
+  const blocks = [...schema.matchAll(/^model (\w+) \{\n([\s\S]*?)^\}/gm)]
+  const modelNames = new Set(blocks.map(([, name]) => name))
+  return blocks.map(([, , body = '']) => {
+    const lines = body.split('\n').map((line) => line.replace(/\/\/.*$/, '').trim())
+    const fields = lines.flatMap((line) => readField(line) ?? []).filter(({ type }) => !modelNames.has(type))
+    const columnOf = (name: string) => fields.find((field) => field.name === name)?.column ?? `no field ${name}`
+    const single = fields.filter(({ attributes }) => /@(id|unique)\b/.test(attributes)).map(({ column }) => column)
+    const several = lines.flatMap((line) => {
+      const [, names] = /^@@(?:id|unique)\(\[([^\]]+)\]/.exec(line) ?? []
+      return names === undefined ? [] : [keyOf(names.split(',').map((name) => columnOf(name.trim())))]
+    })
+    return {
+      table: /@@map\("(\w+)"\)/.exec(body)?.[1] ?? 'not mapped',
+      fields,
+      keys: [...single, ...several].toSorted(),
+    }
+  })
+}
+
+function readField(line: string): PrismaField | undefined {
+  const [, name, type, mark, attributes = ''] = /^(\w+)\s+(\w+)(\[\]|\?)?(?:\s+(.*))?$/.exec(line) ?? []
+  if (name === undefined || type === undefined) return undefined
+  const column = /@map\("(\w+)"\)/.exec(attributes)?.[1] ?? name
+  return { name, column, type, isList: mark === '[]', isOptional: mark === '?', attributes }
+}
+
+/** Prisma's types without `@db.…`, as its documentation of the PostgreSQL connector maps them. */
+const defaultTypes: Record<string, string> = {
+  String: 'text',
+  Boolean: 'bool',
+  Int: 'int4',
+  BigInt: 'int8',
+  Float: 'float8',
+  DateTime: 'timestamp(3)',
+  Json: 'jsonb',
+  Bytes: 'bytea',
+}
+
+function describeField({ type, isList, isOptional, attributes }: PrismaField): string {
+  const native = /@db\.(\w+(?:\(\d+\))?)/.exec(attributes)?.[1]?.toLowerCase()
+  const base = native ?? defaultTypes[type] ?? `unknown type ${type}`
+  return inWords(isList ? `${base}[]` : base, isOptional, attributes.includes('@default('))
+}
+
+function inWords(type: string, isNullable: boolean, hasDefault: boolean): string {
+  return [type, ...(isNullable ? ['null'] : []), ...(hasDefault ? ['default'] : [])].join(' ')
+}
+
+function keyOf(columns: readonly string[]): string {
+  return columns.toSorted().join(', ')
+}
+
+async function columnsInDatabase(): Promise<Columns> {
+  const found = await db.pool.query<{
+    table_name: string
+    column_name: string
+    udt_name: string
+    datetime_precision: number | null
+    is_nullable: string
+    column_default: string | null
+  }>(
+    `SELECT table_name, column_name, udt_name, datetime_precision, is_nullable, column_default
+     FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> ALL($1)`,
+    [foreignTables],
+  )
+  const columns: Columns = {}
+  for (const row of found.rows) {
+    const type = row.udt_name.replace(/^_(.*)$/, '$1[]')
+    const precision = row.datetime_precision === null ? '' : `(${row.datetime_precision})`
+    const table = (columns[row.table_name] ??= {})
+    table[row.column_name] = inWords(type + precision, row.is_nullable === 'YES', row.column_default !== null)
+  }
+  return columns
+}
+
+/** The unconditional unique indexes of each table; those of expressions have no columns to name. */
+async function keysInDatabase(): Promise<Record<string, string[]>> {
+  const found = await db.pool.query<{ table_name: string; columns: string[] }>(
+    `SELECT c.relname AS table_name, array_agg(a.attname::text) AS columns
+     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+       JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey)
+     WHERE i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND c.relnamespace = 'public'::regnamespace
+       AND c.relname <> ALL($1)
+     GROUP BY i.indexrelid, c.relname`,
+    [foreignTables],
+  )
+  const keys: Record<string, string[]> = {}
+  for (const row of found.rows) (keys[row.table_name] ??= []).push(keyOf(row.columns))
+  return Object.fromEntries(Object.entries(keys).map(([table, list]) => [table, list.toSorted()]))
+}
+
+describe('the Prisma schema', () => {
+  test('has the tables and columns of the migrated database, with types, nulls and defaults, and no others', async () => {
+    const expected = models.map(({ table, fields }): [string, Record<string, string>] => [
+      table,
+      Object.fromEntries(fields.map((field) => [field.column, describeField(field)])),
+    ])
+    expect(await columnsInDatabase()).toEqual(Object.fromEntries(expected))
+  })
+
+  test('has the primary and unique keys of the migrated database, and no others', async () => {
+    expect(await keysInDatabase()).toEqual(Object.fromEntries(models.map(({ table, keys }) => [table, keys])))
+  })
+})
