@@ -139,17 +139,20 @@ const CLAIM_DELIVERY: NamedStatement = {
     FROM lease LEFT JOIN source ON true`,
 }
 
-/** Records a verification request as `in_flight`. The organization must exist. */
+/** Records a verification request as `in_flight`, and resolves with when. The organization must exist. */
 export async function recordVerification(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   delivery: Omit<NewDelivery, 'runId'>,
-): Promise<void> {
-  await db.pool.query(
+): Promise<Date> {
+  const recorded = await db.pool.query<{ created_at: Date }>(
     `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, sender)
-     VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5, $6)`,
+     VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5, $6) RETURNING created_at`,
     [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId, delivery.sender],
   )
+  const [row] = recorded.rows
+  if (!row) throw new Error('The verification was not recorded')
+  return row.created_at
 }
 
 /**

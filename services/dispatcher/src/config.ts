@@ -1,0 +1,175 @@
+import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
+import { type Static, Type } from 'typebox'
+import { type EgressProxy, EgressProxySyntaxError, parseEgressProxy } from './outbound/egress-proxy.ts'
+import { parseSubnets, SubnetSyntaxError, type Subnets } from './outbound/parse-subnets.ts'
+
+/** Every setting of the dispatcher (design 4). docker-compose.yml is held against it. */
+export const DispatcherSettings = Type.Object({
+  DATABASE_URL: Type.String({
+    format: 'postgres-url',
+    writeOnly: true,
+    description: 'Where PostgreSQL is.',
+    examples: ['postgres://workflow:secret@postgres:5432/workflow'],
+  }),
+  INTERNAL_API_TOKEN: Type.String({
+    format: 'token-list',
+    writeOnly: true,
+    description:
+      'Bearer tokens of the internal API, separated by commas; any of them is taken, so that they can be changed.',
+    examples: ['$(openssl rand -hex 32)'],
+  }),
+  SECRETS_KEY: Type.String({
+    format: 'base64-32-list',
+    writeOnly: true,
+    description: 'Keys for the signing secrets at rest, separated by commas: the first encrypts, all decrypt.',
+    examples: ['$(openssl rand -base64 32)'],
+  }),
+  HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
+  PORT: Type.Integer({
+    minimum: 0,
+    maximum: 65_535,
+    default: 8081,
+    description: 'The port to listen on; 0 takes any free one.',
+    examples: [8081],
+  }),
+  LOG_LEVEL: Type.Unsafe<string>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'The least severe log lines to write.',
+    examples: ['info'],
+  }),
+  WEBHOOK_ALLOWED_SUBNETS: Type.String({
+    default: '',
+    description: 'Networks in CIDR form that endpoints may lie in although they are not public; for development only.',
+    examples: ['127.0.0.0/8,::1/128'],
+  }),
+  WEBHOOK_EGRESS_PROXY: Type.String({
+    default: '',
+    writeOnly: true,
+    description: 'A forward proxy that takes CONNECT, such as Smokescreen, for every request to an endpoint.',
+    examples: ['http://smokescreen:4750'],
+  }),
+  MAX_DELIVERIES_IN_FLIGHT: Type.Integer({
+    minimum: 1,
+    maximum: 20_000,
+    default: 1_000,
+    description: 'Requests to endpoints that this process has open at once.',
+    examples: [1000],
+  }),
+  MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: Type.Integer({
+    minimum: 1,
+    maximum: 20_000,
+    default: 100,
+    description: 'Requests to one webhook source that this process has open at once.',
+    examples: [100],
+  }),
+  DELIVERY_LOG_RETENTION_DAYS: Type.Integer({
+    minimum: 0,
+    maximum: 36_500,
+    default: 90,
+    description: 'Days that the delivery log is kept; 0 keeps it for ever.',
+    examples: [90],
+  }),
+  DATABASE_POOL_SIZE: Type.Integer({
+    minimum: 2,
+    maximum: 1_000,
+    default: 20,
+    description: 'Connections to PostgreSQL at most.',
+    examples: [20],
+  }),
+})
+
+/** What the dispatcher runs by. */
+export interface DispatcherConfig {
+  databaseUrl: string
+  databasePoolSize: number
+  internalApiTokens: readonly string[]
+  /** Base64; the first encrypts. */
+  secretsKeys: readonly string[]
+  host: string
+  port: number
+  logLevel: string
+  allowedSubnets: Subnets
+  egressProxy: EgressProxy | null
+  maxInFlight: number
+  maxInFlightPerSource: number
+  /** 0: for ever. */
+  logRetentionDays: number
+}
+
+/**
+ * Reads the environment once.
+ * @throws SettingsError with every fault at once.
+ */
+export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
+  const faults = environmentFaults(env, process.execArgv)
+  const attempt = <Result>(
+    read: () => Result,
+    onFault: (error: unknown) => string[] | undefined,
+  ): Result | undefined => {
+    try {
+      return read()
+    } catch (error) {
+      const found = onFault(error)
+      if (!found) throw error
+      faults.push(...found)
+      return undefined
+    }
+  }
+  const settings = attempt(
+    () => readSettings(DispatcherSettings, env),
+    (error) => (error instanceof SettingsError ? [...error.faults] : undefined),
+  )
+  const allowedSubnets = attempt(
+    () => parseSubnets(env['WEBHOOK_ALLOWED_SUBNETS'] ?? ''),
+    (error) => (error instanceof SubnetSyntaxError ? [`WEBHOOK_ALLOWED_SUBNETS: ${error.message}`] : undefined),
+  )
+  const egressProxy = attempt(
+    () => parseEgressProxy(env['WEBHOOK_EGRESS_PROXY'] ?? ''),
+    (error) => (error instanceof EgressProxySyntaxError ? [`WEBHOOK_EGRESS_PROXY ${error.message}`] : undefined),
+  )
+  if (!settings || !allowedSubnets || egressProxy === undefined || faults.length > 0) throw new SettingsError(faults)
+  return toConfig(settings, allowedSubnets, egressProxy)
+}
+
+function toConfig(
+  settings: Static<typeof DispatcherSettings>,
+  allowedSubnets: Subnets,
+  egressProxy: EgressProxy | null,
+): DispatcherConfig {
+  return {
+    databaseUrl: settings.DATABASE_URL,
+    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    internalApiTokens: splitList(settings.INTERNAL_API_TOKEN),
+    secretsKeys: splitList(settings.SECRETS_KEY),
+    host: settings.HOST,
+    port: settings.PORT,
+    logLevel: settings.LOG_LEVEL,
+    allowedSubnets,
+    egressProxy,
+    maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
+    maxInFlightPerSource: settings.MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE,
+    logRetentionDays: settings.DELIVERY_LOG_RETENTION_DAYS,
+  }
+}
+
+/**
+ * Node's own switches that would send customers' requests through a proxy of the environment, or take any certificate
+ * for good. Both act behind the back of every check here.
+ */
+function environmentFaults(env: NodeJS.ProcessEnv, execArgv: readonly string[]): string[] {
+  const faults: string[] = []
+  const options = [...execArgv, ...(env['NODE_OPTIONS'] ?? '').split(/\s+/)]
+  if (!['', '0', undefined].includes(env['NODE_USE_ENV_PROXY']) || options.includes('--use-env-proxy')) {
+    faults.push(
+      'NODE_USE_ENV_PROXY (or --use-env-proxy) must not be set for the dispatcher. Unset it, and name a proxy for the requests to endpoints in WEBHOOK_EGRESS_PROXY. Example: WEBHOOK_EGRESS_PROXY=http://smokescreen:4750',
+    )
+  }
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
+    faults.push(
+      'NODE_TLS_REJECT_UNAUTHORIZED must not be 0 for the dispatcher: signing secrets would go to whoever answers. Unset it, and name a private authority in NODE_EXTRA_CA_CERTS. Example: NODE_EXTRA_CA_CERTS=/etc/ssl/ca.pem',
+    )
+  }
+  return faults
+}

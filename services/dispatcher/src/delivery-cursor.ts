@@ -1,0 +1,21 @@
+/** Where a page of the log ended. */
+export interface DeliveryPosition {
+  createdAt: Date
+  id: string
+}
+
+const CURSOR = /^(\d{1,15})\.([0-9a-f]{32})$/
+
+/** Opaque text for the position: it holds nothing that the page before did not show. */
+export function toDeliveryCursor({ createdAt, id }: DeliveryPosition): string {
+  return Buffer.from(`${createdAt.getTime()}.${id.replaceAll('-', '')}`, 'latin1').toString('base64url')
+}
+
+/** The position, or undefined for any text that is no cursor. */
+export function readDeliveryCursor(cursor: string): DeliveryPosition | undefined {
+  const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
+  if (time === undefined || id === undefined) return undefined
+  const createdAt = new Date(Number(time))
+  if (Number.isNaN(createdAt.getTime())) return undefined
+  return { createdAt, id: id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') }
+}

@@ -1,0 +1,23 @@
+import type { Delivery } from '@workflow-service/database'
+import type { AppContext } from './app-context.ts'
+
+/** The one wide line of a delivery, with the ids that join it to the run, and its count. */
+export function logDelivery(ctx: Pick<AppContext, 'logger' | 'deliveryMetrics'>, delivery: Delivery): void {
+  ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
+  ctx.logger.info(
+    {
+      request_id: delivery.requestId,
+      organization_id: delivery.organizationId,
+      source_id: delivery.sourceId,
+      delivery_id: delivery.id,
+      run_id: delivery.runId,
+      session_id: delivery.sessionId,
+      kind: delivery.kind,
+      outcome: delivery.outcome,
+      status: delivery.status,
+      reason: delivery.reason,
+      duration_ms: delivery.durationMs,
+    },
+    'delivery.answered',
+  )
+}

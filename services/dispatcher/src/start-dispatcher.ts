@@ -1,0 +1,66 @@
+import { type RunningService, startHttpServer } from '@workflow-service/service-kit'
+import { createApp } from './app.ts'
+import { type AppContext, createAppContext, type DispatcherOverrides } from './app-context.ts'
+import type { DispatcherConfig } from './config.ts'
+import { startMaintenance } from './maintenance.ts'
+
+export type { DispatcherOverrides } from './app-context.ts'
+
+/** A dispatcher that listens. */
+export interface RunningDispatcher extends RunningService {
+  /** Where it listens, as seen from this machine; without a slash at the end. */
+  readonly url: string
+  readonly port: number
+}
+
+/** A stop waits for the exchanges under way: 30 s for a payload request, and a moment to record what came of it. */
+const STOP_GRACE_MS = 31_000
+const DRAIN_MS = 3_000
+
+/** Starts the dispatcher. Rejects when it cannot listen; a database that is away is waited for instead. */
+export async function startDispatcher(
+  config: DispatcherConfig,
+  overrides: DispatcherOverrides = {},
+): Promise<RunningDispatcher> {
+  const ctx = createAppContext(config, overrides)
+  try {
+    const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
+    const maintenance = startMaintenance(ctx)
+    const url = `http://${toReachableHost(config.host)}:${http.port}`
+    ctx.logger.info({ url }, 'listening')
+    warnOfOpenings(ctx)
+    return {
+      logger: ctx.logger,
+      url,
+      port: http.port,
+      stop: async () => {
+        await maintenance.stop()
+        await http.close(STOP_GRACE_MS)
+        await ctx.outcomes.drain(DRAIN_MS)
+        await ctx.dispose()
+      },
+    }
+  } catch (error) {
+    await ctx.dispose()
+    throw error
+  }
+}
+
+/** What makes the service less careful than it is by default is said at every start. */
+function warnOfOpenings({ config, logger }: AppContext): void {
+  const { cidrs } = config.allowedSubnets
+  if (cidrs.length > 0) {
+    logger.warn(
+      { allowed_subnets: cidrs },
+      'WEBHOOK_ALLOWED_SUBNETS is set: endpoints in these networks are not refused. For development only.',
+    )
+  }
+  if (config.egressProxy)
+    logger.info('requests to endpoints go through WEBHOOK_EGRESS_PROXY, which judges their addresses')
+}
+
+function toReachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
