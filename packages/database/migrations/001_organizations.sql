@@ -32,3 +32,25 @@ CREATE TABLE api_keys (
   last_used_at    timestamptz(3),
   UNIQUE (organization_id, name)
 );
+
+-- Tells the gateways at once what their cached keys no longer know; they look again within seconds anyway. The payload is
+-- the key's prefix, or the organization's id. Not when a key was used: only the columns named here count.
+CREATE FUNCTION announce_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_TABLE_NAME = 'organizations' THEN
+    PERFORM pg_notify('api_keys', NEW.id::text);
+    RETURN NULL;
+  END IF;
+  IF TG_OP <> 'INSERT' THEN
+    PERFORM pg_notify('api_keys', OLD.prefix);
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    PERFORM pg_notify('api_keys', NEW.prefix);
+  END IF;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER api_keys_announce AFTER INSERT OR DELETE OR UPDATE OF prefix, key_sha256, scopes, expires_at, revoked_at
+  ON api_keys FOR EACH ROW EXECUTE FUNCTION announce_key_change();
+CREATE TRIGGER organizations_announce AFTER UPDATE OF name, is_suspended
+  ON organizations FOR EACH ROW EXECUTE FUNCTION announce_key_change();

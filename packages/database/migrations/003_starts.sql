@@ -67,12 +67,14 @@ CREATE TABLE run_steps (
   PRIMARY KEY (run_id, position)
 );
 
--- One row for each Idempotency-Key that an API key used in the last 24 hours.
+-- One row for each Idempotency-Key that an API key used in the last 24 hours. The session stands here too, so that a
+-- request that lost a race for the key is answered from this row alone: its snapshot cannot see the other's start yet.
 CREATE TABLE idempotency_keys (
   api_key_id     uuid NOT NULL REFERENCES api_keys ON DELETE CASCADE,
-  key            text NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),
+  key            text COLLATE "C" NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),
   request_sha256 bytea NOT NULL CHECK (octet_length(request_sha256) = 32),
   start_id       uuid NOT NULL REFERENCES starts ON DELETE CASCADE,
+  session_id     uuid NOT NULL,
   created_at     timestamptz(3) NOT NULL DEFAULT now(),
   PRIMARY KEY (api_key_id, key)
 );

@@ -4,6 +4,16 @@
  * statements through the pool, the rest is plain Prisma on the same pool.
  */
 export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.ts'
+export {
+  type ApiKey,
+  ApiKeyExistsError,
+  findKeyHolders,
+  issueApiKey,
+  type KeyHolder,
+  listApiKeys,
+  revokeApiKey,
+  touchApiKeys,
+} from './api-keys.ts'
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
 export { isDatabaseAway } from './database-away.ts'
@@ -57,3 +67,18 @@ export {
   type WebhookSource,
   type WebhookSourceChange,
 } from './webhook-sources.ts'
+export {
+  deleteOldIdempotencyKeys,
+  type NewStart,
+  recordStart,
+  recordStarts,
+  type StartOutcome,
+  type StartRefusal,
+} from './starts.ts'
+export {
+  findWorkflow,
+  listWorkflows,
+  type WorkflowPageRows,
+  type WorkflowPosition,
+  type WorkflowQuery,
+} from './workflows.ts'
