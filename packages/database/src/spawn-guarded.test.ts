@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
 import { spawnGuarded } from './spawn-guarded.ts'
@@ -28,6 +29,7 @@ describe('spawnGuarded', () => {
     expect(isAlive(program.pid)).toBe(true)
     expect(program.kill('SIGKILL')).toBe(true)
     expect(await program.exited).toEqual({ code: null, signal: 'SIGKILL' })
+    expect(await text(program.stderr)).toBe('')
     expect(program.kill('SIGKILL')).toBe(false)
   })
 

@@ -38,16 +38,18 @@ export interface GuardedProcess {
 
 // A shell stays between: it reaps what it starts, and beside the program it keeps a watcher that waits on a pipe which
 // only this process holds. End of file there means that this process is gone, however it died. SIGCONT, because a paused
-// program takes no other signal.
+// program takes no other signal. The shell's own stderr is closed, since it would add "Killed" to the program's.
 const guardScript = `
+exec 4>&2 2>/dev/null
 trap : INT TERM QUIT HUP
 ( trap '' INT TERM QUIT HUP
   read -r never <&3 || { kill -s "$SIGNAL" -- -$$; kill -s CONT -- -$$; }
-) </dev/null >/dev/null 2>&1 &
+) </dev/null >/dev/null 4>&- &
 watcher=$!
-/bin/sh -c 'echo $$ >&3; exec 3<&-; exec "$@"' sh "$@"
+( exec 2>&4 4>&-; exec /bin/sh -c 'echo $$ >&3; exec 3<&-; exec "$@"' sh "$@" )
 status=$?
-{ kill -s KILL $watcher; wait $watcher; } 2>/dev/null
+kill -s KILL $watcher
+wait $watcher
 exit $status`
 
 /**

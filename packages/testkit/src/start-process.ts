@@ -91,6 +91,7 @@ async function untilReady(
     })
   } catch (error) {
     started.kill('SIGKILL')
+    await started.exited
     throw error
   }
   if (exit && !(await isReady().catch(() => false))) {

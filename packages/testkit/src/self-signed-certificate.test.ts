@@ -1,0 +1,35 @@
+import { X509Certificate } from 'node:crypto'
+import { describe, expect, test } from '@jest/globals'
+import { selfSignedCertificate } from './self-signed-certificate.ts'
+
+describe('selfSignedCertificate', () => {
+  test('is good for the names and addresses given, and for no other', async () => {
+    const { cert } = await selfSignedCertificate({ names: ['hooks.acme.test', '127.0.0.1', '::1'] })
+    const certificate = new X509Certificate(cert)
+    expect(certificate.checkHost('hooks.acme.test')).toBe('hooks.acme.test')
+    expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1')
+    expect(certificate.checkIP('::1')).toBe('::1')
+    expect(certificate.checkHost('acme.test')).toBeUndefined()
+  })
+
+  test('is valid now unless told otherwise', async () => {
+    const now = Date.now()
+    const validity = []
+    for (const options of [{}, { expired: true }, { notYetValid: true }]) {
+      const { validFromDate, validToDate } = new X509Certificate((await selfSignedCertificate(options)).cert)
+      validity.push([validFromDate.getTime() < now, validToDate.getTime() > now])
+    }
+    expect(validity).toEqual([
+      [true, true],
+      [true, false],
+      [false, true],
+    ])
+  })
+
+  test('is signed by the issuer given', async () => {
+    const issuer = await selfSignedCertificate({ names: ['Authority'] })
+    const issued = new X509Certificate((await selfSignedCertificate({ issuer })).cert)
+    expect(issued.verify(new X509Certificate(issuer.cert).publicKey)).toBe(true)
+    expect(issued.checkIssued(new X509Certificate(issuer.cert))).toBe(true)
+  })
+})
