@@ -1,0 +1,65 @@
+/** How calls are grouped. */
+export interface MicroBatchOptions {
+  /** Items of one batch at most. */
+  maxSize: number
+  /** Batches under way at once. Default 1: what queues up meanwhile goes together in the next. */
+  concurrency?: number
+  /**
+   * Whether an error is the fault of one item rather than of all, so that each item of the batch is tried alone: then a
+   * bad one fails by itself. Default: never.
+   */
+  isItemFault?: (error: unknown) => boolean
+}
+
+interface Waiting<Item, Result> {
+  readonly item: Item
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Groups calls into batches: a batch is what has queued up while the last one was under way, so nothing waits when idle.
+ * `run` gives one result for each item, in their order.
+ */
+export function microBatch<Item, Result>(
+  run: (items: Item[]) => Promise<readonly Result[]>,
+  options: MicroBatchOptions,
+): (item: Item) => Promise<Result> {
+  const { maxSize, concurrency = 1, isItemFault = () => false } = options
+  const waiting: Waiting<Item, Result>[] = []
+  let underWay = 0
+  let isScheduled = false
+
+  // Not at once: calls of the same turn of the event loop go together.
+  const schedule = (): void => {
+    if (isScheduled || underWay >= concurrency || waiting.length === 0) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      void flush(waiting.splice(0, maxSize))
+      schedule()
+    })
+  }
+
+  const flush = async (batch: readonly Waiting<Item, Result>[]): Promise<void> => {
+    underWay++
+    try {
+      const results = await run(batch.map(({ item }) => item))
+      if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
+      for (const [index, result] of results.entries()) batch[index]?.resolve(result)
+    } catch (error) {
+      if (batch.length > 1 && isItemFault(error)) for (const each of batch) await flush([each])
+      else for (const { reject } of batch) reject(error)
+    } finally {
+      underWay--
+      schedule()
+    }
+  }
+
+  return (item) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    waiting.push({ item, resolve, reject })
+    schedule()
+    return promise
+  }
+}
