@@ -343,7 +343,7 @@ export const INTERNAL_OPERATIONS = {
     path: '/internal/deliveries/{delivery_id}',
     summary: 'Send a payload',
     description:
-      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to 40 seconds. Asked again with the same id, it answers with what was recorded and sends nothing. After a 503, nothing was sent by this call: ask again with the same id.',
+      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to 45 seconds. Asked again with the same id, it answers with what was recorded and sends nothing. After a 503, nothing was sent by this call: ask again with the same id.',
     params: DeliveryParams,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'What came of the delivery.' }],

@@ -9,6 +9,7 @@ import {
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authenticate } from './authenticate.ts'
+import { describeInternalApi } from './internal-openapi.ts'
 import { mountOperations } from './mount-operations.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'
@@ -29,6 +30,10 @@ export function createApp(ctx: AppContext): Express {
   app.set('query parser', 'simple')
   app.use(assignRequestId)
   app.use(healthRoutes({ metrics: ctx.metrics, checks: { database: () => ctx.db.ping() } }))
+  const document = describeInternalApi()
+  app.get('/internal/openapi.json', (_req, res) => {
+    res.json(document)
+  })
   app.use(logRequests(ctx), limitCalls(MAX_CALLS_AT_ONCE), authenticate(ctx.config.internalApiTokens))
   app.use(
     mountOperations({
