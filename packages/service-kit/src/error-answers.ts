@@ -1,7 +1,9 @@
+import type { ServerResponse } from 'node:http'
 import type { ErrorResponse } from '@workflow-service/contract'
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
 import { ApiError, notFound } from './api-error.ts'
 import { describeError, type Logger } from './logger.ts'
+import { writeJson } from './write-json.ts'
 
 /** The body of every error (contract 7). */
 export function toErrorResponse(error: ApiError, requestId: string): ErrorResponse {
@@ -16,10 +18,24 @@ export function toErrorResponse(error: ApiError, requestId: string): ErrorRespon
   }
 }
 
-/** The one writer of error answers. */
+/** The one writer of error answers, on Node's own response: some errors come before Express does. */
+export function writeError(
+  res: ServerResponse,
+  error: ApiError,
+  requestId: string,
+  headers: readonly string[] = [],
+): void {
+  writeJson(res, {
+    status: error.status,
+    body: JSON.stringify(toErrorResponse(error, requestId)),
+    requestId,
+    headers: [...Object.entries(error.headers).flat(), ...headers],
+  })
+}
+
+/** Answers with the error; `res.locals.answerHeaders`, names and values in turn, go along. */
 export function sendError(res: Response, error: ApiError): void {
-  const body = toErrorResponse(error, String(res.locals['requestId']))
-  res.status(error.status).set(error.headers).json(body)
+  writeError(res, error, String(res.locals['requestId']), res.locals['answerHeaders'] as string[] | undefined)
 }
 
 /** Anything thrown as an ApiError: what is not one is unforeseen, and nothing of its inside leaves. */
@@ -58,14 +74,15 @@ function fromBodyParser(error: unknown): ApiError | undefined {
   const { type, status } = error as { type?: string; status?: number }
   switch (type) {
     case 'entity.too.large':
-      return new ApiError('body_too_large', 'The body is larger than 256 KiB.')
+      return new ApiError('body_too_large', `The body is larger than ${bodyLimit(error)}.`)
     case 'encoding.unsupported':
     case 'charset.unsupported':
       return new ApiError('unsupported_media_type', 'Send the body as uncompressed UTF-8 JSON.')
     case 'entity.parse.failed':
+      return new ApiError('invalid_json', 'The body is not valid JSON.')
     case 'request.size.invalid':
     case 'request.aborted':
-      return new ApiError('invalid_json', 'The body is not valid JSON.')
+      return new ApiError('invalid_request', 'The body ended before it was complete.')
     default:
       if (error instanceof URIError)
         return new ApiError('invalid_request', 'The path is not valid percent-encoded UTF-8.')
@@ -73,4 +90,9 @@ function fromBodyParser(error: unknown): ApiError | undefined {
         ? new ApiError('invalid_request', 'The request cannot be read.')
         : undefined
   }
+}
+
+function bodyLimit(error: Error): string {
+  const { limit } = error as { limit?: number }
+  return limit === undefined ? 'what is taken here' : `${Math.round(limit / 1024)} KiB`
 }

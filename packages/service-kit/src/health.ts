@@ -7,6 +7,8 @@ export interface HealthOptions {
   metrics: Registry
   /** Each dependency's name and a question that rejects when it does not answer. */
   checks: Record<string, () => Promise<void>>
+  /** The same for what the service can do without for a while: told in the answer, and no reason for a 503. */
+  optionalChecks?: Record<string, () => Promise<void>>
   /** How long one check may take before it counts as failed. Default 2,000. */
   timeoutMs?: number
 }
@@ -21,16 +23,14 @@ export function answerHealthz(_req: Request, res: Response): void {
  * the ones that do not) and `GET /metrics` (Prometheus).
  */
 export function healthRoutes(options: HealthOptions): Router {
-  const { checks, metrics, timeoutMs = 2_000 } = options
+  const { checks, optionalChecks = {}, metrics, timeoutMs = 2_000 } = options
   const router = Router()
   router.get('/healthz', answerHealthz)
   router.get('/readyz', async (_req, res) => {
-    const results = await Promise.all(
-      Object.entries(checks).map(async ([name, check]) => [name, await answers(check, timeoutMs)] as const),
-    )
-    const failed = results.filter(([, isUp]) => !isUp).map(([name]) => name)
+    const [required, optional] = await Promise.all([runChecks(checks, timeoutMs), runChecks(optionalChecks, timeoutMs)])
+    const failed = Object.keys(required).filter((name) => required[name] !== 'ok')
     if (failed.length === 0) {
-      res.json({ status: 'ok', checks: Object.fromEntries(results.map(([name]) => [name, 'ok'])) })
+      res.json({ status: 'ok', checks: { ...required, ...optional } })
       return
     }
     sendError(
@@ -44,6 +44,13 @@ export function healthRoutes(options: HealthOptions): Router {
     res.type(metrics.contentType).send(await metrics.metrics())
   })
   return router
+}
+
+async function runChecks(checks: HealthOptions['checks'], timeoutMs: number): Promise<Record<string, 'ok' | 'failed'>> {
+  const results = Object.entries(checks).map(
+    async ([name, check]) => [name, (await answers(check, timeoutMs)) ? 'ok' : 'failed'] as const,
+  )
+  return Object.fromEntries(await Promise.all(results))
 }
 
 async function answers(check: () => Promise<void>, timeoutMs: number): Promise<boolean> {

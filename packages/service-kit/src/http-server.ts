@@ -1,5 +1,17 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { ApiError, serviceUnavailable } from './api-error.ts'
+import { toErrorResponse, writeError } from './error-answers.ts'
+import { newRequestId } from './new-request-id.ts'
+import { SECURITY_HEADERS } from './write-json.ts'
 
 export interface HttpServerOptions {
   host: string
@@ -10,6 +22,10 @@ export interface HttpServerOptions {
   requestTimeoutMs?: number
   /** How long an idle connection is kept. Default 5,000. */
   keepAliveTimeoutMs?: number
+  /** Requests under way at once; one more is answered 503. Default: no limit. */
+  maxRequestsInFlight?: number
+  /** Hears of each request that the server itself refused, before the listener saw it. */
+  onRefusal?: (error: ApiError, requestId: string) => void
 }
 
 /** A listening HTTP server that can be closed without cutting an answer off. */
@@ -17,29 +33,122 @@ export interface HttpServer {
   readonly server: Server
   /** The port that it listens on. */
   readonly port: number
+  /** Requests whose answer has not ended. */
+  readonly inFlight: number
   /** Takes no new connection, lets requests under way end for up to `graceMs`, then cuts what is left. Safe to repeat. */
   close(graceMs?: number): Promise<void>
 }
 
-/** Listens, and rejects with a clear error when the port is taken or the host is not ours. */
+/** A request's line and headers together, in bytes. */
+const HEADERS_MAX_BYTES = 16 * 1024
+/** How long a connection whose request was refused is still read from: closing with bytes unread takes the answer away. */
+const LINGER_MS = 1_000
+
+/**
+ * Listens, and rejects with a clear error when the port is taken or the host is not ours. Every answer is in the contract's
+ * error shape and with its statuses, also to what never becomes a request: bad syntax, headers too large (Node says 431),
+ * too slow (408), CONNECT, an unknown expectation (417).
+ */
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
+  const underWay = new Set<ServerResponse>()
+  const answers = new WeakMap<Duplex, ServerResponse>()
+  let closing: Promise<void> | undefined
+  const { maxRequestsInFlight = Number.POSITIVE_INFINITY, onRefusal = () => {} } = options
+
+  const refuse = (res: ServerResponse, error: ApiError): void => {
+    const requestId = newRequestId()
+    onRefusal(error, requestId)
+    writeError(res, error, requestId, ['Connection', 'close'])
+  }
+  const handle = (req: IncomingMessage, res: ServerResponse): void => {
+    answers.set(req.socket, res)
+    const isOverloaded = underWay.size >= maxRequestsInFlight
+    underWay.add(res)
+    res.once('close', () => underWay.delete(res))
+    if (closing) res.setHeader('Connection', 'close')
+    if (req.headers.host === undefined && req.httpVersion === '1.1') {
+      refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
+    } else if (isOverloaded) {
+      refuse(res, serviceUnavailable('Too many requests are under way; try again in a moment.'))
+    } else {
+      listener(req, res)
+    }
+  }
+
   const server = createServer(
     {
       headersTimeout: options.headersTimeoutMs ?? 10_000,
       requestTimeout: options.requestTimeoutMs ?? 15_000,
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 5_000,
       connectionsCheckingInterval: 1_000,
+      maxHeaderSize: HEADERS_MAX_BYTES,
       noDelay: true,
+      // Checked in `handle`: Node's own answer has no body.
+      requireHostHeader: false,
     },
-    listener,
+    handle,
   )
+  // Whatever is expected beside 100-continue is ignored, as RFC 9110 allows.
+  server.on('checkExpectation', handle)
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    answerRaw(socket, new ApiError('not_found', 'CONNECT is not offered here.'), onRefusal)
+  })
+  server.on('clientError', (fault: NodeJS.ErrnoException, socket: Socket) => {
+    const res = answers.get(socket)
+    if (fault.code === 'ECONNRESET' || !socket.writable || res?.headersSent === true) {
+      if (res?.writableFinished !== true || !socket.writable) socket.destroy(fault)
+      else answerRaw(socket, describeFault(fault), onRefusal)
+    } else if (res && underWay.has(res)) {
+      refuse(res, describeFault(fault))
+      res.once('finish', () => closeSoon(socket))
+    } else {
+      answerRaw(socket, describeFault(fault), onRefusal)
+    }
+  })
+
   await listen(server, options)
-  let closing: Promise<void> | undefined
   return {
     server,
     port: (server.address() as AddressInfo).port,
-    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, graceMs)),
+    get inFlight() {
+      return underWay.size
+    },
+    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, underWay, graceMs)),
   }
+}
+
+function describeFault({ code }: NodeJS.ErrnoException): ApiError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError('invalid_request', `The headers are larger than ${HEADERS_MAX_BYTES / 1024} KiB.`)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('invalid_request', 'The request took too long to arrive.')
+    default:
+      return new ApiError('invalid_request', 'The request is not valid HTTP/1.1.')
+  }
+}
+
+/** An answer on a connection where Node has made no response object. */
+function answerRaw(socket: Duplex, error: ApiError, onRefusal: (error: ApiError, requestId: string) => void): void {
+  if (!socket.writable) return
+  const requestId = newRequestId()
+  onRefusal(error, requestId)
+  const body = JSON.stringify(toErrorResponse(error, requestId))
+  const headers = {
+    ...SECURITY_HEADERS,
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-Id': requestId,
+    Connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.on('error', () => {})
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${lines.join('')}\r\n${body}`)
+  closeSoon(socket)
+}
+
+function closeSoon(socket: Duplex): void {
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
 async function listen(server: Server, { host, port }: HttpServerOptions): Promise<void> {
@@ -53,11 +162,13 @@ async function listen(server: Server, { host, port }: HttpServerOptions): Promis
   await promise
 }
 
-async function closeGracefully(server: Server, graceMs: number): Promise<void> {
+async function closeGracefully(server: Server, underWay: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => server.closeAllConnections(), graceMs)
   server.close(() => resolve())
   server.closeIdleConnections()
+  // Their connections would stay open for the next request otherwise.
+  for (const res of underWay) if (!res.headersSent) res.setHeader('Connection', 'close')
   await promise
   clearTimeout(timer)
 }
