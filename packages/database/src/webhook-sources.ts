@@ -1,3 +1,4 @@
+import { trimWhiteSpace } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
 import { runStatement, type Database, type NamedStatement } from './client.ts'
 import type { WebhookSource as PrismaWebhookSource } from './generated/client.ts'
@@ -198,9 +199,9 @@ export async function deleteWebhookSource(
   return deleted.count === 1
 }
 
-/** Two names are the same when they differ in case or in how their accents are encoded only. */
+/** Two names are the same when they differ only in case, in how accents are encoded, or in white space at their ends. */
 export function nameKey(name: string): string {
-  return foldCase(name.normalize('NFC')).normalize('NFC')
+  return foldCase(trimWhiteSpace(name).normalize('NFC')).normalize('NFC')
 }
 
 function toWebhookSource(row: SourceRow): WebhookSource {
