@@ -43,6 +43,7 @@ export type TlsFault =
   | 'wrong_name'
   | 'revoked'
   | 'protocol'
+  | 'not_tls'
   | 'other'
 
 /** A request that got no answer, told from the error of the socket, of TLS or of the parser. */
@@ -54,7 +55,8 @@ export function toFailure(error: unknown, phase: OutboundPhase, sent: boolean): 
   if (code.startsWith('HPE_')) {
     return unreachable('invalid_answer', sent, `the endpoint's answer is not valid HTTP (${code})`)
   }
-  if (phase === 'tls') return toTlsFailure(code)
+  // The peer may also say that it wants no such handshake after the request has left (TLS 1.3).
+  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsFailure(code, sent)
   switch (code) {
     case 'ECONNREFUSED':
       return unreachable('connection_refused', sent, 'the endpoint refuses connections')
@@ -98,10 +100,9 @@ const timeoutDetails: Record<OutboundPhase, string> = {
   answer: 'the endpoint took too long to answer',
 }
 
-function toTlsFailure(code: string): OutboundOutcome {
-  const tlsFault = tlsFaults[code] ?? (/PROTOCOL|VERSION|CIPHER/u.test(code) ? 'protocol' : 'other')
-  const detail = `${tlsDetails[tlsFault]} (${code})`
-  return { kind: 'unreachable', cause: 'tls', tlsFault, sent: false, detail }
+function toTlsFailure(code: string, sent: boolean): OutboundOutcome {
+  const tlsFault = tlsFaults[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
+  return { kind: 'unreachable', cause: 'tls', tlsFault, sent, detail: `${tlsDetails[tlsFault]} (${code})` }
 }
 
 const tlsFaults: Record<string, TlsFault> = {
@@ -113,6 +114,9 @@ const tlsFaults: Record<string, TlsFault> = {
   ERR_TLS_CERT_ALTNAME_FORMAT: 'wrong_name',
   HOSTNAME_MISMATCH: 'wrong_name',
   CERT_REVOKED: 'revoked',
+  // What OpenSSL says when it reads a plain HTTP answer.
+  ERR_SSL_WRONG_VERSION_NUMBER: 'not_tls',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'not_tls',
   UNABLE_TO_GET_ISSUER_CERT: 'untrusted',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'untrusted',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'untrusted',
@@ -133,18 +137,21 @@ const tlsDetails: Record<TlsFault, string> = {
   wrong_name: 'the certificate is for another host name',
   revoked: 'the certificate has been revoked',
   protocol: 'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer',
-  other: 'the TLS handshake failed',
+  not_tls: 'the endpoint does not speak TLS on this port',
+  other: 'the endpoint broke off the TLS handshake',
 }
 
 /** Only the codes are taken: messages and properties may hold bytes of the peer. */
 function readError(error: unknown): { code: string; syscall: string | undefined } {
-  // Several addresses were tried: what the last of them said that was no time-out of ours.
-  if (error instanceof AggregateError) {
-    const each = error.errors.map((inner: unknown) => readError(inner))
-    return each.findLast(({ code }) => code !== 'ETIMEDOUT') ?? each.at(-1) ?? { code: 'EUNKNOWN', syscall: undefined }
+  const fields = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {}
+  const { code, syscall, errors } = fields
+  if (Array.isArray(errors) && errors.length > 0) {
+    // Several addresses were tried: what the last of them said, unless it was our own patience that ran out.
+    const each = errors.map((inner: unknown) => readError(inner))
+    return each.findLast((inner) => inner.code !== 'ETIMEDOUT') ?? { code: 'ETIMEDOUT', syscall: undefined }
   }
-  if (!(error instanceof Error)) return { code: 'EUNKNOWN', syscall: undefined }
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : 'EUNKNOWN'
-  const syscall = 'syscall' in error && typeof error.syscall === 'string' ? error.syscall : undefined
-  return { code, syscall }
+  return {
+    code: typeof code === 'string' ? code : 'EUNKNOWN',
+    syscall: typeof syscall === 'string' ? syscall : undefined,
+  }
 }

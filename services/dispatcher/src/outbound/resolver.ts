@@ -79,7 +79,8 @@ async function settle(question: Promise<string[]>): Promise<FamilyAnswer> {
 }
 
 function readCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'EUNKNOWN'
+  const isCoded = typeof error === 'object' && error !== null && 'code' in error
+  return isCoded && typeof error.code === 'string' ? error.code : 'EUNKNOWN'
 }
 
 /** Waits for both families, but not long for the second one when the first already has records. */

@@ -43,9 +43,8 @@ export type OutboundRequest = {
 export type SendRequest = (request: OutboundRequest) => Promise<OutboundResult>
 
 /** No answer needs more than this before its final status line: 1xx answers without end are cut off here. */
-const maxInterimBytes = 256 * 1024
+const maxInterimBytes = 64 * 1024
 
-/** What every SMTP, HTTP or TLS server of the world may read of who is calling. */
 const userAgent = 'workflow-service/1'
 
 /**
@@ -159,13 +158,17 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
         'Content-Type': 'application/json',
         'Content-Length': body.length,
         'User-Agent': userAgent,
+        'Accept-Encoding': 'identity',
         Connection: 'close',
       },
       // Without an agent there is no pool, no reuse and no proxy from the environment.
       createConnection: () => socket,
       insecureHTTPParser: false,
     })
-    outgoing.on('error', (error) => resolve(toFailure(error, 'answer', true)))
+    outgoing.on('error', (error) => {
+      // After the headers, a fault of the body changes nothing; the end of `answer` tells what there is of the text.
+      if (progress.answered === null) resolve(toFailure(error, 'answer', true))
+    })
     outgoing.on('information', () => {
       if (socket.bytesRead > maxInterimBytes) {
         resolve(unreachable('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))

@@ -1,0 +1,147 @@
+import { describe, expect, test } from '@jest/globals'
+import { customerEndpoint } from '@workflow-service/testkit'
+import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
+import { createSendRequest } from '../../src/outbound/send-request.ts'
+import { loopback, postTo, request, says, saysAndEnds, secrets } from './post-to.ts'
+
+const answered = (status: number, text: string | null = null, location: string | null = null): object => ({
+  kind: 'answered',
+  status,
+  text,
+  location,
+  durationMs: expect.any(Number),
+})
+
+async function resultOf(...args: Parameters<typeof postTo>): Promise<OutboundResult> {
+  return (await postTo(...args)).result
+}
+
+describe('a request', () => {
+  test('is one POST with exactly the headers and the body that were asked for', async () => {
+    const { result, received } = await postTo(says('HTTP/1.1 204 No Content\r\n\r\n'), {
+      path: '/in/ä?x=1&y=%20#fragment',
+      body: '{"größe":"👋"}',
+      headers: { 'X-Service-Token': 'token', 'X-Request-Id': 'id', 'content-type': 'text/plain', host: 'elsewhere' },
+    })
+    expect(result).toEqual(answered(204))
+    const [head = '', body = ''] = received.split('\r\n\r\n')
+    expect(head.replace(/127\.0\.0\.1:\d+/u, 'ENDPOINT').split('\r\n')).toEqual([
+      'POST /in/%C3%A4?x=1&y=%20 HTTP/1.1',
+      'X-Service-Token: token',
+      'X-Request-Id: id',
+      'Content-Type: application/json',
+      'Host: ENDPOINT',
+      'Content-Length: 18',
+      'User-Agent: workflow-service/1',
+      'Accept-Encoding: identity',
+      'Connection: close',
+    ])
+    expect(Buffer.from(body, 'latin1').toString('utf8')).toBe('{"größe":"👋"}')
+  })
+
+  test('has a connection of its own, each time', async () => {
+    const endpoint = await customerEndpoint({
+      answer: { status: 200, headers: { connection: 'keep-alive' }, body: 'ok' },
+    })
+    const send = createSendRequest({ allowedSubnets: loopback })
+    for (let index = 0; index < 3; index++) expect(await send(request(endpoint.url))).toEqual(answered(200, 'ok'))
+    await endpoint.close()
+    expect(endpoint.connections).toBe(3)
+    expect(new Set(endpoint.requests.map(({ remotePort }) => remotePort)).size).toBe(3)
+  })
+
+  test('brings no cookie back', async () => {
+    const endpoint = await customerEndpoint({ answer: { status: 200, headers: { 'set-cookie': 'a=b' }, body: 'ok' } })
+    const send = createSendRequest({ allowedSubnets: loopback })
+    await send(request(endpoint.url))
+    await send(request(endpoint.url))
+    await endpoint.close()
+    expect(endpoint.requests[1]?.headers.cookie).toBeUndefined()
+  })
+
+  test('rejects only for a header that HTTP forbids, and does not repeat its value', async () => {
+    const send = createSendRequest({ allowedSubnets: loopback })
+    const endpoint = await customerEndpoint()
+    const wrong = send(request(endpoint.url, { headers: { 'X-Request-Id': `a\r\nX-Service-Token: ${secrets.token}` } }))
+    await expect(wrong).rejects.toThrow('Invalid character in header content ["X-Request-Id"]')
+    await endpoint.close()
+    expect(endpoint.requests).toEqual([])
+  })
+})
+
+describe('the status', () => {
+  test.each([200, 201, 202, 204, 205, 206, 226, 299])('%i is an answer', async (status) => {
+    expect(await resultOf(saysAndEnds(`HTTP/1.1 ${status} Fine\r\n\r\n`))).toEqual(answered(status))
+  })
+
+  test.each([400, 401, 404, 408, 409, 410, 413, 422, 425, 429, 500, 502, 503, 504, 599, 600, 999])(
+    '%i is an answer, and nothing is sent again, whatever Retry-After says',
+    async (status) => {
+      const answer = `HTTP/1.1 ${status} No\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\nno`
+      expect(await resultOf(says(answer))).toEqual(answered(status))
+    },
+  )
+
+  test.each([300, 301, 302, 303, 304, 305, 307, 308])(
+    '%i is an answer with its location, not followed',
+    async (status) => {
+      const trap = await customerEndpoint()
+      const answer = `HTTP/1.1 ${status} Go\r\nLocation: ${trap.url}/trap\r\nContent-Length: 0\r\n\r\n`
+      expect(await resultOf(says(answer))).toEqual(answered(status, null, `${trap.url}/trap`))
+      await trap.close()
+      expect(trap.connections).toBe(0)
+    },
+  )
+
+  test('a redirect without a location has none, and a location without a redirect is none', async () => {
+    expect(await resultOf(says('HTTP/1.1 302 Go\r\nContent-Length: 0\r\n\r\n'))).toEqual(answered(302))
+    expect(await resultOf(says('HTTP/1.1 201 Made\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n'))).toEqual(
+      answered(201),
+    )
+  })
+
+  test('a location is shown shortened and without control characters', async () => {
+    const answer = `HTTP/1.1 302 Go\r\nLocation: /\u0080${'x'.repeat(9000)}\r\nContent-Length: 0\r\n\r\n`
+    expect(await resultOf(says(answer))).toEqual(answered(302, null, `/${'x'.repeat(1999)}`))
+  })
+
+  test('counts as soon as the headers are in, whatever the body does', async () => {
+    const answer = 'HTTP/1.1 503 No\r\nContent-Length: 1000000\r\n\r\n'
+    expect(await resultOf(says(answer))).toEqual(answered(503))
+  })
+})
+
+describe('the text', () => {
+  test.each([
+    ['by its length', withBody('stored as 42'), 'stored as 42'],
+    ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nsto\r\n3\r\nred\r\n0\r\n\r\n', 'stored'],
+    ['in 300 characters of 4 bytes', withBody('👋'.repeat(300)), '👋'.repeat(300)],
+    ['with any 2xx status', 'HTTP/1.1 202 OK\r\nContent-Length: 5\r\n\r\nlater', 'later'],
+    ['with an identity encoding', withBody('plain', 'Content-Encoding: identity\r\n'), 'plain'],
+  ])('is read %s', async (_, answer, text) => {
+    expect(await resultOf(says(answer))).toMatchObject({ kind: 'answered', text })
+  })
+
+  test('is read up to the end of the connection', async () => {
+    expect(await resultOf(saysAndEnds('HTTP/1.1 200 OK\r\n\r\nstored'))).toEqual(answered(200, 'stored'))
+    expect(await resultOf(saysAndEnds('HTTP/1.0 200 OK\r\n\r\nstored'))).toEqual(answered(200, 'stored'))
+  })
+
+  test.each([
+    ['is empty', withBody('')],
+    ['has two lines', withBody('a\nb')],
+    ['has 301 characters', withBody('x'.repeat(301))],
+    ['is no UTF-8', withBody(Buffer.from([0xff, 0xfe]))],
+    ['is announced as compressed', withBody('plain', 'Content-Encoding: gzip\r\n')],
+    ['comes with 400', 'HTTP/1.1 400 No\r\nContent-Length: 2\r\n\r\nno'],
+    ['comes with 500', 'HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno'],
+    ['comes with a redirect', 'HTTP/1.1 302 Go\r\nLocation: /\r\nContent-Length: 2\r\n\r\nno'],
+  ])('is none when the body %s', async (_, answer) => {
+    expect(await resultOf(says(answer))).toMatchObject({ kind: 'answered', text: null })
+  })
+})
+
+function withBody(body: string | Buffer, headers = ''): Buffer {
+  const head = `HTTP/1.1 200 OK\r\n${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body)])
+}

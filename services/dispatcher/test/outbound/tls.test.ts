@@ -1,0 +1,241 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { TlsOptions, TLSSocket } from 'node:tls'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { selfSignedCertificate } from '@workflow-service/testkit'
+import type { NameResolver } from '../../src/outbound/resolver.ts'
+import { createSendRequest } from '../../src/outbound/send-request.ts'
+import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
+import type { SendRequestOptions } from '../../src/outbound/send-request.ts'
+import { loopback, postTo, request, says, secrets } from './post-to.ts'
+
+type Certificate = { key: string; cert: string }
+
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** Finds every name at 127.0.0.1. */
+const resolver: NameResolver = {
+  resolve: () => Promise.resolve({ ok: true, addresses: ['127.0.0.1'] }),
+  close: () => undefined,
+}
+
+let authority: Certificate
+let good: Certificate
+
+beforeAll(async () => {
+  authority = await selfSignedCertificate({ names: ['Test Authority'] })
+  good = await selfSignedCertificate({ names: ['hooks.example.com', '127.0.0.1'], issuer: authority })
+})
+
+type Seen = {
+  servername: string | false | null
+  alpn: string | false | null
+  version: string | null
+  sentPlain: string
+}
+
+/** Posts to a TLS server on loopback under the name of `host`. */
+async function postOverTls(
+  serverOptions: TlsOptions,
+  {
+    host = 'hooks.example.com',
+    deadlineMs = 20_000,
+    ...client
+  }: SendRequestOptions & { host?: string; deadlineMs?: number } = {},
+): Promise<{ result: OutboundResult; seen: Seen[]; connections: number }> {
+  const seen: Seen[] = []
+  const sockets = new Set<Socket>()
+  let connections = 0
+  const server = createTlsServer(serverOptions, (socket: TLSSocket) => {
+    const entry: Seen = {
+      servername: socket.servername,
+      alpn: socket.alpnProtocol,
+      version: socket.getProtocol(),
+      sentPlain: '',
+    }
+    seen.push(entry)
+    socket.on('error', () => undefined)
+    socket.on('data', (chunk: Buffer) => {
+      entry.sentPlain += chunk.toString('utf8')
+      if (entry.sentPlain.includes(secrets.body)) says(ok)(socket)
+    })
+  })
+  server.on('tlsClientError', () => undefined)
+  server.on('connection', (socket: Socket) => {
+    connections++
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert, ...client })
+  const result = await send(request(`https://${host}:${port}/hook`, { deadlineMs }))
+  for (const socket of sockets) socket.destroy()
+  server.close()
+  return { result, seen, connections }
+}
+
+describe('a TLS endpoint', () => {
+  test('with a good certificate gets the request, under its name, over HTTP/1.1', async () => {
+    const { result, seen, connections } = await postOverTls({ ...good, ALPNProtocols: ['h2', 'http/1.1'] })
+    expect(result).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
+    expect(connections).toBe(1)
+    expect(seen).toMatchObject([{ servername: 'hooks.example.com', alpn: 'http/1.1', version: 'TLSv1.3' }])
+    expect(seen[0]?.sentPlain).toMatch(/^POST \/hook HTTP\/1\.1\r\n/u)
+  })
+
+  test('may speak TLS 1.2', async () => {
+    const { result, seen } = await postOverTls({ ...good, maxVersion: 'TLSv1.2' })
+    expect(result).toMatchObject({ kind: 'answered', status: 200 })
+    expect(seen[0]?.version).toBe('TLSv1.2')
+  })
+
+  test('is asked for its certificate without a name when the URL holds an address', async () => {
+    const { result, seen } = await postOverTls(good, { host: '127.0.0.1' })
+    expect(result).toMatchObject({ kind: 'answered', status: 200 })
+    expect(seen[0]?.servername).toBe(false)
+  })
+
+  test('resumes no session of an earlier request', async () => {
+    const reused: boolean[] = []
+    const sockets = new Set<TLSSocket>()
+    const server = createTlsServer(good, (socket) => {
+      sockets.add(socket)
+      reused.push(socket.isSessionReused())
+      socket.on('error', () => undefined)
+      socket.once('data', () => says(ok)(socket))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert })
+    for (let index = 0; index < 3; index++) await send(request(`https://hooks.example.com:${port}/`))
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    expect(reused).toEqual([false, false, false])
+  })
+
+  const faults: [string, () => Promise<TlsOptions>, tlsFault: string, detail: RegExp][] = [
+    [
+      'has expired',
+      () => selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority, expired: true }),
+      'expired',
+      /^the certificate has expired/u,
+    ],
+    [
+      'is not valid yet',
+      () => selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority, notYetValid: true }),
+      'not_yet_valid',
+      /^the certificate is not valid yet/u,
+    ],
+    [
+      'is self-signed',
+      () => selfSignedCertificate({ names: ['hooks.example.com'] }),
+      'self_signed',
+      /^the certificate is self-signed/u,
+    ],
+    [
+      'is for another name',
+      () => selfSignedCertificate({ names: ['other.example.com', '127.0.0.1'], issuer: authority }),
+      'wrong_name',
+      /^the certificate is for another host name/u,
+    ],
+    [
+      'is for the address, where the URL has a name',
+      () => selfSignedCertificate({ names: ['127.0.0.1'], issuer: authority }),
+      'wrong_name',
+      /^the certificate is for another host name/u,
+    ],
+    [
+      'is of an unknown authority',
+      async () =>
+        selfSignedCertificate({
+          names: ['hooks.example.com'],
+          issuer: await selfSignedCertificate({ names: ['Another Authority'] }),
+        }),
+      'untrusted',
+      /^the certificate was not issued by a trusted authority/u,
+    ],
+  ]
+  test.each(faults)('gets nothing when its certificate %s', async (_, certificate, tlsFault, detail) => {
+    const { result, seen } = await postOverTls(await certificate())
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault, sent: false })
+    expect(result).toHaveProperty('detail', expect.stringMatching(detail))
+    expect(seen.map(({ sentPlain }) => sentPlain).join('')).toBe('')
+  })
+
+  test('gets nothing when its certificate has no address that the URL has', async () => {
+    const named = await selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority })
+    const { result } = await postOverTls(named, { host: '127.0.0.1' })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'wrong_name' })
+  })
+
+  test('is trusted by no other authority than the usual ones, unless told', async () => {
+    const { result } = await postOverTls(good, { ca: undefined })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'untrusted' })
+  })
+
+  test.each(['TLSv1', 'TLSv1.1'] as const)('gets nothing when it only speaks %s', async (version) => {
+    const old: TlsOptions = { ...good, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' }
+    const { result, seen } = await postOverTls(old)
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'protocol', sent: false })
+    expect(seen).toEqual([])
+  })
+
+  test('gets no answer counted when it wants a certificate of ours', async () => {
+    const { result } = await postOverTls({ ...good, requestCert: true, rejectUnauthorized: true, ca: authority.cert })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^(?:tls|connection_)/u) })
+  })
+
+  test.each<[string, (socket: Socket) => void, string]>([
+    ['speaks plain HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'not_tls'],
+    ['speaks something else', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'not_tls'],
+    ['hangs up', (socket) => socket.end(), 'other'],
+    ['resets', (socket) => socket.resetAndDestroy(), 'other'],
+    ['sends an alert', (socket) => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40])), 'protocol'],
+  ])('gets nothing when it %s in the handshake', async (_, handler, tlsFault) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => handler(socket))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const send = createSendRequest({ allowedSubnets: loopback })
+    const result = await send(request(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`))
+    server.close()
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault, sent: false })
+  })
+})
+
+describe('a hostile TLS endpoint', () => {
+  test('has accepted when its body breaks off without a TLS farewell', async () => {
+    const { result } = await postTo((socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\nhello`, () => socket.destroy()), {
+      tls: good,
+      client: { ca: authority.cert },
+    })
+    expect(result).toMatchObject({ kind: 'answered', status: 200 })
+  })
+
+  test('is cut off when its body has no end', async () => {
+    const { result } = await postTo(
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n')
+        const pour = (): void => {
+          while (!socket.destroyed && socket.write(Buffer.alloc(1 << 16, 'x'))) continue
+          socket.once('drain', pour)
+        }
+        pour()
+      },
+      { tls: good, client: { ca: authority.cert } },
+    )
+    expect(result).toMatchObject({ kind: 'answered', status: 200, text: null })
+  })
+
+  test('times out when it never answers', async () => {
+    const { result } = await postTo(() => undefined, { tls: good, client: { ca: authority.cert }, deadlineMs: 200 })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'answer', sent: true })
+  })
+})
