@@ -59,7 +59,10 @@ export async function startPostgres(
       const processes = signal === 'SIGKILL' ? await childrenOf(server.pid) : []
       server.kill(signal)
       for (const pid of processes) killIfAlive(pid)
-      if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await server.exited
+      if (signal === 'SIGSTOP' || signal === 'SIGCONT') return
+      // A paused server takes no other signal.
+      server.kill('SIGCONT')
+      await server.exited
     },
     async restart() {
       await server.stop()

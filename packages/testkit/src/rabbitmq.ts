@@ -126,7 +126,10 @@ export async function startRabbitMq(options: { say?: (line: string) => void } = 
     },
     async kill(signal = 'SIGKILL') {
       node!.kill(signal)
-      if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await node!.exited
+      if (signal === 'SIGSTOP' || signal === 'SIGCONT') return
+      // A paused node takes no other signal.
+      node!.kill('SIGCONT')
+      await node!.exited
     },
     async restart() {
       node!.kill('SIGTERM')
@@ -162,7 +165,7 @@ async function untilReady(node: GuardedProcess, port: number, managementUrl: str
 /** Whether an AMQP 0-9-1 broker answers the protocol header, which it does only when it takes connections. */
 export async function greets(port: number, host = '127.0.0.1'): Promise<boolean> {
   const socket = connect(port, host)
-  socket.setTimeout(2000, () => socket.destroy())
+  socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
   try {
     await once(socket, 'connect')
     socket.write(Buffer.from('AMQP\0\0\x09\x01', 'latin1'))

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { migrate } from '@workflow-service/database'
+import { startPostgres, waitUntil, type PrivatePostgres } from '@workflow-service/testkit'
+import { Client } from 'pg'
+
+let postgres: PrivatePostgres
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+  await migrate({ databaseUrl: postgres.url })
+}, 120_000)
+
+afterAll(async () => {
+  await postgres.stop()
+})
+
+async function connected(): Promise<Client> {
+  const client = new Client({ connectionString: postgres.url, connectionTimeoutMillis: 500 })
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+describe('startPostgres', () => {
+  test('keeps what was committed when every process of it is killed, at the same address', async () => {
+    const before = await connected()
+    await before.query('CREATE TABLE kept AS SELECT 1 AS id')
+    const busy = expect.objectContaining({ message: 'Connection terminated unexpectedly' })
+    const running = before
+      .query('SELECT sum(i) FROM generate_series(1, 1000000000) AS i')
+      .catch((error: unknown) => error)
+    await postgres.kill()
+    expect(await running).toEqual(busy)
+    await expect(connected()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await postgres.restart()
+    const after = await connected()
+    expect((await after.query('SELECT id FROM kept')).rows).toEqual([{ id: 1 }])
+    await after.end()
+  })
+
+  test('answers no new connection while it is paused, and does again afterwards', async () => {
+    postgres.pause()
+    await expect(connected()).rejects.toThrow('timeout')
+    postgres.resume()
+    const client = await waitUntil(connected)
+    await client.end()
+  })
+
+  test('restarts while it runs', async () => {
+    const { pid } = postgres
+    await postgres.restart()
+    expect(postgres.pid).not.toBe(pid)
+    const client = await connected()
+    await client.end()
+  })
+})
