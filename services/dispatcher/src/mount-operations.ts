@@ -74,12 +74,18 @@ function answerWith(operation: InternalOperation, handle: AnyHandler): RequestHa
       faults.push(...checked.filter(({ field }) => !known.has(field)))
       query = read.query
     }
+    const bytes = res.locals['bodyBytes'] as Buffer | undefined
+    // express.json makes {} of an empty body.
+    const body: unknown = bytes?.length ? req.body : undefined
+    if (operation.body && (body === undefined || body === null)) {
+      faults.push({ field: 'body', code: 'missing', message: 'is required' })
+    }
     if (faults.length > 0) throw invalidFields(faults)
     const answer = await handle({
       params,
       query,
-      body: req.body,
-      bodyText: () => (res.locals['bodyBytes'] as Buffer | undefined)?.toString('utf8') ?? '',
+      body,
+      bodyText: () => bytes?.toString('utf8') ?? '',
       requestId: String(res.locals['requestId']),
     })
     res.status(answer.status)
