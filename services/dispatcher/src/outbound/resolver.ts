@@ -59,8 +59,9 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
       const asked = currentChannel()
       // A dot at the end makes the name absolute, whatever the resolver makes of search domains.
       const absolute = `${name}.`
-      const answers = [settle(asked.resolve4(absolute)), settle(asked.resolve6(absolute))]
-      return toResolution(await collect(answers), name)
+      // IPv4 comes first, also when it is dialled: machines whose IPv6 leads nowhere are the more common kind.
+      const questions = [settle(asked.resolve4(absolute)), settle(asked.resolve6(absolute))]
+      return toResolution(await collect(questions), name)
     },
     close() {
       for (const each of [channel, ...retired]) each.cancel()
@@ -84,21 +85,21 @@ function readCode(error: unknown): string {
 }
 
 /** Waits for both families, but not long for the second one when the first already has records. */
-async function collect(answers: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]> {
-  const arrived: FamilyAnswer[] = []
+async function collect(questions: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]> {
+  const answers: FamilyAnswer[] = questions.map(() => ({ addresses: [], code: 'ETIMEOUT' }))
   let timer: ReturnType<typeof setTimeout> | undefined
   const patience = new Promise<void>((resolve) => {
-    for (const answer of answers) {
-      void answer.then((value) => {
-        arrived.push(value)
-        if (value.addresses.length > 0) timer ??= setTimeout(resolve, otherFamilyPatienceMs)
+    for (const [index, question] of questions.entries()) {
+      void question.then((answer) => {
+        answers[index] = answer
+        if (answer.addresses.length > 0) timer ??= setTimeout(resolve, otherFamilyPatienceMs)
         return undefined
       })
     }
   })
-  await Promise.race([Promise.all(answers), patience])
+  await Promise.race([Promise.all(questions), patience])
   clearTimeout(timer)
-  return arrived
+  return answers
 }
 
 function toResolution(answers: FamilyAnswer[], name: string): Resolution {

@@ -38,6 +38,9 @@ const zone: Zone = (question, before) => {
     case 'six-is-slow.example.com':
       if (isFour) return { records: [address(name, '192.0.2.1')] }
       return { afterMs: 100, reply: { records: [address(name, '::1')] } }
+    case 'four-is-slow.example.com':
+      if (!isFour) return { records: [address(name, '2001:db8::1')] }
+      return { afterMs: 50, reply: { records: [address(name, '192.0.2.1')] } }
     case 'turning.example.com':
       return { records: isFour ? [address(name, before === 0 ? '192.0.2.1' : '127.0.0.1')] : [] }
     case 'garbage.example.com':
@@ -162,6 +165,11 @@ describe('the resolver', () => {
 
   test('waits for the slower family, so that its records are judged as well', async () => {
     expect(sorted(await resolver.resolve('six-is-slow.example.com'))).toEqual(['192.0.2.1', '::1'])
+  })
+
+  test('gives IPv4 addresses first, whichever family answers first', async () => {
+    const resolution = await resolver.resolve('four-is-slow.example.com')
+    expect(resolution).toEqual({ ok: true, addresses: ['192.0.2.1', '2001:db8::1'] })
   })
 
   test('remembers nothing: a name that turns is seen to turn', async () => {

@@ -1,0 +1,242 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { customerEndpoint, freePort, selfSignedCertificate } from '@workflow-service/testkit'
+import type { CustomerEndpoint } from '@workflow-service/testkit'
+import { parseEgressProxy } from '../../src/outbound/egress-proxy.ts'
+import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
+import type { NameResolver } from '../../src/outbound/resolver.ts'
+import { createSendRequest } from '../../src/outbound/send-request.ts'
+import type { OutboundRequest, SendRequestOptions } from '../../src/outbound/send-request.ts'
+import { loopback, request, secrets } from './post-to.ts'
+
+/** A CONNECT proxy: tunnels to the endpoint, whatever host was asked for, or does as a test says. */
+let proxy: {
+  port: number
+  asked: { authority: string; headers: IncomingHttpHeaders }[]
+  behave: (socket: Socket) => void
+  close(): void
+}
+let endpoint: CustomerEndpoint
+
+beforeEach(async () => {
+  endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+  const sockets = new Set<Socket>()
+  const asked: { authority: string; headers: IncomingHttpHeaders }[] = []
+  const server = createServer((_, response) => response.writeHead(599).end())
+  server.on('connection', (socket: Socket) => sockets.add(socket))
+  server.on('connect', (incoming, socket: Socket) => {
+    asked.push({ authority: incoming.url ?? '', headers: incoming.headers })
+    socket.on('error', () => undefined)
+    proxy.behave(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  proxy = {
+    port: (server.address() as AddressInfo).port,
+    asked,
+    behave: tunnelTo(endpoint.port),
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+})
+
+afterEach(async () => {
+  proxy.close()
+  await endpoint.close()
+})
+
+function tunnelTo(port: number): (socket: Socket) => void {
+  return (socket) => {
+    const onward = connect(port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      onward.pipe(socket).pipe(onward)
+    })
+    onward.on('error', () => socket.destroy())
+    socket.on('close', () => onward.destroy())
+  }
+}
+
+/** With a proxy, no name may be looked up here. */
+const noResolver: NameResolver = {
+  resolve: () => Promise.reject(new Error('a name was looked up')),
+  close: () => undefined,
+}
+
+function post(
+  url: string,
+  {
+    proxyUrl,
+    changes,
+    ...options
+  }: SendRequestOptions & { proxyUrl?: string; changes?: Partial<OutboundRequest> } = {},
+): Promise<OutboundResult> {
+  const egressProxy = parseEgressProxy(proxyUrl ?? `http://127.0.0.1:${proxy.port}`)
+  return createSendRequest({ resolver: noResolver, egressProxy, ...options })(request(url, changes))
+}
+
+describe('through an egress proxy', () => {
+  test('a plain request goes through a tunnel, so that the proxy sees neither token nor body', async () => {
+    const result = await post('http://hooks.example.com/in')
+    expect(result).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
+    expect(proxy.asked).toEqual([
+      { authority: 'hooks.example.com:80', headers: { host: 'hooks.example.com:80', connection: 'close' } },
+    ])
+    expect(endpoint.requests).toHaveLength(1)
+    expect(endpoint.requests[0]).toMatchObject({ method: 'POST', path: '/in', headers: { host: 'hooks.example.com' } })
+  })
+
+  test('a TLS request is secured with the endpoint itself, under its name', async () => {
+    const certificate = await selfSignedCertificate({ names: ['hooks.example.com'] })
+    const secure = await customerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
+    proxy.behave = tunnelTo(secure.port)
+    const trusted = await post('https://hooks.example.com:8443/in', { ca: certificate.cert })
+    const untrusted = await post('https://hooks.example.com:8443/in')
+    const misnamed = await post('https://other.example.com/in', { ca: certificate.cert })
+    await secure.close()
+    expect(trusted).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
+    expect(untrusted).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'self_signed', sent: false })
+    expect(misnamed).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'wrong_name', sent: false })
+    expect(proxy.asked.map(({ authority }) => authority)).toEqual([
+      'hooks.example.com:8443',
+      'hooks.example.com:8443',
+      'other.example.com:443',
+    ])
+  })
+
+  test('an IPv6 address stands in brackets', async () => {
+    await post('http://[2606:4700::1]:8080/')
+    expect(proxy.asked[0]?.authority).toBe('[2606:4700::1]:8080')
+  })
+
+  test.each(['http://127.0.0.1/', 'http://169.254.169.254/', 'http://[::1]/', 'http://localhost/', 'http://0x7f.1/'])(
+    '%s is refused before the proxy is asked',
+    async (url) => {
+      expect(await post(url)).toMatchObject({ kind: 'refused', code: 'url_not_public' })
+      expect(proxy.asked).toEqual([])
+    },
+  )
+
+  test('a user name and a password go to the proxy alone', async () => {
+    await post('http://hooks.example.com/', { proxyUrl: `http://ada:s%40crets@127.0.0.1:${proxy.port}` })
+    const authorization = `Basic ${Buffer.from('ada:s@crets').toString('base64')}`
+    expect(proxy.asked[0]?.headers['proxy-authorization']).toBe(authorization)
+    expect(JSON.stringify(endpoint.requests[0]?.headers)).not.toContain(authorization)
+  })
+
+  const denial = 'Egress proxying is denied to host "10.0.0.1:80": deny: private range'
+  test.each([
+    [
+      "Smokescreen's denial",
+      `HTTP/1.1 407 Request rejected by proxy\r\nX-Smokescreen-Error: ${denial}\r\nContent-Length: 4\r\n\r\nmore`,
+      `the egress proxy does not let requests through to this endpoint (${denial})`,
+    ],
+    [
+      "Squid's denial",
+      'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n',
+      'the egress proxy does not let requests through to this endpoint (status 403)',
+    ],
+  ])('%s is a refusal', async (_, answer, detail) => {
+    proxy.behave = (socket) => socket.write(answer)
+    const result = await post('http://hooks.example.com/')
+    expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null, detail })
+  })
+
+  test.each([
+    [502, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
+    [504, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
+    [500, 'proxy', /^the service's own egress proxy failed/u],
+    [503, 'proxy', /^the service's own egress proxy failed/u],
+    [301, 'proxy', /^the service's own egress proxy failed/u],
+  ])('status %i from the proxy is told from an answer of the endpoint', async (status, cause, detail) => {
+    proxy.behave = (socket) => socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`)
+    const result = await post('http://hooks.example.com/')
+    expect(result).toMatchObject({ kind: 'unreachable', cause, sent: false })
+    expect(result).toHaveProperty('detail', expect.stringMatching(detail))
+  })
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['sends no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH\r\n')],
+    ['hangs up', (socket) => socket.end()],
+    ['resets', (socket) => socket.resetAndDestroy()],
+  ])('a proxy that %s is the fault of the service, not of the endpoint', async (_, behave) => {
+    proxy.behave = behave
+    expect(await post('http://hooks.example.com/')).toMatchObject({ kind: 'unreachable', cause: 'proxy', sent: false })
+  })
+
+  test('a proxy that is not there is told from an endpoint that is not there', async () => {
+    const result = await post('http://hooks.example.com/', { proxyUrl: `http://127.0.0.1:${await freePort()}` })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'proxy', sent: false })
+    expect(result).toHaveProperty('detail', "the service's own egress proxy cannot be reached")
+  })
+
+  test('a proxy that never answers ends with the deadline, with nothing sent', async () => {
+    proxy.behave = () => undefined
+    const result = await post('http://hooks.example.com/', { changes: { deadlineMs: 200 } })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', sent: false })
+  })
+
+  test('an endpoint that breaks off behind the proxy is told as without one', async () => {
+    proxy.behave = (socket) => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      socket.once('data', () => socket.end())
+    }
+    const result = await post('http://hooks.example.com/')
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'connection_closed', sent: true })
+  })
+
+  test('an answer that comes together with the proxy’s own is read', async () => {
+    proxy.behave = (socket) => {
+      socket.write('HTTP/1.1 200 Established\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly')
+    }
+    expect(await post('http://hooks.example.com/')).toMatchObject({ kind: 'answered', status: 200, text: 'early' })
+  })
+
+  test('a name of a private network is the proxy’s to judge when subnets are allowed', async () => {
+    expect(await post('http://customer/', { allowedSubnets: loopback })).toMatchObject({ kind: 'answered' })
+    expect(proxy.asked[0]?.authority).toBe('customer:80')
+  })
+
+  test('no result repeats a secret', async () => {
+    const answers = ['HTTP/1.1 407 No\r\n\r\n', 'HTTP/1.1 502 No\r\n\r\n', 'garbage\r\n\r\n']
+    for (const answer of answers) {
+      proxy.behave = (socket) => socket.end(answer)
+      const text = JSON.stringify(await post('http://hooks.example.com/'))
+      for (const secret of Object.values(secrets)) expect(text).not.toContain(secret)
+    }
+  })
+})
+
+describe('parseEgressProxy', () => {
+  test.each([
+    ['', null],
+    ['  ', null],
+    ['http://smokescreen:4750', { host: 'smokescreen', port: 4750, authorization: null }],
+    ['http://smokescreen:4750/', { host: 'smokescreen', port: 4750, authorization: null }],
+    ['http://10.0.0.5', { host: '10.0.0.5', port: 80, authorization: null }],
+    ['http://[fd00::5]:4750', { host: 'fd00::5', port: 4750, authorization: null }],
+    ['http://a:b@proxy:1', { host: 'proxy', port: 1, authorization: 'Basic YTpi' }],
+  ])('reads %j', (text, expected) => expect(parseEgressProxy(text)).toEqual(expected))
+
+  test.each([
+    'smokescreen:4750',
+    'https://proxy:1',
+    'socks5://proxy:1',
+    'http://proxy/path',
+    'http://proxy?x',
+    'http://:1',
+  ])('refuses %j and gives an example', (text) => {
+    expect(() => parseEgressProxy(text)).toThrow('Example: http://smokescreen:4750')
+  })
+
+  test('repeats no password when it refuses', () => {
+    for (const text of ['https://ada:hunter2@proxy:1', 'http://ada:hunter2%@proxy:1', 'http://ada:hunter2@proxy:1/x']) {
+      expect(() => parseEgressProxy(text)).toThrow(/^(?!.*hunter2)/u)
+    }
+  })
+})

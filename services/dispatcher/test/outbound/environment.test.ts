@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { customerEndpoint, selfSignedCertificate } from '@workflow-service/testkit'
+
+const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
+
+/** Sends one request from a process of its own with these variables, and gives the result that it prints. */
+async function sendWith(env: Record<string, string>, url: string): Promise<unknown> {
+  const program = `
+    import { createSendRequest } from '${outbound('send-request.ts')}'
+    import { parseSubnets } from '${outbound('parse-subnets.ts')}'
+    const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
+    const request = { url: '${url}', body: '{}', headers: {}, deadlineMs: 10_000 }
+    process.stdout.write(JSON.stringify(await send(request)))
+  `
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let printed = ''
+  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  await once(child, 'close')
+  return JSON.parse(printed)
+}
+
+describe('the environment', () => {
+  test('brings no proxy in: variables that name one are ignored, whatever Node makes of them', async () => {
+    let caught = 0
+    const trap = createServer((socket) => {
+      caught++
+      socket.destroy()
+    })
+    trap.listen(0, '127.0.0.1')
+    await once(trap, 'listening')
+    const proxy = `http://127.0.0.1:${(trap.address() as AddressInfo).port}`
+    const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+    const env = { ...Object.fromEntries(names.map((name) => [name, proxy])), NODE_USE_ENV_PROXY: '1', NO_PROXY: '' }
+    const endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+    expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
+    await endpoint.close()
+    trap.close()
+    expect(caught).toBe(0)
+  })
+
+  test('turns no certificate check off', async () => {
+    const endpoint = await customerEndpoint({ tls: await selfSignedCertificate({ names: ['127.0.0.1'] }) })
+    const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_NO_WARNINGS: '1' }
+    const result = await sendWith(env, endpoint.url)
+    await endpoint.close()
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'self_signed' })
+    expect(endpoint.requests).toEqual([])
+  })
+
+  test('makes neither old TLS nor lax HTTP acceptable', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX-Nul: a\u0000b\r\nContent-Length: 0\r\n\r\n'))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const result = await sendWith({ NODE_OPTIONS: '--insecure-http-parser --tls-min-v1.0' }, url)
+    server.close()
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'invalid_answer' })
+  })
+})

