@@ -42,7 +42,8 @@ CREATE TABLE starts (
   attempts        integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   error           text,
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
-  started_at      timestamptz(3),
+  -- In microseconds: that it equals now() tells the statement that takes a run up whether it is the first to do so.
+  started_at      timestamptz,
   finished_at     timestamptz(3),
   UNIQUE (session_id, number),
   FOREIGN KEY (organization_id, workflow_id) REFERENCES workflows (organization_id, id) ON DELETE CASCADE,

@@ -14,7 +14,9 @@ export {
   revokeApiKey,
   touchApiKeys,
 } from './api-keys.ts'
+export { type AutoRunOptions, type AutoRunStart, realignAutoRuns, startDueAutoRuns } from './auto-run.ts'
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
+export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
 export { isDatabaseAway } from './database-away.ts'
 export {
@@ -37,12 +39,20 @@ export {
   type DeliveryTarget,
   type NewDelivery,
 } from './deliveries.ts'
+export { listWorkflowFiles, readWorkflowFile, type WorkflowFile } from './files.ts'
 export { foldCase } from './fold-case.ts'
 export { deriveId, newId } from './ids.ts'
+export { type KeyChanges, listenForKeyChanges } from './key-changes.ts'
 export type { ManifestOutcome } from './manifest/application.ts'
 export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
 export { ManifestError, manifestFaults, toManifest } from './manifest/manifest-faults.ts'
 export { migrate } from './migrate.ts'
+export {
+  findOrganizations,
+  findWorkflowNames,
+  listOrganizations,
+  type OrganizationName,
+} from './organizations.ts'
 export { announcePresence, type Presence } from './presence.ts'
 export {
   createSecretBox,
@@ -52,6 +62,45 @@ export {
   type SecretOwner,
   type SecretRotation,
 } from './secrets.ts'
+export {
+  appendSteps,
+  claimNextRun,
+  type ClaimedRun,
+  countAttempt,
+  type EarlierRun,
+  type FinishedRun,
+  type FinishOutcome,
+  finishRuns,
+  listEarlierRuns,
+  listRuns,
+  MAX_ATTEMPTS,
+  type NextRun,
+  readSteps,
+  type RunDelivery,
+  type RunFilter,
+  runQuerySql,
+  type RunRow,
+  type RunStatus,
+  type RunStory,
+  showRun,
+  type StepsToAppend,
+} from './runs.ts'
+export {
+  type Backlog,
+  closeSession,
+  FIRST_ORGANIZATION,
+  type Lease,
+  measureBacklog,
+  openSession,
+  releaseSessions,
+  renewLeases,
+  type SessionRow,
+  showSession,
+  takeSessions,
+  takeWaitingSessions,
+  type TakenSession,
+  type Taking,
+} from './sessions.ts'
 export { workflowSearchText } from './search-text.ts'
 export {
   confirmWebhookSource,
@@ -60,6 +109,7 @@ export {
   findWebhookSource,
   hasWebhookSourceLog,
   listWebhookSources,
+  nameKey,
   saveWebhookSource,
   type SaveOutcome,
   type SaveTarget,

@@ -40,9 +40,6 @@ describe('microBatch', () => {
       (items: number[]) => new Promise<number[]>((resolve) => releases.push(() => resolve(items))),
       { maxSize: 1, concurrency: 2 },
     )
-    const turns = async (count: number) => {
-      for (let turn = 0; turn < count; turn++) await new Promise((done) => setImmediate(done))
-    }
     const calls = [1, 2, 3].map(call)
     await turns(5)
     expect(releases).toHaveLength(2)
@@ -84,3 +81,7 @@ describe('microBatch', () => {
     ])
   })
 })
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((done) => setImmediate(done))
+}

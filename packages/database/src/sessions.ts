@@ -1,0 +1,331 @@
+import type { QueryResultRow } from 'pg'
+import { type Database, type NamedStatement, runStatement } from './client.ts'
+import { newId } from './ids.ts'
+import { claimRunSql, type ClaimedRun, type ClaimedRunRow, toClaimedRun } from './runs.ts'
+
+type Pooled = Pick<Database, 'pool'>
+
+/** What a runner holds of a session. The epoch is its own: every later holder has a higher one (design 6.3). */
+export interface Lease {
+  readonly sessionId: string
+  readonly epoch: number
+}
+
+/** A session that was just leased, with the first run that is to be done in it. */
+export interface TakenSession {
+  readonly lease: Lease
+  readonly organizationId: string
+  /** Undefined when its row was not to be seen yet: `claimNextRun` finds it. */
+  readonly run: ClaimedRun | undefined
+}
+
+/** Who takes sessions up, and how many may be taken. */
+export interface Taking {
+  readonly owner: string
+  readonly leaseMs: number
+  /** Free places: at most so many sessions are taken. */
+  readonly places: number
+  /** Sessions of one organization that this runner may hold at once. */
+  readonly perOrganization: number
+  /** Sessions that it holds, by organization. */
+  readonly held: ReadonlyMap<string, number>
+}
+
+/** What is free to be taken: work, and no lease or one that ran out. By the database's clock alone. */
+const IS_FREE = `session.last_finished_number < session.last_start_number
+  AND (session.lease_until IS NULL OR session.lease_until < clock_timestamp())`
+
+/**
+ * Leases the candidates, as far as places and shares allow: organizations in turn, so that the one with the fewest
+ * sessions at this runner comes first. $1 owner, $2 lease in ms, $3 places, $4 per organization, $5 and $6 what is held.
+ */
+const TAKE_CANDIDATES_SQL = `
+  ranked AS (
+    SELECT candidate.id, candidate.waiting_since, coalesce(held.sessions, 0) + row_number() OVER (
+      PARTITION BY candidate.organization_id ORDER BY candidate.waiting_since, candidate.id
+    ) AS place
+    FROM candidate LEFT JOIN held ON held.organization_id = candidate.organization_id
+  ),
+  chosen AS MATERIALIZED (
+    SELECT id FROM ranked WHERE place <= $4 ORDER BY place, waiting_since LIMIT $3
+  ),
+  taken AS (
+    UPDATE sessions session SET lease_owner = $1, lease_epoch = lease_epoch + 1,
+      lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+    FROM chosen WHERE session.id = chosen.id
+    RETURNING session.id, session.organization_id, session.lease_epoch, session.last_finished_number + 1 AS number
+  ),
+  ${claimRunSql('taken')}`
+
+const HELD_SQL = `held AS (
+    SELECT * FROM unnest($5::uuid[], $6::integer[]) AS held (organization_id, sessions)
+  )`
+
+const TAKE_SESSIONS: NamedStatement = {
+  name: 'take-sessions',
+  text: `
+    WITH ${HELD_SQL},
+    candidate AS MATERIALIZED (
+      SELECT id, organization_id, waiting_since FROM sessions session
+      WHERE id = ANY ($7::uuid[]) AND ${IS_FREE}
+      FOR NO KEY UPDATE SKIP LOCKED
+    ),
+    ${TAKE_CANDIDATES_SQL}
+    SELECT taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch, run.*
+    FROM taken LEFT JOIN run ON run.session_id = taken.id`,
+}
+
+/**
+ * Leases those of the sessions that have work and that nobody holds. The others are busy, finished or unknown, or the
+ * runner has no place for them: nothing is said of them, and nothing was done.
+ */
+export async function takeSessions(
+  db: Pooled,
+  taking: Taking,
+  sessionIds: readonly string[],
+): Promise<readonly TakenSession[]> {
+  const { rows } = await runStatement<TakenRow>(db, TAKE_SESSIONS, [...takingValues(taking), sessionIds])
+  return rows.map(toTakenSession)
+}
+
+/** How many organizations one sweep looks at: it costs an index probe for each. */
+const ORGANIZATIONS_PER_SWEEP = 500
+
+// Hops from organization to organization along the index, and takes of each the longest waiting: however many sessions
+// one organization has waiting, the others' are found.
+const TAKE_WAITING_SESSIONS: NamedStatement = {
+  name: 'take-waiting-sessions',
+  text: `
+    WITH RECURSIVE ${HELD_SQL},
+    organization (id, position) AS (
+      (
+        SELECT organization_id, 1 FROM sessions
+        WHERE last_finished_number < last_start_number AND organization_id >= $7
+        ORDER BY organization_id LIMIT 1
+      )
+      UNION ALL
+      SELECT (
+        SELECT organization_id FROM sessions
+        WHERE last_finished_number < last_start_number AND organization_id > organization.id
+        ORDER BY organization_id LIMIT 1
+      ), position + 1
+      FROM organization WHERE id IS NOT NULL AND position < ${ORGANIZATIONS_PER_SWEEP}
+    ),
+    candidate AS MATERIALIZED (
+      SELECT waiting.* FROM organization
+      LEFT JOIN held ON held.organization_id = organization.id
+      CROSS JOIN LATERAL (
+        SELECT id, organization_id, waiting_since FROM sessions session
+        WHERE organization_id = organization.id AND ${IS_FREE}
+        ORDER BY waiting_since, id
+        LIMIT greatest(0, least($3::bigint, $4::bigint - coalesce(held.sessions, 0)))
+        FOR NO KEY UPDATE SKIP LOCKED
+      ) AS waiting
+    ),
+    ${TAKE_CANDIDATES_SQL}
+    SELECT visited.*, taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch,
+      run.*
+    FROM (
+      SELECT count(id)::integer AS visited, (array_agg(id ORDER BY position DESC) FILTER (WHERE id IS NOT NULL))[1] AS last
+      FROM organization
+    ) AS visited
+    LEFT JOIN taken ON true
+    LEFT JOIN run ON run.session_id = taken.id`,
+}
+
+/** Where a sweep begins, and where the next one goes on. */
+export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Leases sessions that have work and no live lease, whatever was published: the sweep (design 6.2). Each organization's
+ * longest waiting first, organizations in turn. `next` is where the next sweep begins.
+ */
+export async function takeWaitingSessions(
+  db: Pooled,
+  taking: Taking,
+  from: string = FIRST_ORGANIZATION,
+): Promise<{ taken: readonly TakenSession[]; next: string }> {
+  const { rows } = await runStatement<TakenRow & { visited: number; last: string | null }>(db, TAKE_WAITING_SESSIONS, [
+    ...takingValues(taking),
+    from,
+  ])
+  const [first] = rows
+  const isCutOff = first !== undefined && first.visited >= ORGANIZATIONS_PER_SWEEP
+  return {
+    taken: rows.filter((row) => row.taken_session_id !== null).map(toTakenSession),
+    next: (isCutOff && first.last) || FIRST_ORGANIZATION,
+  }
+}
+
+function takingValues({ owner, leaseMs, places, perOrganization, held }: Taking): unknown[] {
+  return [owner, leaseMs, places, perOrganization, [...held.keys()], [...held.values()]]
+}
+
+interface TakenRow extends ClaimedRunRow {
+  taken_session_id: string
+  taken_organization_id: string
+  lease_epoch: string
+}
+
+function toTakenSession(row: TakenRow): TakenSession {
+  return {
+    lease: { sessionId: row.taken_session_id, epoch: Number(row.lease_epoch) },
+    organizationId: row.taken_organization_id,
+    run: toClaimedRun(row),
+  }
+}
+
+const RENEW_LEASES: NamedStatement = {
+  name: 'renew-leases',
+  text: `
+    WITH held AS MATERIALIZED (
+      SELECT session.id FROM sessions session
+      JOIN unnest($3::uuid[], $4::bigint[]) AS lease (session_id, epoch)
+        ON lease.session_id = session.id AND lease.epoch = session.lease_epoch
+      WHERE session.lease_owner = $1
+      ORDER BY session.id FOR NO KEY UPDATE OF session
+    )
+    UPDATE sessions session SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+    FROM held WHERE session.id = held.id
+    RETURNING session.id, session.lease_epoch`,
+}
+
+/** Renews all of a runner's leases in one statement, and resolves with those that are still its own: the rest are lost. */
+export async function renewLeases(
+  db: Pooled,
+  owner: string,
+  leaseMs: number,
+  leases: readonly Lease[],
+): Promise<readonly Lease[]> {
+  const { rows } = await runStatement<{ id: string; lease_epoch: string }>(db, RENEW_LEASES, [
+    owner,
+    leaseMs,
+    leases.map(({ sessionId }) => sessionId),
+    leases.map(({ epoch }) => epoch),
+  ])
+  return rows.map((row) => ({ sessionId: row.id, epoch: Number(row.lease_epoch) }))
+}
+
+const RELEASE_SESSIONS: NamedStatement = {
+  name: 'release-sessions',
+  text: `
+    WITH held AS MATERIALIZED (
+      SELECT session.id, session.last_finished_number + 1 AS number FROM sessions session
+      JOIN unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
+        ON lease.session_id = session.id AND lease.epoch = session.lease_epoch
+      WHERE session.lease_owner = $1
+      ORDER BY session.id FOR NO KEY UPDATE OF session
+    ),
+    queued AS (
+      UPDATE starts SET status = 'queued', attempts = greatest(attempts - 1, 0)
+      FROM held WHERE starts.session_id = held.id AND starts.number = held.number AND starts.status = 'running'
+    )
+    UPDATE sessions session SET lease_owner = NULL, lease_until = NULL
+    FROM held WHERE session.id = held.id
+    RETURNING session.id`,
+}
+
+/**
+ * Lets sessions go whose run was interrupted between two steps: it is queued again, and the interruption counts as no
+ * attempt. Another runner may take them up at once. Leases that are lost are passed over.
+ */
+export async function releaseSessions(db: Pooled, owner: string, leases: readonly Lease[]): Promise<void> {
+  await runStatement(db, RELEASE_SESSIONS, [
+    owner,
+    leases.map(({ sessionId }) => sessionId),
+    leases.map(({ epoch }) => epoch),
+  ])
+}
+
+/** What waits for a runner: for the metrics. */
+export interface Backlog {
+  /** Sessions with work that no runner holds. */
+  readonly sessions: number
+  /** Since when the one waits that has waited longest; null when none does. */
+  readonly oldestWaitMs: number | null
+}
+
+/** Counts what no runner has taken up. */
+export async function measureBacklog(db: Pooled): Promise<Backlog> {
+  const { rows } = await db.pool.query<{ sessions: number; oldest_ms: number | null }>(
+    `SELECT count(*)::integer AS sessions,
+            (extract(epoch FROM clock_timestamp() - min(waiting_since)) * 1000)::float8 AS oldest_ms
+     FROM sessions session WHERE ${IS_FREE}`,
+  )
+  const [row] = rows
+  return { sessions: row?.sessions ?? 0, oldestWaitMs: row?.oldest_ms ?? null }
+}
+
+// ------------------------------------------------------------------------------------------------ for people (`wf`)
+
+/** A session as `wf sessions` shows it. */
+export interface SessionRow {
+  readonly id: string
+  readonly organization_id: string
+  readonly is_open: boolean
+  readonly created_at: Date
+  readonly closed_at: Date | null
+  /** Starts accepted, and runs ended. */
+  readonly starts: number
+  readonly finished: number
+  readonly lease: { readonly owner: string; readonly epoch: number; readonly until: Date } | null
+}
+
+/** Makes an open session, or opens a closed one again. The id may be given; a session of another organization is refused. */
+export async function openSession(
+  db: Pooled,
+  organizationId: string,
+  sessionId: string = newId(),
+): Promise<SessionRow | null> {
+  const { rows } = await db.pool.query<StoredSessionRow>(
+    `INSERT INTO sessions (id, organization_id) VALUES ($2, $1)
+     ON CONFLICT (id) DO UPDATE SET is_open = true, closed_at = NULL WHERE sessions.organization_id = $1
+     RETURNING *`,
+    [organizationId, sessionId],
+  )
+  return toSessionRow(rows[0])
+}
+
+/** Closes a session; null when the organization has none of this id. Starts that were accepted still run. */
+export async function closeSession(db: Pooled, organizationId: string, sessionId: string): Promise<SessionRow | null> {
+  const { rows } = await db.pool.query<StoredSessionRow>(
+    `UPDATE sessions SET is_open = false, closed_at = coalesce(closed_at, now())
+     WHERE organization_id = $1 AND id = $2 RETURNING *`,
+    [organizationId, sessionId],
+  )
+  return toSessionRow(rows[0])
+}
+
+/** Any session, for the operator. */
+export async function showSession(db: Pooled, sessionId: string): Promise<SessionRow | null> {
+  const { rows } = await db.pool.query<StoredSessionRow>('SELECT * FROM sessions WHERE id = $1', [sessionId])
+  return toSessionRow(rows[0])
+}
+
+interface StoredSessionRow extends QueryResultRow {
+  id: string
+  organization_id: string
+  is_open: boolean
+  created_at: Date
+  closed_at: Date | null
+  last_start_number: string
+  last_finished_number: string
+  lease_owner: string | null
+  lease_epoch: string
+  lease_until: Date | null
+}
+
+function toSessionRow(row: StoredSessionRow | undefined): SessionRow | null {
+  if (!row) return null
+  const { lease_owner: owner, lease_until: until } = row
+  return {
+    id: row.id,
+    organization_id: row.organization_id,
+    is_open: row.is_open,
+    created_at: row.created_at,
+    closed_at: row.closed_at,
+    starts: Number(row.last_start_number),
+    finished: Number(row.last_finished_number),
+    lease: owner !== null && until !== null ? { owner, epoch: Number(row.lease_epoch), until } : null,
+  }
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createTestDatabase } from '@workflow-service/testkit'
+import {
+  type AutoRunFrequency,
+  createDatabase,
+  type Database,
+  listRuns,
+  nextAutoRunAt,
+  realignAutoRuns,
+  showRun,
+  startDueAutoRuns,
+  takeWaitingSessions,
+} from '../src/index.ts'
+import { createStartable, type Startable } from './start-fixtures.ts'
+
+let db: Database
+let drop: () => Promise<void>
+beforeAll(async () => {
+  const created = await createTestDatabase()
+  drop = created.drop
+  db = createDatabase({ url: created.url, applicationName: 'test', maxConnections: 12 })
+})
+afterAll(async () => {
+  await db.close()
+  await drop()
+})
+beforeEach(async () => {
+  await db.pool.query('TRUNCATE organizations CASCADE')
+})
+
+function scheduled(frequency: AutoRunFrequency, anchor: string): Promise<Startable> {
+  const anchorAt = new Date(anchor)
+  return createStartable(db, {
+    autoRun: {
+      autoRunEnabled: true,
+      autoRunFrequency: frequency,
+      autoRunAnchorAt: anchorAt,
+      autoRunNextAt: nextAutoRunAt({ frequency, anchorAt }, anchorAt),
+    },
+  })
+}
+
+const startDue = (now: string) =>
+  startDueAutoRuns(db, { now: new Date(now), limit: 100, newRequestId: () => 'request-auto' })
+
+const nextOf = async ({ workflowId }: Startable) =>
+  (await db.prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })).autoRunNextAt?.toISOString()
+
+describe('startDueAutoRuns', () => {
+  test('starts what is due in a new session, to be taken up like any other, and moves the schedule on', async () => {
+    const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
+    expect(await startDue('2026-03-02T09:19:59.999Z')).toEqual([])
+    const [started] = await startDue('2026-03-02T09:20:00Z')
+    expect(started).toMatchObject({ workflowId: acme.workflowId, dueAt: new Date('2026-03-02T09:20:00Z') })
+    expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
+    expect(await showRun(db, started!.startId)).toMatchObject({
+      origin: 'auto_run',
+      session_id: started!.sessionId,
+      number: 1,
+      input_message: '',
+      request_id: 'request-auto',
+      context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
+    })
+    const taking = { owner: 'a', leaseMs: 60_000, places: 1, perOrganization: 1, held: new Map<string, number>() }
+    const { taken } = await takeWaitingSessions(db, taking)
+    expect(taken).toMatchObject([{ run: { id: started!.startId } }])
+  })
+
+  test('many runners at once start each due time once', async () => {
+    const workflows = await Promise.all(Array.from({ length: 5 }, () => scheduled('hourly', '2026-03-01T09:20:00Z')))
+    const started = await Promise.all(Array.from({ length: 10 }, () => startDue('2026-03-01T10:20:00Z')))
+    expect(
+      started
+        .flat()
+        .map(({ workflowId }) => workflowId)
+        .toSorted(),
+    ).toEqual(workflows.map(({ workflowId }) => workflowId).toSorted())
+    for (const { organizationId } of workflows) {
+      expect(await listRuns(db, organizationId, { limit: 10 })).toHaveLength(1)
+    }
+  })
+
+  test.each<[AutoRunFrequency, string, string, string]>([
+    ['hourly', '2026-01-01T00:00:00Z', '2026-03-29T12:34:00Z', '2026-03-29T13:00:00.000Z'],
+    ['daily', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-30T02:30:00.000Z'],
+    ['weekly', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-04-02T02:30:00.000Z'],
+    ['monthly', '2026-01-31T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-31T02:30:00.000Z'],
+  ])('after a long downtime a %s run is made up for once', async (frequency, anchor, now, next) => {
+    const acme = await scheduled(frequency, anchor)
+    expect(await startDue(now)).toHaveLength(1)
+    expect(await startDue(now)).toEqual([])
+    expect(await nextOf(acme)).toBe(next)
+  })
+
+  test('a schedule of the 31st meets every month once in a year', async () => {
+    const acme = await scheduled('monthly', '2027-12-31T12:00:00Z')
+    const days: string[] = []
+    for (let day = 1; day <= 366; day++) {
+      const now = new Date(Date.UTC(2028, 0, day, 12)).toISOString()
+      for (const { dueAt } of await startDue(now)) days.push(dueAt.toISOString().slice(0, 10))
+    }
+    expect(days).toEqual([
+      '2028-01-31',
+      '2028-02-29',
+      '2028-03-31',
+      '2028-04-30',
+      '2028-05-31',
+      '2028-06-30',
+      '2028-07-31',
+      '2028-08-31',
+      '2028-09-30',
+      '2028-10-31',
+      '2028-11-30',
+      '2028-12-31',
+    ])
+    expect(await nextOf(acme)).toBe('2029-01-31T12:00:00.000Z')
+  })
+
+  test.each(['an inactive workflow', 'a suspended organization'])("%s's times pass by", async (what) => {
+    const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
+    await (what === 'an inactive workflow'
+      ? db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { isActive: false } })
+      : db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended: true } }))
+    expect(await startDue('2026-03-02T09:20:00Z')).toEqual([])
+    expect(await listRuns(db, acme.organizationId, { limit: 10 })).toEqual([])
+    expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
+  })
+
+  test('a clock that jumps back starts nothing again', async () => {
+    await scheduled('hourly', '2026-03-01T09:20:00Z')
+    expect(await startDue('2026-03-01T10:20:00Z')).toHaveLength(1)
+    expect(await startDue('2026-03-01T10:05:00Z')).toEqual([])
+    expect(await startDue('2026-03-01T10:25:00Z')).toEqual([])
+  })
+
+  test('goes by the clock of the database where none is given', async () => {
+    await scheduled('hourly', '2020-01-01T00:00:00Z')
+    expect(await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })).toHaveLength(1)
+  })
+})
+
+describe('realignAutoRuns', () => {
+  test('a schedule that a clock far ahead moved away comes back, without a run', async () => {
+    const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
+    await startDue('2036-01-01T00:00:00Z')
+    expect(await nextOf(acme)).toBe('2036-01-01T09:20:00.000Z')
+    expect(await realignAutoRuns(db, { now: new Date('2026-03-02T10:00:00Z'), limit: 100 })).toBe(1)
+    expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
+    expect(await startDue('2026-03-03T09:20:00Z')).toHaveLength(1)
+  })
+
+  test.each<[AutoRunFrequency, string]>([
+    ['hourly', '2026-03-01T09:20:00Z'],
+    ['daily', '2026-03-01T09:20:00Z'],
+    ['weekly', '2026-03-01T09:20:00Z'],
+    ['monthly', '2026-01-31T09:20:00Z'],
+  ])('leaves a %s schedule alone that is as it should be', async (frequency, anchor) => {
+    await scheduled(frequency, anchor)
+    for (const now of ['2026-02-28T09:20:00Z', '2026-03-01T09:20:00Z', '2026-03-31T09:20:00Z']) {
+      await startDue(now)
+      expect(await realignAutoRuns(db, { now: new Date(now), limit: 100 })).toBe(0)
+    }
+  })
+})

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createTestDatabase } from '@workflow-service/testkit'
+import {
+  appendSteps,
+  createDatabase,
+  type Database,
+  finishRuns,
+  listEarlierRuns,
+  listRuns,
+  listWorkflowFiles,
+  newId,
+  readWorkflowFile,
+  runQuerySql,
+  showRun,
+  takeSessions,
+} from '../src/index.ts'
+import { createStartable, start, type Startable } from './start-fixtures.ts'
+
+let db: Database
+let drop: () => Promise<void>
+let acme: Startable
+beforeAll(async () => {
+  const created = await createTestDatabase()
+  drop = created.drop
+  db = createDatabase({ url: created.url, applicationName: 'test' })
+  acme = await createStartable(db)
+})
+afterAll(async () => {
+  await db.close()
+  await drop()
+})
+
+const taking = { owner: 'a', leaseMs: 60_000, places: 100, perOrganization: 100, held: new Map<string, number>() }
+
+/** Runs the starts of a session one after the other, each with one step. */
+async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
+  const [taken] = await takeSessions(db, taking, [sessionId])
+  const { lease } = taken!
+  let run = taken?.run
+  for (const error of results) {
+    const steps = [{ kind: 'message' as const, data: { agent: 'test', text: `run ${run!.number}` } }]
+    await appendSteps(db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
+    const status = error === null ? 'succeeded' : 'failed'
+    const [ended] = await finishRuns(db, 'a', [{ lease, number: run!.number, status, error, goesOn: true }])
+    run = ended?.kind === 'finished' ? ended.next : undefined
+  }
+}
+
+describe('listRuns', () => {
+  test('lists the newest first, and by status, workflow, session and time', async () => {
+    const one = await start(db, acme)
+    const two = await start(db, acme, one.sessionId)
+    const three = await start(db, acme)
+    await runAll(one.sessionId, [null, 'model_refused: it said no'])
+    const ids = async (filter: Partial<Parameters<typeof listRuns>[2]>) =>
+      (await listRuns(db, acme.organizationId, { limit: 10, ...filter })).map(({ id }) => id)
+    expect(await ids({})).toEqual([three.startId, two.startId, one.startId])
+    expect(await ids({ limit: 1 })).toEqual([three.startId])
+    expect(await ids({ status: 'failed' })).toEqual([two.startId])
+    expect(await ids({ sessionId: one.sessionId })).toEqual([two.startId, one.startId])
+    expect(await ids({ workflowId: newId() })).toEqual([])
+    const [, second] = await listRuns(db, acme.organizationId, { limit: 10 })
+    expect(second).toEqual({
+      id: two.startId,
+      workflow_id: acme.workflowId,
+      session_id: one.sessionId,
+      status: 'failed',
+      attempts: 1,
+      error: 'model_refused: it said no',
+      created_at: expect.any(Date),
+      started_at: expect.any(Date),
+      finished_at: expect.any(Date),
+    })
+    expect(await ids({ since: second!.created_at, until: new Date(second!.created_at.getTime() + 1) })).toContain(
+      two.startId,
+    )
+    expect(await ids({ until: new Date(0) })).toEqual([])
+  })
+
+  test("shows nothing of another organization's", async () => {
+    const other = await createStartable(db)
+    await start(db, acme)
+    expect(await listRuns(db, other.organizationId, { limit: 10 })).toEqual([])
+  })
+
+  test('is served by an index, whatever it is filtered by', async () => {
+    const client = await db.pool.connect()
+    try {
+      // On a table this small a scan is cheaper; this shows that an index could serve the query.
+      await client.query('SET enable_seqscan = off')
+      for (const filter of [{}, { status: 'queued' as const }, { workflowId: newId() }, { sessionId: newId() }]) {
+        const { text, values } = runQuerySql(acme.organizationId, { ...filter, since: new Date(0), limit: 10 })
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values)
+        const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+        expect(plan).toMatch(/Index (Only )?Scan/)
+      }
+    } finally {
+      client.release(true)
+    }
+  })
+})
+
+describe('showRun', () => {
+  test('tells the start, the journal and the deliveries', async () => {
+    const { startId, sessionId } = await start(db, acme)
+    await runAll(sessionId, [null])
+    await db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, sender, finished_at)
+       VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, 1, now())`,
+      [newId(), acme.organizationId, newId(), startId],
+    )
+    expect(await showRun(db, startId)).toMatchObject({
+      id: startId,
+      organization_id: acme.organizationId,
+      workflow_name: 'Forward orders',
+      status: 'succeeded',
+      number: 1,
+      origin: 'api',
+      context: 'order_id: A-1',
+      input_message: 'New order',
+      request_id: 'request-1',
+      steps: [{ kind: 'message', position: 0, data: { text: 'run 1' } }],
+      deliveries: [{ outcome: 'accepted', status: 204, source_name: null }],
+    })
+  })
+
+  test('is null for a run that does not exist', async () => {
+    expect(await showRun(db, newId())).toBeNull()
+  })
+})
+
+describe('listEarlierRuns', () => {
+  test('tells the newest runs before this one, oldest first, with their journals', async () => {
+    const { sessionId } = await start(db, acme)
+    for (let n = 0; n < 3; n++) await start(db, acme, sessionId)
+    await runAll(sessionId, [null, 'no: reason', null])
+    const earlier = await listEarlierRuns(db, acme.organizationId, { sessionId, number: 4, limit: 2 })
+    expect(earlier).toMatchObject([
+      { status: 'failed', error: 'no: reason', steps: [{ data: { text: 'run 2' } }] },
+      { status: 'succeeded', error: null, steps: [{ data: { text: 'run 3' } }], workflowName: 'Forward orders' },
+    ])
+    expect(await listEarlierRuns(db, acme.organizationId, { sessionId, number: 1, limit: 2 })).toEqual([])
+  })
+})
+
+describe('files', () => {
+  test('are listed by folder, then by name, and read only by their own workflow', async () => {
+    const other = await createStartable(db)
+    const create = async (path: string[], name: string) => {
+      const id = newId()
+      await db.prisma.file.create({
+        data: { id, workflowId: acme.workflowId, path, name, content: `content of ${name}` },
+      })
+      return id
+    }
+    const deep = await create(['docs', 'more'], 'a.md')
+    const doc = await create(['docs'], 'b.md')
+    const root = await create([], 'z.md')
+    const files = await listWorkflowFiles(db, acme.organizationId, acme.workflowId)
+    expect(files).toEqual([
+      { id: root, name: 'z.md', path: [] },
+      { id: doc, name: 'b.md', path: ['docs'] },
+      { id: deep, name: 'a.md', path: ['docs', 'more'] },
+    ])
+    expect(await readWorkflowFile(db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
+    expect(await readWorkflowFile(db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
+    expect(await readWorkflowFile(db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
+  })
+})

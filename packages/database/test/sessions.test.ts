@@ -1,0 +1,422 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, waitUntil } from '@workflow-service/testkit'
+import {
+  appendSteps,
+  claimNextRun,
+  closeSession,
+  createDatabase,
+  type Database,
+  finishRuns,
+  type Lease,
+  measureBacklog,
+  newId,
+  openSession,
+  readSteps,
+  releaseSessions,
+  renewLeases,
+  showRun,
+  showSession,
+  takeSessions,
+  takeWaitingSessions,
+} from '../src/index.ts'
+import { createStartable, start, type Startable } from './start-fixtures.ts'
+
+let db: Database
+let drop: () => Promise<void>
+let acme: Startable
+beforeAll(async () => {
+  const created = await createTestDatabase()
+  drop = created.drop
+  db = createDatabase({ url: created.url, applicationName: 'test', maxConnections: 12 })
+})
+afterAll(async () => {
+  await db.close()
+  await drop()
+})
+beforeEach(async () => {
+  await db.pool.query('TRUNCATE organizations CASCADE')
+  acme = await createStartable(db)
+})
+
+const runner = (
+  owner: string,
+  options: { places?: number; perOrganization?: number; held?: Map<string, number> } = {},
+) => ({
+  owner,
+  leaseMs: 60_000,
+  places: 100,
+  perOrganization: 100,
+  held: new Map<string, number>(),
+  ...options,
+})
+
+/** As if the holder had been silent for longer than its lease. */
+const letLeaseRunOut = (sessionId: string) =>
+  db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [sessionId])
+
+const finish = async (owner: string, lease: Lease, number: number, goesOn = true) => {
+  const [outcome] = await finishRuns(db, owner, [{ lease, number, status: 'succeeded', error: null, goesOn }])
+  return outcome!
+}
+
+const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
+
+describe('taking sessions up by their ids', () => {
+  test('leases the session and takes up its first start, with all that the run needs', async () => {
+    const { startId, sessionId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    expect(taken).toEqual({
+      lease: { sessionId, epoch: 1 },
+      organizationId: acme.organizationId,
+      run: {
+        id: startId,
+        organizationId: acme.organizationId,
+        sessionId,
+        number: 1,
+        workflow: { id: acme.workflowId, name: 'Forward orders', description: 'Post the order to Order intake' },
+        inputMessage: 'New order',
+        context: 'order_id: A-1',
+        requestId: 'request-1',
+        attempts: 1,
+        isFirst: true,
+        createdAt: expect.any(Date),
+      },
+    })
+    expect(await showRun(db, startId)).toMatchObject({ status: 'running', attempts: 1, started_at: expect.any(Date) })
+    expect(await showSession(db, sessionId)).toMatchObject({ lease: { owner: 'a', epoch: 1 }, starts: 1, finished: 0 })
+  })
+
+  test('passes over sessions that are held, have no work, or do not exist', async () => {
+    const { sessionId } = await start(db, acme)
+    const idle = await openSession(db, acme.organizationId)
+    await takeSessions(db, runner('a'), [sessionId])
+    expect(await takeSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual([])
+    expect(await takeSessions(db, runner('a'), [sessionId])).toEqual([])
+  })
+
+  test('many runners at once: each session is leased once', async () => {
+    const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
+    const ids = sessions.map(({ sessionId }) => sessionId)
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeSessions(db, runner(`r${n}`), ids)))
+    expect(
+      taken
+        .flat()
+        .map(({ lease }) => lease.sessionId)
+        .toSorted(),
+    ).toEqual(ids.toSorted())
+  })
+
+  test('takes no more than its places, nor more of one organization than its share', async () => {
+    const other = await createStartable(db)
+    const ids: string[] = []
+    for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
+    for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
+    const held = new Map([[acme.organizationId, 1]])
+    const taken = await takeSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
+    const count = ({ organizationId }: Startable) =>
+      taken.filter((session) => session.organizationId === organizationId).length
+    expect([count(acme), count(other)]).toEqual([2, 2])
+  })
+
+  test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    await takeSessions(db, runner('a'), [sessionId])
+    await letLeaseRunOut(sessionId)
+    const [taken] = await takeSessions(db, runner('b'), [sessionId])
+    expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
+  })
+})
+
+describe('the sweep', () => {
+  test('finds every session with work and no live lease, whatever was published', async () => {
+    const waiting = await start(db, acme)
+    const held = await start(db, acme)
+    const abandoned = await start(db, acme)
+    await takeSessions(db, runner('a'), [held.sessionId, abandoned.sessionId])
+    await letLeaseRunOut(abandoned.sessionId)
+    const { taken } = await takeWaitingSessions(db, runner('b'))
+    expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual(
+      [waiting.sessionId, abandoned.sessionId].toSorted(),
+    )
+    expect((await takeWaitingSessions(db, runner('c'))).taken).toEqual([])
+  })
+
+  test('takes organizations in turn, the one with the fewest sessions here first, and the longest waiting of each', async () => {
+    const other = await createStartable(db)
+    const third = await createStartable(db)
+    const mine: string[] = []
+    for (let n = 0; n < 5; n++) mine.push((await start(db, acme)).sessionId)
+    const theirs = await start(db, other)
+    await start(db, third)
+    const held = new Map([[third.organizationId, 1]])
+    const { taken } = await takeWaitingSessions(db, runner('a', { places: 2, held }))
+    expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
+  })
+
+  test('leaves an organization alone that has its share already', async () => {
+    for (let n = 0; n < 3; n++) await start(db, acme)
+    const held = new Map([[acme.organizationId, 2]])
+    const { taken } = await takeWaitingSessions(db, runner('a', { perOrganization: 3, held }))
+    expect(taken).toHaveLength(1)
+  })
+
+  test('many runners at once: each session is leased once, and none is left', async () => {
+    const other = await createStartable(db)
+    const ids: string[] = []
+    for (let n = 0; n < 30; n++) ids.push((await start(db, n % 3 === 0 ? other : acme)).sessionId)
+    const found: string[] = []
+    // A row that another runner is about to take is skipped, so one round need not find all.
+    for (let round = 0; round < 20 && found.length < ids.length; round++) {
+      const sweeps = await Promise.all(
+        Array.from({ length: 8 }, (_, n) => takeWaitingSessions(db, runner(`r${n}`, { places: 5 }))),
+      )
+      for (const { taken } of sweeps) found.push(...taken.map(({ lease }) => lease.sessionId))
+    }
+    expect(found.toSorted()).toEqual(ids.toSorted())
+  })
+
+  test('goes on where the last one stopped when there are more organizations than it looks at', async () => {
+    await db.pool.query(`
+      INSERT INTO organizations (id, name) SELECT md5(n::text)::uuid, 'o' || n FROM generate_series(1, 1100) n`)
+    await db.pool.query(`
+      INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
+      SELECT md5('s' || n)::uuid, md5(n::text)::uuid, 1, now() FROM generate_series(1, 1100) n`)
+    let from: string | undefined
+    let found = 0
+    for (let sweep = 0; sweep < 4; sweep++) {
+      const { taken, next } = await takeWaitingSessions(db, runner('a', { places: 10_000 }), from)
+      found += taken.length
+      from = next
+    }
+    expect(found).toBe(1_100)
+  })
+})
+
+describe('leases', () => {
+  test('renewing tells which leases are still held', async () => {
+    const mine = await start(db, acme)
+    const lost = await start(db, acme)
+    const taken = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const leases = taken.map(({ lease }) => lease)
+    await letLeaseRunOut(lost.sessionId)
+    await takeSessions(db, runner('b'), [lost.sessionId])
+    expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([{ sessionId: mine.sessionId, epoch: 1 }])
+  })
+
+  test('a lease that ran out is renewed while nobody has taken it', async () => {
+    const { sessionId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    await letLeaseRunOut(sessionId)
+    await renewLeases(db, 'a', 60_000, [taken!.lease])
+    expect(await takeSessions(db, runner('b'), [sessionId])).toEqual([])
+  })
+
+  test('a session let go in the middle of a run can be taken up at once, and the interruption is no attempt', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    await releaseSessions(db, 'a', [taken!.lease])
+    expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    const [again] = await takeSessions(db, runner('b'), [sessionId])
+    expect(again).toMatchObject({ lease: { epoch: 2 }, run: { attempts: 1, isFirst: false } })
+  })
+
+  test('a lease that is lost lets nothing go', async () => {
+    const { sessionId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    await letLeaseRunOut(sessionId)
+    await takeSessions(db, runner('b'), [sessionId])
+    await releaseSessions(db, 'a', [taken!.lease])
+    expect(await showSession(db, sessionId)).toMatchObject({ lease: { owner: 'b', epoch: 2 } })
+  })
+})
+
+describe('ending a run', () => {
+  test('takes up the next start in number order, and lets the session go after the last', async () => {
+    const first = await start(db, acme)
+    const second = await start(db, acme, first.sessionId)
+    const [taken] = await takeSessions(db, runner('a'), [first.sessionId])
+    const outcome = await finish('a', taken!.lease, 1)
+    expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
+    expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
+    expect(await finish('a', taken!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
+    expect(await showSession(db, first.sessionId)).toMatchObject({ lease: null, starts: 2, finished: 2 })
+  })
+
+  test('a start that comes while the session is let go is found: by the holder, or by whoever asks after it', async () => {
+    const { sessionId } = await start(db, acme)
+    for (let number = 1; number <= 40; number++) {
+      const [taken] = await takeSessions(db, runner('a'), [sessionId])
+      const [outcome] = await Promise.all([finish('a', taken!.lease, number), start(db, acme, sessionId)])
+      expect(outcome.kind).toBe('finished')
+      if (outcome.kind === 'finished' && !outcome.isReleased) {
+        const next = outcome.next ? 'run' : (await claimNextRun(db, 'a', taken!.lease)).kind
+        if (next !== 'run') throw new Error(`start ${number + 1} is lost: ${next}`)
+        await releaseSessions(db, 'a', [taken!.lease])
+      }
+    }
+    expect(await takeSessions(db, runner('a'), [sessionId])).toHaveLength(1)
+  })
+
+  test('many sessions end in one statement, and a lease that is lost writes nothing', async () => {
+    const mine = await start(db, acme)
+    const lost = await start(db, acme)
+    const taken = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    await letLeaseRunOut(lost.sessionId)
+    await takeSessions(db, runner('b'), [lost.sessionId])
+    const outcomes = await finishRuns(
+      db,
+      'a',
+      taken.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', goesOn: true })),
+    )
+    const bySession = new Map(taken.map(({ lease }, index) => [lease.sessionId, outcomes[index]?.kind]))
+    expect(bySession.get(mine.sessionId)).toBe('finished')
+    expect(bySession.get(lost.sessionId)).toBe('lease_lost')
+    expect(await showRun(db, mine.startId)).toMatchObject({ status: 'failed', error: 'no: reason' })
+    expect(await showRun(db, lost.startId)).toMatchObject({ status: 'running', error: null })
+  })
+
+  test('without going on, the session is let go although there is more', async () => {
+    const { sessionId } = await start(db, acme)
+    const next = await start(db, acme, sessionId)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
+    expect(await takeSessions(db, runner('b'), [sessionId])).toMatchObject([{ run: { id: next.startId } }])
+  })
+
+  test('ending a run twice writes once', async () => {
+    const { sessionId } = await start(db, acme)
+    const next = await start(db, acme, sessionId)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    await finish('a', taken!.lease, 1)
+    expect(await finish('a', taken!.lease, 1)).toEqual({ kind: 'lease_lost' })
+    expect(await claimNextRun(db, 'a', taken!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
+  })
+
+  test('a start that was deleted with its workflow is passed over', async () => {
+    const doomed = await start(db, acme)
+    const { organizationId, apiKeyId } = acme
+    const other = await createStartable(db)
+    await db.pool.query('UPDATE workflows SET organization_id = $1 WHERE id = $2', [organizationId, other.workflowId])
+    const kept = await start(db, { organizationId, apiKeyId, workflowId: other.workflowId }, doomed.sessionId)
+    await db.pool.query('DELETE FROM workflows WHERE id = $1', [acme.workflowId])
+    const [taken] = await takeSessions(db, runner('a'), [doomed.sessionId])
+    expect(taken?.run).toBeUndefined()
+    const next = await claimNextRun(db, 'a', taken!.lease)
+    expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
+  })
+})
+
+describe('the journal', () => {
+  test('keeps the steps of many runs, each in order', async () => {
+    const sessions = await Promise.all([start(db, acme), start(db, acme)])
+    const taken = await takeSessions(
+      db,
+      runner('a'),
+      sessions.map(({ sessionId }) => sessionId),
+    )
+    const append = (position: number, ...texts: string[]) =>
+      appendSteps(
+        db,
+        'a',
+        taken.map(({ lease, run }) => ({ lease, runId: run!.id, position, steps: texts.map(note) })),
+      )
+    expect(await append(0, 'one', 'two')).toEqual([true, true])
+    expect(await append(2, 'three')).toEqual([true, true])
+    for (const { run } of taken) {
+      const steps = await readSteps(db, run!.id)
+      expect(steps.map(({ position, data }) => [position, (data as { text: string }).text])).toEqual([
+        [0, 'one'],
+        [1, 'two'],
+        [2, 'three'],
+      ])
+    }
+  })
+
+  test('a lease that is lost writes no step', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    await letLeaseRunOut(sessionId)
+    await takeSessions(db, runner('b'), [sessionId])
+    const stale = { lease: taken!.lease, runId: startId, position: 0, steps: [note('stale')] }
+    expect(await appendSteps(db, 'a', [stale])).toEqual([false])
+    expect(await readSteps(db, startId)).toEqual([])
+  })
+
+  test('a write that meets a take-over waits for it, and then writes nothing', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const client = await db.pool.connect()
+    await client.query('BEGIN')
+    await client.query("UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", [
+      sessionId,
+    ])
+    const append = { lease: taken!.lease, runId: startId, position: 0, steps: [note('too late')] }
+    const appending = appendSteps(db, 'a', [append])
+    const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    await waitUntil(async () => (await client.query(blocked)).rowCount === 1)
+    await client.query('COMMIT')
+    client.release()
+    expect(await appending).toEqual([false])
+    expect(await readSteps(db, startId)).toEqual([])
+  })
+
+  test('writing the same steps again after an answer that was lost changes nothing', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const append = { lease: taken!.lease, runId: startId, position: 0, steps: [note('once')] }
+    await appendSteps(db, 'a', [append])
+    expect(await appendSteps(db, 'a', [append])).toEqual([true])
+    expect(await readSteps(db, startId)).toHaveLength(1)
+  })
+})
+
+describe('order', () => {
+  test('two runs of one session can never be `running` at once', async () => {
+    const { sessionId } = await start(db, acme)
+    await start(db, acme, sessionId)
+    await takeSessions(db, runner('a'), [sessionId])
+    await expect(
+      db.pool.query("UPDATE starts SET status = 'running' WHERE session_id = $1 AND number = 2", [sessionId]),
+    ).rejects.toThrow('starts_one_running_per_session')
+  })
+})
+
+describe('the backlog', () => {
+  test('counts the sessions that wait and how long the longest has waited', async () => {
+    expect(await measureBacklog(db)).toEqual({ sessions: 0, oldestWaitMs: null })
+    const old = await start(db, acme)
+    await start(db, acme)
+    const held = await start(db, acme)
+    await takeSessions(db, runner('a'), [held.sessionId])
+    await db.pool.query("UPDATE sessions SET waiting_since = now() - interval '1 minute' WHERE id = $1", [
+      old.sessionId,
+    ])
+    const backlog = await measureBacklog(db)
+    expect(backlog.sessions).toBe(2)
+    expect(backlog.oldestWaitMs).toBeGreaterThanOrEqual(60_000)
+  })
+})
+
+describe('opening and closing', () => {
+  test('opens, closes and opens again', async () => {
+    const opened = await openSession(db, acme.organizationId)
+    expect(opened).toMatchObject({ is_open: true, closed_at: null, starts: 0, finished: 0, lease: null })
+    const closed = await closeSession(db, acme.organizationId, opened!.id)
+    expect(closed).toMatchObject({ is_open: false, closed_at: expect.any(Date) })
+    expect(await openSession(db, acme.organizationId, opened!.id)).toMatchObject({ is_open: true, closed_at: null })
+  })
+
+  test("neither opens nor closes another organization's session", async () => {
+    const other = await createStartable(db)
+    const session = await openSession(db, acme.organizationId)
+    expect(await openSession(db, other.organizationId, session!.id)).toBeNull()
+    expect(await closeSession(db, other.organizationId, session!.id)).toBeNull()
+    expect(await showSession(db, session!.id)).toMatchObject({ is_open: true })
+  })
+
+  test('a start that was accepted still runs after its session was closed', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    await closeSession(db, acme.organizationId, sessionId)
+    expect(await takeSessions(db, runner('a'), [sessionId])).toMatchObject([{ run: { id: startId } }])
+  })
+})

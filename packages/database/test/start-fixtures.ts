@@ -1,0 +1,74 @@
+import { createApiKey, type Database, hashApiKey, newId, recordStart, workflowSearchText } from '../src/index.ts'
+
+/** An organization with one workflow that the API can start. */
+export interface Startable {
+  organizationId: string
+  workflowId: string
+  apiKeyId: string
+}
+
+/** Makes an organization with one startable workflow. */
+export async function createStartable(db: Database, options: { autoRun?: AutoRunColumns } = {}): Promise<Startable> {
+  const ids = { organizationId: newId(), workflowId: newId(), apiKeyId: newId() }
+  const userId = newId()
+  const { key, prefix } = createApiKey()
+  await db.prisma.organization.create({
+    data: {
+      id: ids.organizationId,
+      name: 'Acme',
+      users: { create: { id: userId, email: 'ada@acme.test' } },
+      apiKeys: {
+        create: {
+          id: ids.apiKeyId,
+          name: 'ci',
+          prefix,
+          keySha256: Uint8Array.from(hashApiKey(key)),
+          scopes: ['start'],
+        },
+      },
+    },
+  })
+  await db.prisma.workflow.create({
+    data: {
+      id: ids.workflowId,
+      organizationId: ids.organizationId,
+      name: 'Forward orders',
+      description: 'Post the order to Order intake',
+      searchText: workflowSearchText('Forward orders', 'Post the order to Order intake'),
+      scope: 'company_wide',
+      isActive: true,
+      ...options.autoRun,
+      triggers: {
+        create: { id: newId(), isActive: true, sourceSlug: 'api', sourceName: 'API', inputMessage: 'New order' },
+      },
+    },
+  })
+  return ids
+}
+
+interface AutoRunColumns {
+  autoRunEnabled: boolean
+  autoRunFrequency: string
+  autoRunAnchorAt: Date
+  autoRunNextAt: Date
+}
+
+/** Records a start as the gateway does, in the session given or in a new one. */
+export async function start(
+  db: Database,
+  { organizationId, workflowId, apiKeyId }: Startable,
+  sessionId: string | null = null,
+): Promise<{ startId: string; sessionId: string }> {
+  const outcome = await recordStart(db, organizationId, {
+    startId: newId(),
+    workflowId,
+    sessionId,
+    newSessionId: newId(),
+    context: 'order_id: A-1',
+    apiKeyId,
+    requestId: 'request-1',
+    idempotency: null,
+  })
+  if (outcome.kind !== 'accepted') throw new Error(`The start was refused: ${outcome.kind}`)
+  return outcome
+}
