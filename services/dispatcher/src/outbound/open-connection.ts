@@ -156,5 +156,5 @@ function hold<T extends Socket>(socket: T, signal: AbortSignal): T {
 
 /** The same address in the one spelling that sockets use. */
 function toCanonical(address: string): string {
-  return new SocketAddress({ address, family: isIP(address) === 6 ? 'ipv6' : 'ipv4' }).address
+  return isIP(address) === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address
 }
