@@ -17,7 +17,10 @@ export interface Operation {
   readonly scope: Scope
   readonly params?: TSchema
   readonly query?: TSchema
+  readonly headers?: TSchema
   readonly body?: TSchema
+  /** Fields of the body that lose the white space at both ends before they are checked. */
+  readonly trimmed?: readonly string[]
   readonly success: { readonly status: 200 | 202; readonly schema: TSchema; readonly description: string }
 }
 
@@ -25,6 +28,9 @@ const WorkflowParams = Type.Object(
   { workflow_id: Uuid({ description: 'Workflow identifier.' }) },
   { ...closed, title: 'WorkflowParams', description: 'Path parameters.' },
 )
+
+/** Contract 8: items on a page when the caller does not say. */
+export const LIST_DEFAULT_LIMIT = 25
 
 /** Contract 4.2: the query of the list. */
 export const WorkflowListQuery = Type.Object(
@@ -37,7 +43,9 @@ export const WorkflowListQuery = Type.Object(
         examples: ['order'],
       }),
     ),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 25, description: 'Items on the page.' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, default: LIST_DEFAULT_LIMIT, description: 'Items on the page.' }),
+    ),
     cursor: Type.Optional(
       Type.String({
         maxLength: 512,
@@ -48,6 +56,22 @@ export const WorkflowListQuery = Type.Object(
   { title: 'WorkflowListQuery', description: 'Query parameters of the list.' },
 )
 export type WorkflowListQuery = Static<typeof WorkflowListQuery>
+
+/** Design 5: the header that makes a start safe to repeat. */
+const StartHeaders = Type.Object(
+  {
+    'Idempotency-Key': Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description:
+          'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body it is a 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
+        examples: ['7b1f7c9e-4c52-4a53-9f3c-6a1c4d6c0c8e'],
+      }),
+    ),
+  },
+  { title: 'StartHeaders', description: 'Headers of a start.' },
+)
 
 /** Contract 4: every operation of the public API. */
 export const OPERATIONS = {
@@ -90,7 +114,9 @@ export const OPERATIONS = {
       'Accepts a start and answers at once; the workflow runs a moment later, in the session given or in a new one. The workflow must be active, have an active trigger whose source is `api`, and at least one user with access.',
     scope: 'start',
     params: WorkflowParams,
+    headers: StartHeaders,
     body: WorkflowStartIn,
+    trimmed: ['context'],
     success: { status: 202, schema: WorkflowStartOut, description: 'The start is accepted and will run.' },
   },
 } as const satisfies Record<string, Operation>

@@ -61,7 +61,7 @@ export function handleErrors(logger: Logger): ErrorRequestHandler {
       )
     }
     if (res.headersSent) {
-      res.destroy()
+      if (!res.writableEnded) res.destroy()
       return
     }
     sendError(res, error)

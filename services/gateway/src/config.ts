@@ -1,0 +1,144 @@
+import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
+import { type Static, Type } from 'typebox'
+import { parseTrustProxy, type TrustProxy, TrustProxySyntaxError } from './trust-proxy.ts'
+
+const Port = (options: { default: number; description: string }) =>
+  Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
+
+/** Every setting of the gateway (design 4). docker-compose.yml is held against it. */
+export const GatewaySettings = Type.Object({
+  DATABASE_URL: Type.String({
+    format: 'postgres-url',
+    writeOnly: true,
+    description: 'Where PostgreSQL is.',
+    examples: ['postgres://workflow:secret@postgres:5432/workflow'],
+  }),
+  AMQP_URL: Type.String({
+    format: 'amqp-url',
+    writeOnly: true,
+    description: 'Where RabbitMQ is.',
+    examples: ['amqp://workflow:secret@rabbitmq:5672'],
+  }),
+  AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
+    type: 'string',
+    enum: ['quorum', 'classic'],
+    default: 'quorum',
+    description: 'The type of the queue of wake-ups; the same for gateways and runners.',
+    examples: ['quorum'],
+  }),
+  HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
+  PORT: Port({ default: 8080, description: 'The port of the public API; 0 takes any free one.' }),
+  METRICS_PORT: Port({
+    default: 9080,
+    description: 'The port of /readyz and /metrics, which the public must not reach; 0 takes any free one.',
+  }),
+  LOG_LEVEL: Type.Unsafe<string>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'The least severe log lines to write.',
+    examples: ['info'],
+  }),
+  RATE_LIMIT_PER_MINUTE: Type.Integer({
+    minimum: 0,
+    maximum: 10_000_000,
+    default: 600,
+    description: 'Requests a minute of one key, and failed authentications of one address; 0 is no limit.',
+    examples: [600],
+  }),
+  RATE_LIMIT_STORE_URL: Type.Optional(
+    Type.String({
+      format: 'redis-url',
+      writeOnly: true,
+      description: 'A Redis or Valkey in which all gateways count together; unset, each counts for itself.',
+      examples: ['redis://redis:6379'],
+    }),
+  ),
+  TRUST_PROXY: Type.String({
+    default: 'false',
+    description:
+      'Proxies whose X-Forwarded-For tells the address of the caller: how many there are, or their networks; false trusts none.',
+    examples: ['1', '10.0.0.0/8,127.0.0.1'],
+  }),
+  CORS_ORIGINS: Type.String({
+    format: 'origin-list',
+    default: '',
+    description: 'Origins of web pages that may call the API from a browser; none by default.',
+    examples: ['https://app.example.com'],
+  }),
+  MAX_REQUESTS_IN_FLIGHT: Type.Integer({
+    minimum: 1,
+    maximum: 1_000_000,
+    default: 2_000,
+    description: 'Requests under way at once; one more is answered 503.',
+    examples: [2000],
+  }),
+  DATABASE_POOL_SIZE: Type.Integer({
+    minimum: 2,
+    maximum: 1_000,
+    default: 20,
+    description: 'Connections to PostgreSQL at most.',
+    examples: [20],
+  }),
+})
+
+/** What the gateway runs by. */
+export interface GatewayConfig {
+  databaseUrl: string
+  databasePoolSize: number
+  /** Not used when the caller brings a session queue of its own. */
+  amqpUrl: string
+  amqpQueueType: 'quorum' | 'classic'
+  host: string
+  port: number
+  metricsPort: number
+  logLevel: string
+  /** 0: no limit. */
+  rateLimitPerMinute: number
+  /** Undefined: counted per process. */
+  rateLimitStoreUrl: string | undefined
+  trustProxy: TrustProxy
+  corsOrigins: readonly string[]
+  maxRequestsInFlight: number
+}
+
+/**
+ * Reads the environment once.
+ * @throws SettingsError with every fault at once.
+ */
+export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
+  const faults: string[] = []
+  const settings = collectFaults(faults, () => readSettings(GatewaySettings, env))
+  const trustProxy = collectFaults(faults, () => parseTrustProxy(env['TRUST_PROXY'] ?? ''))
+  if (settings === undefined || trustProxy === undefined) throw new SettingsError(faults)
+  return toConfig(settings, trustProxy)
+}
+
+function collectFaults<Result>(faults: string[], read: () => Result): Result | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof SettingsError) faults.push(...error.faults)
+    else if (error instanceof TrustProxySyntaxError) faults.push(`TRUST_PROXY ${error.message}`)
+    else throw error
+    return undefined
+  }
+}
+
+function toConfig(settings: Static<typeof GatewaySettings>, trustProxy: TrustProxy): GatewayConfig {
+  return {
+    databaseUrl: settings.DATABASE_URL,
+    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    amqpUrl: settings.AMQP_URL,
+    amqpQueueType: settings.AMQP_QUEUE_TYPE,
+    host: settings.HOST,
+    port: settings.PORT,
+    metricsPort: settings.METRICS_PORT,
+    logLevel: settings.LOG_LEVEL,
+    rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
+    rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
+    trustProxy,
+    corsOrigins: splitList(settings.CORS_ORIGINS),
+    maxRequestsInFlight: settings.MAX_REQUESTS_IN_FLIGHT,
+  }
+}

@@ -1,0 +1,68 @@
+import { OPERATIONS, type Operation, type OperationId } from '@workflow-service/contract'
+import { isDatabaseAway, type KeyHolder } from '@workflow-service/database'
+import { serviceUnavailable, writeJson } from '@workflow-service/service-kit'
+import { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { Static, TSchema } from 'typebox'
+import { requestChecker } from './check-request.ts'
+import { withDeadline } from './deadline.ts'
+import { readJsonBody } from './read-body.ts'
+
+type SchemaOf<Id extends OperationId, Part extends 'params' | 'query' | 'headers' | 'body'> =
+  (typeof OPERATIONS)[Id] extends Record<Part, infer Schema extends TSchema> ? Static<Schema> : undefined
+
+/** A request that has passed the guard, and whose every field is checked; ids are in lower case. */
+export interface OperationRequest<Id extends OperationId> {
+  readonly params: SchemaOf<Id, 'params'>
+  readonly query: SchemaOf<Id, 'query'>
+  readonly headers: SchemaOf<Id, 'headers'>
+  readonly body: SchemaOf<Id, 'body'>
+  readonly holder: KeyHolder
+  readonly requestId: string
+}
+
+/** The JSON that a handler answers, as text or bytes, with the operation's success status. */
+export type OperationAnswer = string | Buffer
+
+/** One handler for each operation of the contract: none can be forgotten. */
+export type OperationHandlers = {
+  readonly [Id in OperationId]: (request: OperationRequest<Id>) => OperationAnswer | Promise<OperationAnswer>
+}
+
+/** A handler as the mount calls it; its operation's schemas have made the request what it takes. */
+type AnyHandler = (request: object) => OperationAnswer | Promise<OperationAnswer>
+
+/** How long a handler may take before the answer is 503. */
+const HANDLER_DEADLINE_MS = 3_000
+
+/** The routes of the public API, as the contract's table names them. */
+export function mountOperations(handlers: OperationHandlers): Router {
+  const router = Router({ caseSensitive: true, strict: true })
+  for (const operation of Object.values<Operation>(OPERATIONS)) {
+    const handle = handlers[operation.id as OperationId] as unknown as AnyHandler
+    const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    router[operation.method](path, ...(operation.body ? [readJsonBody] : []), answerWith(operation, handle))
+  }
+  return router
+}
+
+function answerWith(operation: Operation, handle: AnyHandler): RequestHandler {
+  const check = requestChecker(operation)
+  return async (req: Request, res: Response) => {
+    const holder = res.locals['keyHolder'] as KeyHolder
+    const requestId = String(res.locals['requestId'])
+    const answering = handle({ ...check(req), holder, requestId })
+    const body = answering instanceof Promise ? await inTime(answering) : answering
+    const headers = res.locals['answerHeaders'] as string[]
+    writeJson(res, { status: operation.success.status, body, requestId, headers })
+  }
+}
+
+async function inTime(answering: Promise<OperationAnswer>): Promise<OperationAnswer> {
+  try {
+    return await withDeadline(answering, HANDLER_DEADLINE_MS)
+  } catch (error) {
+    throw isDatabaseAway(error)
+      ? serviceUnavailable('The database does not answer; try again in a moment.', error)
+      : error
+  }
+}

@@ -1,0 +1,31 @@
+import { LIST_DEFAULT_LIMIT, type PageInfo } from '@workflow-service/contract'
+import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
+import { invalidFields } from '@workflow-service/service-kit'
+import type { Static } from 'typebox'
+import type { AppContext } from '../app-context.ts'
+import { readListCursor, toListCursor } from '../list-cursor.ts'
+import type { OperationHandlers } from '../mount-operations.ts'
+
+/** `GET /v1/workflows` (contract 4.2): a page, oldest first. The workflows' JSON is Postgres's, passed on as text. */
+export function listWorkflows({ db }: Pick<AppContext, 'db'>): OperationHandlers['listWorkflows'] {
+  return async ({ query, holder }) => {
+    const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
+    const listed = { organizationId: holder.organizationId, search }
+    const after = cursor === '' ? undefined : readListCursor(cursor, listed)
+    if (cursor !== '' && !after) {
+      throw invalidFields([
+        {
+          field: 'cursor',
+          code: 'invalid_cursor',
+          message: 'must be the next_cursor of a page of the same list with the same search; omit it to begin anew',
+        },
+      ])
+    }
+    const page = await listWorkflowRows(db, holder.organizationId, { limit, after, search })
+    const pagination: Static<typeof PageInfo> = {
+      next_cursor: page.next && toListCursor(page.next, listed),
+      has_more: page.next !== null,
+    }
+    return `{"data":[${page.workflows.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+  }
+}
