@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import type { DeliveryOut, FieldError, InternalErrorBody, WebhookSourceOut } from '@workflow-service/contract'
 import { createDatabase, type Database, newId } from '@workflow-service/database'
 import { createLogger } from '@workflow-service/service-kit'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { createTestDatabase, type StartedProcess, startProcess, type TestDatabase } from '@workflow-service/testkit'
 import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
 import { type DispatcherOverrides, startDispatcher, type RunningDispatcher } from '../../src/start-dispatcher.ts'
 
@@ -120,6 +121,17 @@ export async function callDispatcher(
   }
 }
 
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+
+/** A dispatcher as a process of its own, which a test may kill. */
+export async function startDispatcherProcess(
+  env: Record<string, string>,
+): Promise<{ url: string; process: StartedProcess }> {
+  const started = await startProcess({ args: [MAIN], env, readyWhen: { line: '"msg":"listening"' } })
+  const line = started.jsonLines.find(({ msg }) => msg === 'listening')
+  return { url: String(line?.['url']), process: started }
+}
+
 /** A source to save, with what is given here. */
 export function sourceIn(change: Record<string, unknown>): Record<string, unknown> {
   return {
@@ -129,4 +141,17 @@ export function sourceIn(change: Record<string, unknown>): Record<string, unknow
     example_request_body: { order_id: 'A-1', total: 99.5 },
     ...change,
   }
+}
+
+/** Saves a source and resolves with its id. */
+export async function saveTestSource(
+  dispatcher: TestDispatcher,
+  change: Record<string, unknown>,
+  verify: 'true' | 'false' = 'true',
+  id = newId(),
+): Promise<string> {
+  const path = `${dispatcher.sourcePath(id)}?verify=${verify}`
+  const answer = await dispatcher.call('PUT', path, sourceIn(change))
+  if (answer.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(answer.body)}`)
+  return id
 }

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
+import {
+  type CustomerEndpoint,
+  customerEndpoint,
+  type PrivatePostgres,
+  startPostgres,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { readDispatcherConfig } from '../src/config.ts'
+import { type RunningDispatcher, startDispatcher } from '../src/start-dispatcher.ts'
+import { createLogger } from '@workflow-service/service-kit'
+import { type Answer, callDispatcher, sourceIn, testEnv } from './support/test-dispatcher.ts'
+
+const organizationId = newId()
+const sourceId = newId()
+
+let postgres: PrivatePostgres
+let db: Database
+let endpoint: CustomerEndpoint
+let dispatcher: RunningDispatcher
+
+beforeAll(async () => {
+  postgres = await startPostgres()
+  await migrate({ databaseUrl: postgres.url })
+  db = createDatabase({ url: postgres.url, applicationName: 'test', maxConnections: 2 })
+  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+  endpoint = await customerEndpoint()
+  const logger = createLogger({ service: 'dispatcher', level: 'silent' })
+  dispatcher = await startDispatcher(readDispatcherConfig(testEnv(postgres.url)), { logger })
+  const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
+  await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
+}, 60_000)
+afterAll(async () => {
+  await dispatcher.stop()
+  await db.close()
+  await endpoint.close()
+  await postgres.stop()
+})
+
+const send = (id: string): Promise<Answer> =>
+  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
+    organization_id: organizationId,
+    source_id: sourceId,
+    payload: { order_id: 'B-2', total: 12 },
+  })
+
+describe('while the database is away', () => {
+  test('the truth about a request that was sent is told at once, and recorded when the database is back', async () => {
+    const id = newId()
+    endpoint.requests.length = 0
+    endpoint.answerWith(async () => {
+      await postgres.kill()
+      return { status: 200, body: 'booked' }
+    })
+    const first = await send(id)
+    expect(first).toMatchObject({ status: 200, body: { outcome: 'accepted', status: 200, answer: 'booked' } })
+    // Asked again meanwhile, it answers from memory.
+    expect((await send(id)).body).toEqual(first.body)
+
+    await postgres.restart()
+    const recorded = async (): Promise<boolean> =>
+      (await db.prisma.delivery.findUnique({ where: { id } }))?.outcome === 'accepted'
+    await waitUntil(recorded, { timeoutMs: 20_000 })
+    expect((await send(id)).body).toMatchObject({ outcome: 'accepted', status: 200, answer: 'booked' })
+    expect(endpoint.requests).toHaveLength(1)
+  }, 60_000)
+
+  test('a delivery is answered 503 and not sent; with the same id it is sent once the database is back', async () => {
+    const id = newId()
+    endpoint.requests.length = 0
+    endpoint.answerWith({ status: 204 })
+    await postgres.kill()
+    const away = await send(id)
+    expect(away).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(away.headers.get('retry-after')).toBe('1')
+    expect(endpoint.requests).toEqual([])
+    const ready = await fetch(`${dispatcher.url}/readyz`)
+    expect(ready.status).toBe(503)
+
+    await postgres.restart()
+    expect(await waitUntil(async () => (await send(id)).body.outcome)).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(1)
+  }, 60_000)
+
+  test('a save is answered 503, and nothing is sent', async () => {
+    endpoint.requests.length = 0
+    await postgres.kill()
+    const path = `/internal/organizations/${organizationId}/webhook-sources/${newId()}`
+    const answer = await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(endpoint.requests).toEqual([])
+    await postgres.restart()
+    await waitUntil(async () => (await fetch(`${dispatcher.url}/readyz`)).status === 200)
+  }, 60_000)
+})

@@ -1,0 +1,467 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { type CustomerEndpoint, customerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
+import { checkServiceToken } from '@workflow-service/webhook-token'
+import {
+  type Answer,
+  callDispatcher,
+  saveTestSource,
+  startTestDispatcher,
+  type TestDispatcher,
+} from './support/test-dispatcher.ts'
+
+const payload = { order_id: 'B-2', total: 12 }
+const SECRET = 'the signing secret of this test'
+
+let dispatcher: TestDispatcher
+let endpoint: CustomerEndpoint
+let sourceId: string
+
+beforeAll(async () => {
+  dispatcher = await startTestDispatcher({ placeWaitMs: 100 })
+  endpoint = await customerEndpoint()
+  sourceId = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: SECRET })
+})
+afterAll(async () => {
+  await dispatcher.stop()
+  await endpoint.close()
+})
+beforeEach(() => {
+  endpoint.requests.length = 0
+  endpoint.answerWith({ status: 204 })
+})
+
+const deliveryBody = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
+  organization_id: dispatcher.organizationId,
+  source_id: sourceId,
+  payload,
+  ...change,
+})
+const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
+  callDispatcher(url, 'PUT', `/internal/deliveries/${id}`, deliveryBody(change))
+
+/** A session whose current lease has this epoch. */
+async function openSession(leaseEpoch: number, organizationId = dispatcher.organizationId): Promise<string> {
+  const id = newId()
+  await dispatcher.db.prisma.session.create({ data: { id, organizationId, leaseEpoch } })
+  return id
+}
+
+/** Requests hang at the endpoint until `open` is called. */
+function gate(): { open: () => void; answer: () => Promise<{ status: number }> } {
+  const { promise, resolve } = Promise.withResolvers<{ status: number }>()
+  return { open: () => resolve({ status: 200 }), answer: () => promise }
+}
+
+const isRecorded = async (id: string): Promise<boolean> =>
+  (await dispatcher.db.prisma.delivery.findUnique({ where: { id } })) !== null
+
+describe('200', () => {
+  test('posts the payload as it is, signed afresh, and tells what the endpoint said', async () => {
+    endpoint.answerWith({ status: 201, body: 'Order 17 booked.' })
+    const id = newId()
+    const [runId, sessionId] = [newId(), await openSession(4)]
+    const lease = { session_id: sessionId, epoch: 4 }
+    const answer = await callDispatcher(
+      dispatcher.url,
+      'PUT',
+      `/internal/deliveries/${id.toUpperCase()}`,
+      deliveryBody({ run_id: runId, lease }),
+      { 'x-request-id': 'start-42' },
+    )
+    const [request, ...others] = endpoint.requests
+    expect(others).toEqual([])
+    expect(request).toMatchObject({ method: 'POST', json: payload })
+    expect(request?.headers).toMatchObject({ 'content-type': 'application/json', 'x-request-id': 'start-42' })
+    expect(checkServiceToken(request?.headers['x-service-token'], SECRET)).toMatchObject({ ok: true })
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        id,
+        organization_id: dispatcher.organizationId,
+        source_id: sourceId,
+        kind: 'payload',
+        outcome: 'accepted',
+        status: 201,
+        reason: null,
+        mismatches: null,
+        answer: 'Order 17 booked.',
+        request_body: payload,
+        run_id: runId,
+        session_id: sessionId,
+        request_id: 'start-42',
+      },
+    })
+    const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries?limit=1`)
+    expect(log.body.data).toEqual([answer.body])
+  })
+
+  test.each([
+    [200, 'accepted'],
+    [204, 'accepted'],
+    [299, 'accepted'],
+    [301, 'rejected'],
+    [304, 'rejected'],
+    [400, 'rejected'],
+    [401, 'rejected'],
+    [404, 'rejected'],
+    [422, 'rejected'],
+    [429, 'rejected'],
+    [500, 'rejected'],
+    [503, 'rejected'],
+  ])('status %i is %s, after one request', async (status, outcome) => {
+    endpoint.answerWith({ status, headers: { 'retry-after': '0', location: '/again' } })
+    const answer = await send(newId())
+    expect(answer).toMatchObject({ status: 200, body: { outcome, status, answer: null } })
+    expect(answer.body.reason === null).toBe(outcome === 'accepted')
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('an endpoint that nobody serves is unreachable', async () => {
+    const nowhere = `http://127.0.0.1:${await freePort()}/`
+    const deaf = await saveTestSource(dispatcher, { endpoint_url: nowhere }, 'false')
+    expect((await send(newId(), { source_id: deaf })).body).toMatchObject({
+      outcome: 'unreachable',
+      status: null,
+      reason: 'The endpoint refuses connections.',
+    })
+  })
+
+  test('without a secret, no token is sent', async () => {
+    const plain = await saveTestSource(dispatcher, { endpoint_url: endpoint.url })
+    endpoint.requests.length = 0
+    await send(newId(), { source_id: plain })
+    expect(endpoint.requests[0]?.headers).not.toHaveProperty('x-service-token')
+  })
+
+  test('a changed secret signs the next request', async () => {
+    const id = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'secret before' })
+    await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'secret after' }, 'true', id)
+    endpoint.requests.length = 0
+    await send(newId(), { source_id: id })
+    const token = endpoint.requests[0]?.headers['x-service-token']
+    expect(checkServiceToken(token, 'secret after')).toMatchObject({ ok: true })
+  })
+
+  test('an endpoint that repeats the secret or the token does not get them into the log', async () => {
+    endpoint.answerWith((request) => ({ body: `${SECRET} ${String(request.headers['x-service-token'])} ok` }))
+    expect((await send(newId())).body.answer).toBe('[hidden] [hidden] ok')
+  })
+})
+
+describe('payloads against the example', () => {
+  test('what does not follow it is invalid, field by field, and nothing is sent', async () => {
+    const id = newId()
+    const answer = await send(id, { payload: { order_id: 7, extra: true } })
+    expect(answer).toMatchObject({ status: 200, body: { outcome: 'invalid', status: null } })
+    expect(answer.body.mismatches?.map(({ field, code }) => [field, code])).toEqual([
+      ['order_id', 'string_type'],
+      ['total', 'missing'],
+      ['extra', 'extra_forbidden'],
+    ])
+    expect(answer.body.reason).toMatch(/order_id: must be a string.*total: is required/)
+    expect(endpoint.requests).toEqual([])
+    expect((await send(id, { payload: { order_id: 7, extra: true } })).body).toEqual(answer.body)
+  })
+
+  test('the type of a verification request is refused at the top level, also where the example allows a type', async () => {
+    const typed = await saveTestSource(dispatcher, {
+      endpoint_url: endpoint.url,
+      example_request_body: { type: 'order', data: { type: 'x' } },
+    })
+    endpoint.requests.length = 0
+    const verification = 'service.webhook.verification'
+    const forged = await send(newId(), { source_id: typed, payload: { type: verification, data: { type: 'x' } } })
+    expect(forged.body).toMatchObject({ outcome: 'invalid', mismatches: [{ field: 'type', code: 'reserved_value' }] })
+    expect(endpoint.requests).toEqual([])
+    const nested = await send(newId(), { source_id: typed, payload: { type: 'order', data: { type: verification } } })
+    expect(nested.body.outcome).toBe('accepted')
+  })
+
+  test('a payload of more than 256 KiB is invalid', async () => {
+    const large = { order_id: 'x'.repeat(256 * 1024), total: 1 }
+    expect((await send(newId(), { payload: large })).body).toMatchObject({
+      outcome: 'invalid',
+      mismatches: [{ field: 'body', code: 'too_large' }],
+    })
+  })
+
+  test('a payload of nearly 256 KiB arrives whole', async () => {
+    const large = { order_id: 'é'.repeat(131_000), total: 1 }
+    expect((await send(newId(), { payload: large })).body.outcome).toBe('accepted')
+    expect(endpoint.requests[0]?.json).toEqual(large)
+  })
+})
+
+describe('at most once', () => {
+  test('asked again, it answers what was recorded and sends nothing', async () => {
+    endpoint.answerWith((_request, index) => ({ status: 500 + index }))
+    const id = newId()
+    const first = await send(id)
+    expect(first.body).toMatchObject({ outcome: 'rejected', status: 500 })
+    for (let call = 0; call < 3; call += 1) expect(await send(id)).toMatchObject({ status: 200, body: first.body })
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('JSON has one zero: a repeated -0 is the same payload', async () => {
+    const id = newId()
+    const body = JSON.stringify(deliveryBody({ payload: { order_id: 'x', total: 0 } })).replace(
+      '"total":0',
+      '"total":-0',
+    )
+    for (let call = 0; call < 2; call += 1) {
+      expect((await dispatcher.call('PUT', `/internal/deliveries/${id}`, body)).body.outcome).toBe('accepted')
+    }
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('of many calls at once, over two dispatchers, one sends and all hear the same', async () => {
+    const other = await dispatcher.startAnother()
+    const id = newId()
+    endpoint.answerWith({ body: 'once', delayMs: 200 })
+    const calls = Array.from({ length: 20 }, (_, index) => send(id, {}, index % 2 === 0 ? dispatcher.url : other.url))
+    const answers = await Promise.all(calls)
+    expect(endpoint.requests).toHaveLength(1)
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'once' } })
+  })
+
+  test('a caller that hangs up changes nothing: the outcome is recorded', async () => {
+    const id = newId()
+    const caller = new AbortController()
+    endpoint.answerWith(async () => {
+      caller.abort()
+      return { status: 200, body: 'arrived' }
+    })
+    const call = fetch(`${dispatcher.url}/internal/deliveries/${id}`, {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${dispatcher.config.internalApiTokens[0]}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(deliveryBody()),
+      signal: caller.signal,
+    })
+    await expect(call).rejects.toThrow('aborted')
+    expect((await send(id)).body).toMatchObject({ outcome: 'accepted', answer: 'arrived' })
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('what comes back is told as unknown when its sender is gone', async () => {
+    const id = newId()
+    await dispatcher.db.prisma.delivery.create({
+      data: {
+        id,
+        organizationId: dispatcher.organizationId,
+        sourceId,
+        kind: 'payload',
+        outcome: 'in_flight',
+        requestBody: payload,
+        sender: 4711n,
+      },
+    })
+    const answer = await send(id)
+    expect(answer.body).toMatchObject({
+      outcome: 'unknown',
+      status: null,
+      reason: expect.stringContaining('interrupted'),
+    })
+    expect((await send(id)).body).toEqual(answer.body)
+    expect(endpoint.requests).toEqual([])
+  })
+})
+
+describe('409 idempotency_conflict', () => {
+  test.each([
+    ['another payload', () => ({ payload: { order_id: 'C-3', total: 12 } })],
+    ['another source', async () => ({ source_id: await saveTestSource(dispatcher, { endpoint_url: endpoint.url }) })],
+  ])('the id was used for %s', async (_what, change) => {
+    const id = newId()
+    await send(id)
+    const different = await change()
+    endpoint.requests.length = 0
+    expect(await send(id, different)).toMatchObject({ status: 409, body: { error: { code: 'idempotency_conflict' } } })
+    expect(endpoint.requests).toEqual([])
+  })
+
+  test('the id was used by another organization, and nothing of that is told', async () => {
+    const id = newId()
+    await send(id)
+    const stranger = newId()
+    await dispatcher.db.prisma.organization.create({ data: { id: stranger, name: 'Stranger' } })
+    const theirs = newId()
+    const path = `/internal/organizations/${stranger}/webhook-sources/${theirs}?verify=false`
+    await dispatcher.call('PUT', path, {
+      name: 'Theirs',
+      description: '',
+      endpoint_url: endpoint.url,
+      example_request_body: payload,
+    })
+    endpoint.requests.length = 0
+    const answer = await send(id, { organization_id: stranger, source_id: theirs })
+    expect(answer).toMatchObject({ status: 409, body: { error: { code: 'idempotency_conflict' } } })
+    expect(JSON.stringify(answer.body)).not.toContain(sourceId)
+    expect(endpoint.requests).toEqual([])
+  })
+
+  test('the id is that of a verification request', async () => {
+    const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries?kind=verification`)
+    expect((await send(log.body.data[0]?.id ?? '')).body.error.code).toBe('idempotency_conflict')
+  })
+})
+
+describe('409 lease_lost', () => {
+  test.each([2, 4])("epoch %i is not the session's 3: nothing is sent and nothing recorded", async (epoch) => {
+    const id = newId()
+    const lease = { session_id: await openSession(3), epoch }
+    expect(await send(id, { lease })).toMatchObject({ status: 409, body: { error: { code: 'lease_lost' } } })
+    expect(endpoint.requests).toEqual([])
+    expect(await isRecorded(id)).toBe(false)
+  })
+
+  test("an unknown session, and another organization's, hold no lease", async () => {
+    const stranger = newId()
+    await dispatcher.db.prisma.organization.create({ data: { id: stranger, name: 'Stranger' } })
+    for (const sessionId of [newId(), await openSession(1, stranger)]) {
+      expect((await send(newId(), { lease: { session_id: sessionId, epoch: 1 } })).body.error.code).toBe('lease_lost')
+    }
+    expect(endpoint.requests).toEqual([])
+  })
+
+  test('the next holder hears what the one before had sent', async () => {
+    const id = newId()
+    const sessionId = await openSession(1)
+    const first = await send(id, { lease: { session_id: sessionId, epoch: 1 } })
+    await dispatcher.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: 2 } })
+    expect((await send(id, { lease: { session_id: sessionId, epoch: 2 } })).body).toEqual(first.body)
+    expect(endpoint.requests).toHaveLength(1)
+  })
+})
+
+describe('404', () => {
+  test('the source is unknown, deleted or of another organization: nothing is recorded', async () => {
+    const deleted = await saveTestSource(dispatcher, { endpoint_url: endpoint.url })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
+    endpoint.requests.length = 0
+    for (const change of [{ source_id: newId() }, { source_id: deleted }, { organization_id: newId() }]) {
+      const id = newId()
+      expect(await send(id, change)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+      expect(await isRecorded(id)).toBe(false)
+    }
+    expect(endpoint.requests).toEqual([])
+  })
+
+  test('a delivery that was recorded is told also after its source was deleted', async () => {
+    const shortLived = await saveTestSource(dispatcher, { endpoint_url: endpoint.url })
+    const id = newId()
+    const first = await send(id, { source_id: shortLived })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(shortLived))
+    expect((await send(id, { source_id: shortLived })).body).toEqual(first.body)
+  })
+})
+
+describe('422', () => {
+  test.each([
+    ['no payload', { payload: undefined }, 'payload', 'missing'],
+    ['a list as payload', { payload: [] }, 'payload', 'dict_type'],
+    ['an id that is none', { source_id: 'x' }, 'source_id', 'uuid_parsing'],
+    ['a lease without epoch', { lease: { session_id: newId() } }, 'lease.epoch', 'missing'],
+    ['an unknown field', { extra: 1 }, 'extra', 'extra_forbidden'],
+  ])('refuses %s', async (_what, change, field, code) => {
+    expect(await send(newId(), change)).toMatchObject({
+      status: 422,
+      body: { error: { code: 'validation_error', details: [{ field, code }] } },
+    })
+  })
+
+  test('refuses a payload that nests too deep, however deep', async () => {
+    for (const levels of [40, 100_000]) {
+      const body = JSON.stringify(deliveryBody()).replace('12', `${'['.repeat(levels)}${']'.repeat(levels)}`)
+      const answer = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
+      expect(answer).toMatchObject({
+        status: 422,
+        body: { error: { details: [{ field: 'payload', code: 'too_deep' }] } },
+      })
+    }
+  })
+})
+
+describe('limits', () => {
+  test('beyond the limit of one source, a delivery is refused and logged; other sources go on', async () => {
+    const narrow = await dispatcher.startAnother({}, { maxInFlightPerSource: 2 })
+    const { open, answer } = gate()
+    endpoint.answerWith(answer)
+    const slow = [send(newId(), {}, narrow.url), send(newId(), {}, narrow.url)]
+    await endpoint.waitForRequests(2)
+    const id = newId()
+    const beyond = await send(id, {}, narrow.url)
+    expect(beyond).toMatchObject({
+      status: 200,
+      body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are under way') },
+    })
+    const others = await customerEndpoint()
+    const otherSource = await saveTestSource(dispatcher, { endpoint_url: others.url })
+    expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
+    await others.close()
+    open()
+    for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
+    expect((await send(id, {}, narrow.url)).body).toEqual(beyond.body)
+    expect(endpoint.requests).toHaveLength(2)
+  })
+
+  test('a delivery waits for a place that comes free in time', async () => {
+    const narrow = await dispatcher.startAnother({ placeWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
+    const { open, answer } = gate()
+    endpoint.answerWith(answer)
+    const calls = Array.from({ length: 5 }, () => send(newId(), {}, narrow.url))
+    await endpoint.waitForRequests(1)
+    open()
+    for (const sent of await Promise.all(calls)) expect(sent.body.outcome).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(5)
+  })
+
+  test('beyond the limit of the process the answer is 503, nothing is recorded, and the same id may be asked again', async () => {
+    const narrow = await dispatcher.startAnother({}, { maxInFlight: 1 })
+    const { open, answer } = gate()
+    endpoint.answerWith(answer)
+    const slow = send(newId(), {}, narrow.url)
+    await endpoint.waitForRequests(1)
+    const id = newId()
+    const beyond = await send(id, {}, narrow.url)
+    expect(beyond).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(beyond.headers.get('retry-after')).toBe('1')
+    expect(await isRecorded(id)).toBe(false)
+    open()
+    await slow
+    expect((await send(id, {}, narrow.url)).body.outcome).toBe('accepted')
+  })
+
+  test('three hundred slow endpoints at once do not delay a fast one', async () => {
+    const { open, answer } = gate()
+    const slowEndpoint = await customerEndpoint({ answer })
+    const slowSources = await Promise.all(
+      Array.from({ length: 30 }, () => saveTestSource(dispatcher, { endpoint_url: slowEndpoint.url }, 'false')),
+    )
+    const slow = Array.from({ length: 300 }, (_, index) =>
+      send(newId(), { source_id: slowSources[index % slowSources.length] }),
+    )
+    await slowEndpoint.waitForRequests(300, 20_000)
+    const before = endpoint.requests.length
+    const fast = await Promise.all(Array.from({ length: 20 }, () => send(newId())))
+    for (const sent of fast) expect(sent.body.outcome).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(before + 20)
+    open()
+    for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
+    await slowEndpoint.close()
+  })
+})
+
+describe('the signing secret', () => {
+  test('without the key that opens it, nothing is sent and the log says why', async () => {
+    const keyless = await dispatcher.startAnother({}, { secretsKeys: [Buffer.alloc(32, 7).toString('base64')] })
+    const answer = await send(newId(), {}, keyless.url)
+    expect(answer.body).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('signing secret') })
+    expect(endpoint.requests).toEqual([])
+    await waitUntil(() => dispatcher.logLines.some(({ level }) => level === 'error'))
+  })
+})
