@@ -1,0 +1,214 @@
+import { type JsonSchema, payloadSchemaFor, truncateText } from '@workflow-service/contract'
+import { jsonSchema, tool, type ToolSet } from 'ai'
+import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
+import { asData } from './as-data.ts'
+import { findNamedSources } from './named-sources.ts'
+
+/** OpenAI takes 128 tools at most; the rest is for the files and for whoever counts differently. */
+const MAX_SOURCE_TOOLS = 100
+/** What every API takes as the name of a tool (64 characters). */
+const TOOL_NAME_LENGTH = 64
+/** What every API takes as the name of a field: Anthropic refuses all others. */
+const FIELD_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
+/** How much of an example a tool's description shows; its schema is always whole. */
+const EXAMPLE_LENGTH = 4_000
+/** How much of a file one call reads. */
+const FILE_PAGE_LENGTH = 20_000
+
+/** The tools of one run: one for each webhook source, and two for the workflow's files if it has any. */
+export interface Toolbox {
+  /** For the AI SDK: without `execute`, since the agent carries calls out itself, journaled. */
+  readonly definitions: ToolSet
+  /** Webhook sources that got no tool because there are too many. */
+  readonly leftOut: number
+  /** What the tool of that name is; undefined when there is none. */
+  find(name: string): ToolEntry | undefined
+  /** The source's name; a source that is gone by now has none. */
+  sourceName(sourceId: string): string
+  /** The payload that the arguments of a source's tool mean. */
+  toPayload(sourceId: string, args: Record<string, unknown>): Record<string, unknown>
+}
+
+export type ToolEntry = { readonly kind: 'source'; readonly source: AgentWebhookSource } | { readonly kind: 'files' }
+
+/** Makes the tools. With more sources than an API takes, those that the workflow's description names come first. */
+export function createToolbox(
+  run: AgentRun['run'],
+  sources: readonly AgentWebhookSource[],
+  files: readonly AgentFile[],
+): Toolbox {
+  const namedFirst = new Set([...findNamedSources(run.workflow.description, sources), ...sources])
+  const kept = [...namedFirst].slice(0, MAX_SOURCE_TOOLS)
+  const entries = new Map<string, ToolEntry>()
+  const definitions: ToolSet = {}
+  for (const source of kept) {
+    const name = uniqueToolName(source.name, entries)
+    const { schema } = toToolSchema(payloadSchemaFor(source.exampleRequestBody))
+    entries.set(name, { kind: 'source', source })
+    definitions[name] = tool({ description: describeSource(source), inputSchema: jsonSchema(schema) })
+  }
+  if (files.length > 0) {
+    for (const [name, definition] of Object.entries(fileTools)) {
+      entries.set(name, { kind: 'files' })
+      definitions[name] = definition
+    }
+  }
+  const bySourceId = new Map(sources.map((source) => [source.id, source]))
+  return {
+    definitions,
+    leftOut: sources.length - kept.length,
+    find: (name) => entries.get(name),
+    sourceName: (sourceId) => bySourceId.get(sourceId)?.name ?? 'a deleted webhook source',
+    toPayload(sourceId, args) {
+      const source = bySourceId.get(sourceId)
+      // A source that is gone by now: the dispatcher says so.
+      return source ? toToolSchema(payloadSchemaFor(source.exampleRequestBody)).toPayload(args) : args
+    },
+  }
+}
+
+const fileTools = {
+  list_files: tool({
+    description: "Lists the workflow's files by their paths.",
+    inputSchema: jsonSchema({ type: 'object', properties: {}, additionalProperties: false }),
+  }),
+  read_file: tool({
+    description: `Reads one of the workflow's files, ${FILE_PAGE_LENGTH} characters at a time.`,
+    inputSchema: jsonSchema({
+      type: 'object',
+      properties: {
+        path: { type: 'string', description: 'The path, as list_files gives it.' },
+        offset: { type: 'integer', minimum: 0, description: 'How many characters to skip; 0 if left out.' },
+      },
+      required: ['path'],
+      additionalProperties: false,
+    }),
+  }),
+} satisfies ToolSet
+
+/** Carries out `list_files` or `read_file`. Both only read, so doing them again after a crash does no harm. */
+export async function useFileTool(
+  run: AgentRun,
+  name: string,
+  args: Record<string, unknown>,
+): Promise<{ ok: boolean; text: string }> {
+  const files = await run.listFiles()
+  const paths = files.map(pathOf)
+  if (name === 'list_files') return { ok: true, text: asData('file list', paths.join('\n')) }
+  const { path, offset = 0 } = args
+  const file = files.find((candidate) => pathOf(candidate) === path)
+  const content = file ? await run.readFile(file.id) : undefined
+  if (content === undefined) {
+    return { ok: false, text: 'There is no such file. list_files gives the paths of those that there are.' }
+  }
+  const characters = Array.from(content)
+  if (typeof offset !== 'number' || !Number.isInteger(offset) || offset < 0 || offset > characters.length) {
+    return { ok: false, text: `offset must be a whole number from 0 to ${characters.length}, the file's length.` }
+  }
+  const end = Math.min(offset + FILE_PAGE_LENGTH, characters.length)
+  const rest = characters.length - end
+  const more = rest > 0 ? `\n${rest} more characters follow; read on with offset ${end}.` : ''
+  return { ok: true, text: `${asData('file', characters.slice(offset, end).join(''))}${more}` }
+}
+
+function pathOf(file: AgentFile): string {
+  return [...file.path, file.name].join('/')
+}
+
+/** `send_to_order_intake`: a name that every API takes, the same each time for the same sources. */
+function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>): string {
+  const words =
+    sourceName
+      .normalize('NFKD')
+      .replace(/\p{M}+/gu, '')
+      .toLowerCase()
+      .match(/[a-z0-9]+/gu) ?? []
+  const base = `send_to_${words.join('_') || 'source'}`
+  for (let number = 1; ; number += 1) {
+    const suffix = number === 1 ? '' : `_${number}`
+    const name = base.slice(0, TOOL_NAME_LENGTH - suffix.length) + suffix
+    if (!taken.has(name)) return name
+  }
+}
+
+function describeSource({ name, description, exampleRequestBody }: AgentWebhookSource): string {
+  const example = truncateText(JSON.stringify(exampleRequestBody), EXAMPLE_LENGTH)
+  return [
+    `Sends a payload to the webhook source ${JSON.stringify(name)}: one request, at once.`,
+    description,
+    `The example shows the form of every payload; its values are made up, never send them: ${example}`,
+  ]
+    .filter((line) => line !== '')
+    .join('\n')
+}
+
+/**
+ * The schema with field names that every API takes: others get a name of letters and digits and say in their description
+ * what they stand for. `toPayload` gives the arguments their true names back.
+ */
+function toToolSchema(schema: JsonSchema): {
+  schema: JsonSchema
+  toPayload(args: Record<string, unknown>): Record<string, unknown>
+} {
+  const names = new Set(listFieldNames(schema))
+  const aliases = new Map<string, string>()
+  for (const name of names) {
+    if (FIELD_NAME.test(name)) continue
+    const base = name
+      .normalize('NFKD')
+      .replace(/\p{M}+/gu, '')
+      .replace(/[^a-zA-Z0-9_]+/gu, '_')
+      .slice(0, 50)
+    let alias = base.replace(/^_+|_+$/gu, '') || 'field'
+    for (let number = 2; names.has(alias) || [...aliases.values()].includes(alias); number += 1)
+      alias = `${base}_${number}`
+    aliases.set(name, alias)
+  }
+  if (aliases.size === 0) return { schema, toPayload: (args) => args }
+  const trueNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
+  return {
+    schema: renameFields(schema, aliases),
+    toPayload: (args) => restoreNames(args, trueNames) as Record<string, unknown>,
+  }
+}
+
+function listFieldNames(schema: JsonSchema): string[] {
+  return subschemas(schema).flatMap(([name, sub]) => [...(name === null ? [] : [name]), ...listFieldNames(sub)])
+}
+
+/** The schemas inside a schema, with the names of those that are fields. */
+function subschemas({ properties, items, anyOf }: JsonSchema): [string | null, JsonSchema][] {
+  return [
+    ...Object.entries((properties ?? {}) as Record<string, JsonSchema>),
+    ...(items ? [[null, items as JsonSchema] as [null, JsonSchema]] : []),
+    ...((anyOf ?? []) as JsonSchema[]).map((sub): [null, JsonSchema] => [null, sub]),
+  ]
+}
+
+function renameFields(schema: JsonSchema, aliases: ReadonlyMap<string, string>): JsonSchema {
+  const { properties, required, items, anyOf } = schema
+  const rename = ([name, sub]: [string, JsonSchema]): [string, JsonSchema] => {
+    const alias = aliases.get(name)
+    const renamed = renameFields(sub, aliases)
+    return alias === undefined
+      ? [name, renamed]
+      : [alias, { ...renamed, description: `Sent as ${JSON.stringify(name)}.` }]
+  }
+  return {
+    ...schema,
+    ...(properties
+      ? { properties: Object.fromEntries(Object.entries(properties as Record<string, JsonSchema>).map(rename)) }
+      : {}),
+    ...(required ? { required: (required as string[]).map((name) => aliases.get(name) ?? name) } : {}),
+    ...(items ? { items: renameFields(items as JsonSchema, aliases) } : {}),
+    ...(anyOf ? { anyOf: (anyOf as JsonSchema[]).map((sub) => renameFields(sub, aliases)) } : {}),
+  }
+}
+
+function restoreNames(value: unknown, trueNames: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => restoreNames(item, trueNames))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [trueNames.get(name) ?? name, restoreNames(item, trueNames)]),
+  )
+}
