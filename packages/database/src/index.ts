@@ -47,12 +47,7 @@ export type { ManifestOutcome } from './manifest/application.ts'
 export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
 export { ManifestError, manifestFaults, toManifest } from './manifest/manifest-faults.ts'
 export { migrate } from './migrate.ts'
-export {
-  findOrganizations,
-  findWorkflowNames,
-  listOrganizations,
-  type OrganizationName,
-} from './organizations.ts'
+export { findOrganizations, findWorkflowNames, listOrganizations, type OrganizationName } from './organizations.ts'
 export { announcePresence, type Presence } from './presence.ts'
 export {
   createSecretBox,
@@ -99,6 +94,7 @@ export {
   takeSessions,
   takeWaitingSessions,
   type TakenSession,
+  type Taken,
   type Taking,
 } from './sessions.ts'
 export { workflowSearchText } from './search-text.ts'

@@ -71,28 +71,29 @@ const TAKE_SESSIONS: NamedStatement = {
       FOR NO KEY UPDATE SKIP LOCKED
     ),
     ${TAKE_CANDIDATES_SQL}
-    SELECT taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch, run.*
-    FROM taken LEFT JOIN run ON run.session_id = taken.id`,
+    SELECT seen.*, taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch, run.*
+    FROM (SELECT (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS is_more) AS seen
+    LEFT JOIN taken ON true
+    LEFT JOIN run ON run.session_id = taken.id`,
 }
 
-/**
- * Leases those of the sessions that have work and that nobody holds. The others are busy, finished or unknown, or the
- * runner has no place for them: nothing is said of them, and nothing was done.
- */
-export async function takeSessions(
-  db: Pooled,
-  taking: Taking,
-  sessionIds: readonly string[],
-): Promise<readonly TakenSession[]> {
+/** What was taken, and whether there was more to take than places or shares allowed. */
+export interface Taken {
+  readonly sessions: readonly TakenSession[]
+  readonly isMore: boolean
+}
+
+/** Leases those of the sessions that have work and that nobody holds. The others are busy, finished or unknown. */
+export async function takeSessions(db: Pooled, taking: Taking, sessionIds: readonly string[]): Promise<Taken> {
   const { rows } = await runStatement<TakenRow>(db, TAKE_SESSIONS, [...takingValues(taking), sessionIds])
-  return rows.map(toTakenSession)
+  return toTaken(rows)
 }
 
 /** How many organizations one sweep looks at: it costs an index probe for each. */
 const ORGANIZATIONS_PER_SWEEP = 500
 
-// Hops from organization to organization along the index, and takes of each the longest waiting: however many sessions
-// one organization has waiting, the others' are found.
+// Hops from organization to organization along the index, and looks at the longest waiting of each: however many sessions
+// one organization has waiting, the others' are found. One more of each than may be taken tells whether there is more.
 const TAKE_WAITING_SESSIONS: NamedStatement = {
   name: 'take-waiting-sessions',
   text: `
@@ -118,7 +119,7 @@ const TAKE_WAITING_SESSIONS: NamedStatement = {
         SELECT id, organization_id, waiting_since FROM sessions session
         WHERE organization_id = organization.id AND ${IS_FREE}
         ORDER BY waiting_since, id
-        LIMIT greatest(0, least($3::bigint, $4::bigint - coalesce(held.sessions, 0)))
+        LIMIT 1 + greatest(0, least($3::bigint, $4::bigint - coalesce(held.sessions, 0)))
         FOR NO KEY UPDATE SKIP LOCKED
       ) AS waiting
     ),
@@ -126,7 +127,9 @@ const TAKE_WAITING_SESSIONS: NamedStatement = {
     SELECT visited.*, taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch,
       run.*
     FROM (
-      SELECT count(id)::integer AS visited, (array_agg(id ORDER BY position DESC) FILTER (WHERE id IS NOT NULL))[1] AS last
+      SELECT count(id)::integer AS visited,
+        (array_agg(id ORDER BY position DESC) FILTER (WHERE id IS NOT NULL))[1] AS last,
+        (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS is_more
       FROM organization
     ) AS visited
     LEFT JOIN taken ON true
@@ -144,17 +147,14 @@ export async function takeWaitingSessions(
   db: Pooled,
   taking: Taking,
   from: string = FIRST_ORGANIZATION,
-): Promise<{ taken: readonly TakenSession[]; next: string }> {
+): Promise<Taken & { next: string }> {
   const { rows } = await runStatement<TakenRow & { visited: number; last: string | null }>(db, TAKE_WAITING_SESSIONS, [
     ...takingValues(taking),
     from,
   ])
   const [first] = rows
   const isCutOff = first !== undefined && first.visited >= ORGANIZATIONS_PER_SWEEP
-  return {
-    taken: rows.filter((row) => row.taken_session_id !== null).map(toTakenSession),
-    next: (isCutOff && first.last) || FIRST_ORGANIZATION,
-  }
+  return { ...toTaken(rows), next: (isCutOff && first.last) || FIRST_ORGANIZATION }
 }
 
 function takingValues({ owner, leaseMs, places, perOrganization, held }: Taking): unknown[] {
@@ -162,17 +162,23 @@ function takingValues({ owner, leaseMs, places, perOrganization, held }: Taking)
 }
 
 interface TakenRow extends ClaimedRunRow {
-  taken_session_id: string
+  is_more: boolean
+  taken_session_id: string | null
   taken_organization_id: string
   lease_epoch: string
 }
 
-function toTakenSession(row: TakenRow): TakenSession {
-  return {
-    lease: { sessionId: row.taken_session_id, epoch: Number(row.lease_epoch) },
-    organizationId: row.taken_organization_id,
-    run: toClaimedRun(row),
+function toTaken(rows: readonly TakenRow[]): Taken {
+  const sessions: TakenSession[] = []
+  for (const row of rows) {
+    if (row.taken_session_id === null) continue
+    sessions.push({
+      lease: { sessionId: row.taken_session_id, epoch: Number(row.lease_epoch) },
+      organizationId: row.taken_organization_id,
+      run: toClaimedRun(row),
+    })
   }
+  return { sessions, isMore: rows[0]?.is_more ?? false }
 }
 
 const RENEW_LEASES: NamedStatement = {

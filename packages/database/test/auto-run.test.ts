@@ -62,7 +62,7 @@ describe('startDueAutoRuns', () => {
       context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
     })
     const taking = { owner: 'a', leaseMs: 60_000, places: 1, perOrganization: 1, held: new Map<string, number>() }
-    const { taken } = await takeWaitingSessions(db, taking)
+    const { sessions: taken } = await takeWaitingSessions(db, taking)
     expect(taken).toMatchObject([{ run: { id: started!.startId } }])
   })
 

@@ -34,7 +34,9 @@ const taking = { owner: 'a', leaseMs: 60_000, places: 100, perOrganization: 100,
 
 /** Runs the starts of a session one after the other, each with one step. */
 async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
-  const [taken] = await takeSessions(db, taking, [sessionId])
+  const {
+    sessions: [taken],
+  } = await takeSessions(db, taking, [sessionId])
   const { lease } = taken!
   let run = taken?.run
   for (const error of results) {

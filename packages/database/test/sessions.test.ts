@@ -64,7 +64,9 @@ const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', t
 describe('taking sessions up by their ids', () => {
   test('leases the session and takes up its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     expect(taken).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
@@ -90,8 +92,8 @@ describe('taking sessions up by their ids', () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
     await takeSessions(db, runner('a'), [sessionId])
-    expect(await takeSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual([])
-    expect(await takeSessions(db, runner('a'), [sessionId])).toEqual([])
+    expect(await takeSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual({ sessions: [], isMore: false })
+    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
   })
 
   test('many runners at once: each session is leased once', async () => {
@@ -100,7 +102,7 @@ describe('taking sessions up by their ids', () => {
     const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeSessions(db, runner(`r${n}`), ids)))
     expect(
       taken
-        .flat()
+        .flatMap(({ sessions: found }) => found)
         .map(({ lease }) => lease.sessionId)
         .toSorted(),
     ).toEqual(ids.toSorted())
@@ -112,7 +114,7 @@ describe('taking sessions up by their ids', () => {
     for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
     for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
     const held = new Map([[acme.organizationId, 1]])
-    const taken = await takeSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
+    const { sessions: taken } = await takeSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
     const count = ({ organizationId }: Startable) =>
       taken.filter((session) => session.organizationId === organizationId).length
     expect([count(acme), count(other)]).toEqual([2, 2])
@@ -122,7 +124,9 @@ describe('taking sessions up by their ids', () => {
     const { sessionId, startId } = await start(db, acme)
     await takeSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
-    const [taken] = await takeSessions(db, runner('b'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('b'), [sessionId])
     expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
   })
 })
@@ -134,11 +138,11 @@ describe('the sweep', () => {
     const abandoned = await start(db, acme)
     await takeSessions(db, runner('a'), [held.sessionId, abandoned.sessionId])
     await letLeaseRunOut(abandoned.sessionId)
-    const { taken } = await takeWaitingSessions(db, runner('b'))
+    const { sessions: taken } = await takeWaitingSessions(db, runner('b'))
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual(
       [waiting.sessionId, abandoned.sessionId].toSorted(),
     )
-    expect((await takeWaitingSessions(db, runner('c'))).taken).toEqual([])
+    expect((await takeWaitingSessions(db, runner('c'))).sessions).toEqual([])
   })
 
   test('takes organizations in turn, the one with the fewest sessions here first, and the longest waiting of each', async () => {
@@ -149,15 +153,25 @@ describe('the sweep', () => {
     const theirs = await start(db, other)
     await start(db, third)
     const held = new Map([[third.organizationId, 1]])
-    const { taken } = await takeWaitingSessions(db, runner('a', { places: 2, held }))
+    const { sessions: taken } = await takeWaitingSessions(db, runner('a', { places: 2, held }))
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
   test('leaves an organization alone that has its share already', async () => {
     for (let n = 0; n < 3; n++) await start(db, acme)
     const held = new Map([[acme.organizationId, 2]])
-    const { taken } = await takeWaitingSessions(db, runner('a', { perOrganization: 3, held }))
-    expect(taken).toHaveLength(1)
+    const { sessions, isMore } = await takeWaitingSessions(db, runner('a', { perOrganization: 3, held }))
+    expect(sessions).toHaveLength(1)
+    expect(isMore).toBe(true)
+  })
+
+  test('says whether it left work behind', async () => {
+    await start(db, acme)
+    await start(db, acme)
+    const { sessionId } = await start(db, acme)
+    expect((await takeSessions(db, runner('a', { perOrganization: 0 }), [sessionId])).isMore).toBe(true)
+    expect((await takeWaitingSessions(db, runner('a', { places: 1 }))).isMore).toBe(true)
+    expect((await takeWaitingSessions(db, runner('a', { places: 2 }))).isMore).toBe(false)
   })
 
   test('many runners at once: each session is leased once, and none is left', async () => {
@@ -170,7 +184,7 @@ describe('the sweep', () => {
       const sweeps = await Promise.all(
         Array.from({ length: 8 }, (_, n) => takeWaitingSessions(db, runner(`r${n}`, { places: 5 }))),
       )
-      for (const { taken } of sweeps) found.push(...taken.map(({ lease }) => lease.sessionId))
+      for (const { sessions } of sweeps) found.push(...sessions.map(({ lease }) => lease.sessionId))
     }
     expect(found.toSorted()).toEqual(ids.toSorted())
   })
@@ -184,7 +198,7 @@ describe('the sweep', () => {
     let from: string | undefined
     let found = 0
     for (let sweep = 0; sweep < 4; sweep++) {
-      const { taken, next } = await takeWaitingSessions(db, runner('a', { places: 10_000 }), from)
+      const { sessions: taken, next } = await takeWaitingSessions(db, runner('a', { places: 10_000 }), from)
       found += taken.length
       from = next
     }
@@ -196,7 +210,7 @@ describe('leases', () => {
   test('renewing tells which leases are still held', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const taken = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const { sessions: taken } = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
     const leases = taken.map(({ lease }) => lease)
     await letLeaseRunOut(lost.sessionId)
     await takeSessions(db, runner('b'), [lost.sessionId])
@@ -205,24 +219,32 @@ describe('leases', () => {
 
   test('a lease that ran out is renewed while nobody has taken it', async () => {
     const { sessionId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     await renewLeases(db, 'a', 60_000, [taken!.lease])
-    expect(await takeSessions(db, runner('b'), [sessionId])).toEqual([])
+    expect((await takeSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
   })
 
   test('a session let go in the middle of a run can be taken up at once, and the interruption is no attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     await releaseSessions(db, 'a', [taken!.lease])
     expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
-    const [again] = await takeSessions(db, runner('b'), [sessionId])
+    const {
+      sessions: [again],
+    } = await takeSessions(db, runner('b'), [sessionId])
     expect(again).toMatchObject({ lease: { epoch: 2 }, run: { attempts: 1, isFirst: false } })
   })
 
   test('a lease that is lost lets nothing go', async () => {
     const { sessionId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     await takeSessions(db, runner('b'), [sessionId])
     await releaseSessions(db, 'a', [taken!.lease])
@@ -234,7 +256,9 @@ describe('ending a run', () => {
   test('takes up the next start in number order, and lets the session go after the last', async () => {
     const first = await start(db, acme)
     const second = await start(db, acme, first.sessionId)
-    const [taken] = await takeSessions(db, runner('a'), [first.sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [first.sessionId])
     const outcome = await finish('a', taken!.lease, 1)
     expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
@@ -245,7 +269,9 @@ describe('ending a run', () => {
   test('a start that comes while the session is let go is found: by the holder, or by whoever asks after it', async () => {
     const { sessionId } = await start(db, acme)
     for (let number = 1; number <= 40; number++) {
-      const [taken] = await takeSessions(db, runner('a'), [sessionId])
+      const {
+        sessions: [taken],
+      } = await takeSessions(db, runner('a'), [sessionId])
       const [outcome] = await Promise.all([finish('a', taken!.lease, number), start(db, acme, sessionId)])
       expect(outcome.kind).toBe('finished')
       if (outcome.kind === 'finished' && !outcome.isReleased) {
@@ -254,13 +280,13 @@ describe('ending a run', () => {
         await releaseSessions(db, 'a', [taken!.lease])
       }
     }
-    expect(await takeSessions(db, runner('a'), [sessionId])).toHaveLength(1)
+    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
   })
 
   test('many sessions end in one statement, and a lease that is lost writes nothing', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const taken = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const { sessions: taken } = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
     await letLeaseRunOut(lost.sessionId)
     await takeSessions(db, runner('b'), [lost.sessionId])
     const outcomes = await finishRuns(
@@ -278,15 +304,19 @@ describe('ending a run', () => {
   test('without going on, the session is let go although there is more', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
-    expect(await takeSessions(db, runner('b'), [sessionId])).toMatchObject([{ run: { id: next.startId } }])
+    expect((await takeSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([{ run: { id: next.startId } }])
   })
 
   test('ending a run twice writes once', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     await finish('a', taken!.lease, 1)
     expect(await finish('a', taken!.lease, 1)).toEqual({ kind: 'lease_lost' })
     expect(await claimNextRun(db, 'a', taken!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
@@ -299,7 +329,9 @@ describe('ending a run', () => {
     await db.pool.query('UPDATE workflows SET organization_id = $1 WHERE id = $2', [organizationId, other.workflowId])
     const kept = await start(db, { organizationId, apiKeyId, workflowId: other.workflowId }, doomed.sessionId)
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [acme.workflowId])
-    const [taken] = await takeSessions(db, runner('a'), [doomed.sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [doomed.sessionId])
     expect(taken?.run).toBeUndefined()
     const next = await claimNextRun(db, 'a', taken!.lease)
     expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
@@ -309,7 +341,7 @@ describe('ending a run', () => {
 describe('the journal', () => {
   test('keeps the steps of many runs, each in order', async () => {
     const sessions = await Promise.all([start(db, acme), start(db, acme)])
-    const taken = await takeSessions(
+    const { sessions: taken } = await takeSessions(
       db,
       runner('a'),
       sessions.map(({ sessionId }) => sessionId),
@@ -334,7 +366,9 @@ describe('the journal', () => {
 
   test('a lease that is lost writes no step', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     await takeSessions(db, runner('b'), [sessionId])
     const stale = { lease: taken!.lease, runId: startId, position: 0, steps: [note('stale')] }
@@ -344,7 +378,9 @@ describe('the journal', () => {
 
   test('a write that meets a take-over waits for it, and then writes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     const client = await db.pool.connect()
     await client.query('BEGIN')
     await client.query("UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", [
@@ -362,7 +398,9 @@ describe('the journal', () => {
 
   test('writing the same steps again after an answer that was lost changes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const [taken] = await takeSessions(db, runner('a'), [sessionId])
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, runner('a'), [sessionId])
     const append = { lease: taken!.lease, runId: startId, position: 0, steps: [note('once')] }
     await appendSteps(db, 'a', [append])
     expect(await appendSteps(db, 'a', [append])).toEqual([true])
@@ -417,6 +455,6 @@ describe('opening and closing', () => {
   test('a start that was accepted still runs after its session was closed', async () => {
     const { sessionId, startId } = await start(db, acme)
     await closeSession(db, acme.organizationId, sessionId)
-    expect(await takeSessions(db, runner('a'), [sessionId])).toMatchObject([{ run: { id: startId } }])
+    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
   })
 })
