@@ -22,6 +22,7 @@ const seconds = (sinceMs) => `${((Date.now() - sinceMs) / 1000).toFixed(1)} s`
 
 async function main([command, ...args]) {
   checkMachine()
+  listenForSignals()
   await install()
   if (command === 'start') return await runPinned(['packages/cli/src/local/main.ts', ...args])
   if (command === 'test') return await test(args)
@@ -207,33 +208,58 @@ async function step(name, command) {
 
 // ---------------------------------------------------------------------------------------------------------- processes
 
-function run([command, ...args], { env = process.env, onOutput = () => {} } = {}) {
-  return new Promise((resolve) => {
-    const shell = isWindows && command !== process.execPath && command !== pinnedNode
-    const child = spawn(command, args, { cwd: root, env, shell, stdio: ['ignore', 'pipe', 'pipe'] })
-    let output = ''
-    const collect = (chunk) => {
+/** The child of the moment, and the signals that came for this process. */
+const current = { child: undefined, inForeground: false, signals: new Set() }
+
+function listenForSignals() {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => interrupt(signal))
+  // npm passes signals on, but when it is killed itself, nobody tells.
+  const parent = process.ppid
+  if (!process.env.npm_lifecycle_event) return
+  setInterval(() => process.ppid === parent || interrupt('SIGTERM'), 1000).unref()
+}
+
+function interrupt(signal) {
+  // npm repeats what the terminal has sent to all already.
+  if (current.signals.has(signal)) return
+  current.signals.add(signal)
+  if (!current.child) process.exit(exitStatus(null, signal))
+  // From a terminal, Ctrl-C reaches the child too. Without one, the signal was meant for this process alone.
+  if (!current.inForeground) current.child.kill()
+  else if (signal !== 'SIGINT' || !process.stdin.isTTY) current.child.kill(signal)
+}
+
+/** Runs a step in the background and resolves to its exit status and output. */
+async function run([command, ...args], { env = process.env, onOutput = () => {} } = {}) {
+  const shell = isWindows && command !== process.execPath && command !== pinnedNode
+  const child = spawn(command, args, { cwd: root, env, shell, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
       output += chunk
       onOutput(String(chunk))
-    }
-    child.stdout.on('data', collect)
-    child.stderr.on('data', collect)
-    child.on('error', (error) => resolve({ status: 127, output: `${command}: ${error.message}` }))
-    child.on('close', (code, signal) => resolve({ status: exitStatus(code, signal), output }))
-  })
+    })
+  }
+  const status = await untilClosed(child, false)
+  const [signal] = current.signals
+  if (signal) process.exit(exitStatus(null, signal))
+  return { status, output }
 }
 
 /** Runs the pinned Node in the foreground and resolves to its exit status. */
-function runPinned(args, extraEnv = {}) {
-  return new Promise((resolve) => {
-    const child = spawn(pinnedNode, args, { cwd: root, env: { ...process.env, ...extraEnv }, stdio: 'inherit' })
-    // From a terminal Ctrl-C reaches the child too. Without one, the signal was meant for this process alone.
-    const forward = (signal) => {
-      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
-    }
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, forward)
-    child.on('error', (error) => resolve(fail(error)))
-    child.on('close', (code, signal) => resolve(exitStatus(code, signal)))
+async function runPinned(args, extraEnv = {}) {
+  const child = spawn(pinnedNode, args, { cwd: root, env: { ...process.env, ...extraEnv }, stdio: 'inherit' })
+  return await untilClosed(child, true)
+}
+
+function untilClosed(child, inForeground) {
+  Object.assign(current, { child, inForeground })
+  return new Promise((resolve, reject) => {
+    child.on('error', (error) => reject(new Fault(`${child.spawnfile} cannot be run: ${error.message}`)))
+    child.on('close', (code, signal) => {
+      current.child = undefined
+      resolve(exitStatus(code, signal))
+    })
   })
 }
 
