@@ -1,0 +1,120 @@
+import { SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
+import {
+  type ApiKey,
+  ApiKeyExistsError,
+  createApiKey,
+  issueApiKey,
+  listApiKeys,
+  parseApiKey,
+  revokeApiKey,
+} from '@workflow-service/database'
+import { type Command, Option } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { parseExpiry, parseList } from '../parse-options.ts'
+import { Refusal } from '../refusal.ts'
+import { paint, renderTable, showTime } from '../terminal.ts'
+
+interface CreateOptions {
+  organization?: string
+  name?: string
+  scopes: Scope[]
+  expires?: Date
+}
+
+/** `wf keys create|list|revoke` */
+export function addKeysCommands(program: Command, run: Run): void {
+  const keys = program.command('keys').description('Make, list and revoke API keys.')
+  withOrganization(addCommand(keys, 'create', 'Make an API key and show it, this once.'))
+    .argument('[name]', 'its name, unique in the organization; default: its prefix')
+    .option('--name <name>', 'the same as an option')
+    .addOption(
+      new Option('--scopes <list>', 'what it may do, separated by commas')
+        .argParser(parseList(SCOPES))
+        .default([...SCOPES], SCOPES.join(',')),
+    )
+    .option('--expires <time>', 'when it ends: 2026-12-31, 2026-12-31T23:59:59Z, or in how long: 12h, 90d', parseExpiry)
+    .action(run(create))
+  withOrganization(addCommand(keys, 'list', 'List the API keys, oldest first.')).action(run(list))
+  withOrganization(addCommand(keys, 'revoke', 'Revoke an API key: every gateway refuses it within 5 seconds.'))
+    .argument('<key>', 'its name, prefix or id, or the key itself')
+    .action(run(revoke))
+}
+
+async function create(ctx: CliContext, given: string | undefined, options: CreateOptions): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const { key, prefix } = createApiKey()
+  const name = given ?? options.name ?? prefix
+  if (name.trim() === '' || name.length > 200) throw new Refusal('The name of a key must have 1 to 200 characters.')
+  const wanted = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
+  const { apiKey } = await issueApiKey(ctx.database(), organization.id, wanted).catch((error: unknown) => {
+    if (!(error instanceof ApiKeyExistsError)) throw error
+    throw new Refusal(
+      `${organization.name} has a key named ${name} already, perhaps a revoked one: choose another name.`,
+    )
+  })
+  return {
+    json: { ...toJson(apiKey), key, organization_id: organization.id },
+    text: (terminal) =>
+      `${paint(terminal, 'bold', key)}\n${paint(terminal, 'dim', `Shown this once. ${name} of ${organization.name}; may ${apiKey.scopes.join(', ')}; ${apiKey.expiresAt ? `until ${showTime(apiKey.expiresAt)} UTC` : 'does not expire'}.`)}\n`,
+  }
+}
+
+async function list(ctx: CliContext, options: { organization?: string }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const keys = await listApiKeys(ctx.database(), organization.id)
+  return {
+    json: keys.map(toJson),
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'NAME', value: ({ name }) => name },
+          { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
+          { title: 'PREFIX', value: ({ prefix }) => prefix },
+          { title: 'MAY', value: ({ scopes }) => scopes.join(', ') },
+          { title: 'CREATED', value: ({ createdAt }) => showTime(createdAt) },
+          { title: 'LAST USED', value: ({ lastUsedAt }) => showTime(lastUsedAt) },
+          { title: 'EXPIRES', value: ({ expiresAt }) => showTime(expiresAt) },
+        ],
+        keys,
+        `${organization.name} has no API keys: wf keys create makes one.`,
+      ),
+  }
+}
+
+async function revoke(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const key = await revokeApiKey(ctx.database(), organization.id, whichKey(text))
+  if (!key) throw new Refusal(`${organization.name} has no such key: wf keys list shows them.`)
+  return {
+    json: toJson(key),
+    text: () => `${key.name} (${key.prefix}) is revoked: every gateway refuses it within 5 seconds.\n`,
+  }
+}
+
+function whichKey(text: string): { id: string } | { prefix: string } | { name: string } {
+  const whole = parseApiKey(text)
+  if (whole) return { prefix: whole.prefix }
+  if (UUID_PATTERN.test(text)) return { id: text.toLowerCase() }
+  return /^wfk_[0-9A-Za-z]{8}$/.test(text) ? { prefix: text } : { name: text }
+}
+
+function stateOf({ revokedAt, expiresAt }: ApiKey): string {
+  if (revokedAt) return 'revoked'
+  return expiresAt && expiresAt <= new Date() ? 'expired' : 'active'
+}
+
+function toJson(key: ApiKey): object {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: key.scopes,
+    created_at: key.createdAt,
+    expires_at: key.expiresAt,
+    revoked_at: key.revokedAt,
+    last_used_at: key.lastUsedAt,
+  }
+}

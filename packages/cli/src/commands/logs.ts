@@ -1,0 +1,173 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
+import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
+import { type Command, Option } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findSource } from '../find-source.ts'
+import { parseLimit, parseTime } from '../parse-options.ts'
+import { type Column, type Format, paint, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
+
+interface LogsOptions {
+  organization?: string
+  follow?: boolean
+  outcome?: DeliveryOutcome
+  kind?: DeliveryKind
+  since?: Date
+  until?: Date
+  limit: number
+  json?: boolean
+}
+
+const POLL_MS = 1_000
+const OVERLAP_MS = 5_000
+const PAGE = 100
+
+/** `wf logs SOURCE` */
+export function addLogsCommand(program: Command, run: Run): void {
+  withOrganization(
+    addCommand(program, 'logs', 'Show what was sent to a webhook source and what came of it, newest first.'),
+  )
+    .argument('<source>', 'its name or id; of a deleted source the id')
+    .option('-f, --follow', 'go on showing what is sent, until Ctrl-C; with --json an object a line')
+    .addOption(new Option('--outcome <outcome>', 'only this outcome').choices(DELIVERY_OUTCOMES))
+    .addOption(new Option('--kind <kind>', 'only this kind').choices(DELIVERY_KINDS))
+    .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or how long ago: 15m, 2h, 7d', parseTime)
+    .addOption(new Option('--until <time>', 'before this time').argParser(parseTime).conflicts('follow'))
+    .option('--limit <n>', 'entries at most', parseLimit, 25)
+    .action(run(logs))
+}
+
+async function logs(ctx: CliContext, text: string, options: LogsOptions): Promise<CommandResult | undefined> {
+  const organization = await findOrganization(ctx, options.organization)
+  const source = await findSource(ctx, organization, text, { includeDeleted: true })
+  const { outcome, kind, since, until, limit } = options
+  const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
+  const newest = await listDeliveries(ctx.database(), organization.id, query)
+  if (options.follow) {
+    await follow(ctx, organization.id, query, newest, options.json ?? false)
+    return undefined
+  }
+  return {
+    json: newest.map(toJson),
+    text: (terminal) => renderTable(terminal, COLUMNS, newest, `Nothing was sent to ${source.name}.`),
+  }
+}
+
+const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
+  accepted: 'green',
+  rejected: 'red',
+  timed_out: 'red',
+  unreachable: 'red',
+  refused: 'red',
+  invalid: 'yellow',
+  unknown: 'magenta',
+  in_flight: 'cyan',
+}
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  { title: 'TIME (UTC)', value: ({ createdAt }) => showTime(createdAt) },
+  { title: 'KIND', value: ({ kind }) => kind },
+  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => OUTCOME_COLOURS[outcome] },
+  { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
+  { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
+  { title: 'RUN', value: ({ runId }) => runId ?? '–' },
+  { title: 'WHY, OR WHAT IT ANSWERED', value: describeDelivery },
+]
+
+/** The reason of a refusal; of an accepted delivery what the endpoint said. */
+export function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'>): string {
+  return reason ?? (answer === null ? '' : JSON.stringify(answer))
+}
+
+/**
+ * Prints what is there and then, every second, what came since, oldest first, each entry once it has its outcome. A poll
+ * begins at the oldest entry without an outcome, and a little before the newest one: commits overtake each other.
+ */
+async function follow(
+  ctx: CliContext,
+  organizationId: string,
+  query: DeliveryQuery,
+  there: readonly Delivery[],
+  isJson: boolean,
+): Promise<void> {
+  const signal = ctx.interrupted()
+  let newestMs = there[0]?.createdAt.getTime() ?? Date.now()
+  const read = async (sinceMs: number) => {
+    const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
+    return await readAll(ctx, organizationId, { ...query, since })
+  }
+  const before = await read(newestMs - OVERLAP_MS)
+  let known = new Set([...there, ...before].filter(isFinished).map(({ id }) => id))
+  let found: readonly Delivery[] = before
+  ctx.terminal.write(there.filter(isFinished).toReversed().map(toLine).join(''))
+  while (!signal.aborted) {
+    await pause(POLL_MS, undefined, { signal }).catch(() => {})
+    const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())
+    found = await read(Math.min(newestMs - OVERLAP_MS, ...unfinishedMs))
+    const finished = found.filter(isFinished)
+    ctx.terminal.write(
+      finished
+        .filter(({ id }) => !known.has(id))
+        .toReversed()
+        .map(toLine)
+        .join(''),
+    )
+    known = new Set(finished.map(({ id }) => id))
+    newestMs = Math.max(newestMs, ...found.map(({ createdAt }) => createdAt.getTime()))
+  }
+
+  function toLine(delivery: Delivery): string {
+    if (isJson) return `${JSON.stringify(toJson(delivery))}\n`
+    const { createdAt, kind, outcome, status, durationMs } = delivery
+    const columns = [
+      paint(ctx.terminal, 'dim', showTime(createdAt)),
+      kind.padEnd(12),
+      paint(ctx.terminal, OUTCOME_COLOURS[outcome], outcome.padEnd(11)),
+      (status === null ? '–' : String(status)).padEnd(3),
+      showDuration(durationMs).padStart(8),
+      withoutControls(describeDelivery(delivery)),
+    ]
+    return `${columns.join('  ').trimEnd()}\n`
+  }
+}
+
+/** Every page of the query, newest first. */
+async function readAll(ctx: CliContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
+  const all: Delivery[] = []
+  for (;;) {
+    const last = all.at(-1)
+    const page = await listDeliveries(ctx.database(), organizationId, {
+      ...query,
+      limit: PAGE,
+      ...(last ? { after: last } : {}),
+    })
+    all.push(...page)
+    if (page.length < PAGE) return all
+  }
+}
+
+function isFinished({ outcome }: Delivery): boolean {
+  return outcome !== 'in_flight'
+}
+
+function toJson(delivery: Delivery): object {
+  return {
+    id: delivery.id,
+    source_id: delivery.sourceId,
+    kind: delivery.kind,
+    outcome: delivery.outcome,
+    status: delivery.status,
+    reason: delivery.reason,
+    mismatches: delivery.mismatches,
+    duration_ms: delivery.durationMs,
+    answer: delivery.answer,
+    request_body: delivery.requestBody,
+    session_id: delivery.sessionId,
+    run_id: delivery.runId,
+    request_id: delivery.requestId,
+    created_at: delivery.createdAt,
+    finished_at: delivery.finishedAt,
+  }
+}

@@ -1,0 +1,97 @@
+import {
+  findWorkflowNames,
+  listRuns,
+  type RunRow,
+  type RunStatus,
+  type RunStory,
+  showRun,
+} from '@workflow-service/database'
+import { type Command, Option } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { parseId, parseLimit, parseTime } from '../parse-options.ts'
+import { Refusal } from '../refusal.ts'
+import { type Column, renderTable, showDuration, showTime } from '../terminal.ts'
+import { STATUS_COLOURS, tellRun } from '../tell-run.ts'
+
+const RUN_STATUSES = ['queued', 'running', 'succeeded', 'failed'] as const satisfies readonly RunStatus[]
+
+interface ListOptions {
+  organization?: string
+  status?: RunStatus
+  workflow?: string
+  session?: string
+  since?: Date
+  until?: Date
+  limit: number
+}
+
+/** `wf runs list|show` */
+export function addRunsCommands(program: Command, run: Run): void {
+  const runs = program.command('runs').description('List and show runs: every accepted start becomes one.')
+  withOrganization(addCommand(runs, 'list', 'List runs, newest first.'))
+    .addOption(new Option('--status <status>', 'only these').choices(RUN_STATUSES))
+    .option('--workflow <id>', 'only of this workflow', parseId)
+    .option('--session <id>', 'only of this session', parseId)
+    .option(
+      '--since <time>',
+      'accepted from this time on: 2026-01-31T09:00:00Z, or how long ago: 15m, 2h, 7d',
+      parseTime,
+    )
+    .option('--until <time>', 'accepted before this time', parseTime)
+    .option('--limit <n>', 'runs at most', parseLimit, 50)
+    .action(run(list))
+  addCommand(runs, 'show', 'Tell a run as a story: its journal with times, and what it sent.')
+    .argument('<id>', 'its id, which is the id of the start', parseId)
+    .action(run(show))
+}
+
+async function list(ctx: CliContext, options: ListOptions): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const { status, workflow, session, since, until, limit } = options
+  const filter = { status, workflowId: workflow, sessionId: session, since, until, limit }
+  const runs = await listRuns(ctx.database(), organization.id, filter)
+  const ids = runs.map((row) => row.workflow_id)
+  const names = await findWorkflowNames(ctx.database(), organization.id, ids)
+  return {
+    json: runs.map(toRunJson),
+    text: (terminal) => renderTable(terminal, runColumns(names), runs, 'There are no such runs.'),
+  }
+}
+
+async function show(ctx: CliContext, id: string): Promise<CommandResult> {
+  const story = await showRun(ctx.database(), id)
+  if (!story) throw new Refusal(`There is no run ${id}: wf runs list shows them.`)
+  return { json: toStoryJson(story), text: (terminal) => tellRun(terminal, story) }
+}
+
+/** The columns of a table of runs; `names` knows their workflows. */
+export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
+  return [
+    { title: 'ACCEPTED (UTC)', value: (row) => showTime(row.created_at) },
+    { title: 'STATUS', value: (row) => row.status, colour: (row) => STATUS_COLOURS[row.status] },
+    { title: 'TOOK', value: tookOf },
+    { title: 'RUN', value: (row) => row.id },
+    { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id },
+    { title: 'ERROR', value: (row) => row.error ?? '' },
+  ]
+}
+
+/** From acceptance to the end. */
+function tookOf({ created_at, finished_at }: RunRow): string {
+  return showDuration(finished_at && finished_at.getTime() - created_at.getTime())
+}
+
+/** A run as JSON, without what only some queries know. */
+export function toRunJson(row: RunRow): RunRow {
+  const { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at } = row
+  return { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at }
+}
+
+function toStoryJson({ steps, ...story }: RunStory): object {
+  return {
+    ...story,
+    steps: steps.map(({ position, kind, data, createdAt }) => ({ position, kind, data, created_at: createdAt })),
+  }
+}

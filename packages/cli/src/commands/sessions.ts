@@ -1,0 +1,91 @@
+import {
+  closeSession,
+  findWorkflowNames,
+  listRuns,
+  openSession,
+  type SessionRow,
+  showSession,
+} from '@workflow-service/database'
+import type { Command } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { parseId } from '../parse-options.ts'
+import { Refusal } from '../refusal.ts'
+import { paint, renderTable, showTime } from '../terminal.ts'
+import { runColumns, toRunJson } from './runs.ts'
+
+/** `wf sessions open|close|show` */
+export function addSessionsCommands(program: Command, run: Run): void {
+  const sessions = program
+    .command('sessions')
+    .description('Open, close and show sessions, in which starts run one after another.')
+  withOrganization(addCommand(sessions, 'open', 'Make a session, or open a closed one again.'))
+    .argument('[id]', 'its id; default: a new one', parseId)
+    .action(run(open))
+  addCommand(sessions, 'close', 'Close a session: it takes no more starts; those accepted still run.')
+    .argument('<id>', 'its id', parseId)
+    .action(run(close))
+  addCommand(sessions, 'show', 'Show a session with its newest runs.')
+    .argument('<id>', 'its id', parseId)
+    .action(run(show))
+}
+
+async function open(
+  ctx: CliContext,
+  id: string | undefined,
+  options: { organization?: string },
+): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const session = await openSession(ctx.database(), organization.id, id)
+  if (!session) throw new Refusal(`Session ${id} belongs to another organization: choose another id, or leave it out.`)
+  return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
+}
+
+async function close(ctx: CliContext, id: string): Promise<CommandResult> {
+  const { organization_id: organizationId } = await findSession(ctx, id)
+  const session = (await closeSession(ctx.database(), organizationId, id)) ?? noSession(id)
+  const left = session.starts - session.finished
+  return {
+    json: session,
+    text: () => `Session ${id} is closed.${left === 0 ? '' : ` ${left} accepted starts still run.`}\n`,
+  }
+}
+
+const RUNS_SHOWN = 20
+
+async function show(ctx: CliContext, id: string): Promise<CommandResult> {
+  const session = await findSession(ctx, id)
+  const organizationId = session.organization_id
+  const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: RUNS_SHOWN })
+  const names = await findWorkflowNames(
+    ctx.database(),
+    organizationId,
+    runs.map((row) => row.workflow_id),
+  )
+  return {
+    json: { ...session, runs: runs.map(toRunJson) },
+    text: (terminal) =>
+      [
+        `Session ${paint(terminal, 'bold', id)} is ${describeState(session)}.\n`,
+        `  organization  ${organizationId}\n`,
+        `  starts        ${session.starts} accepted, ${session.finished} finished\n`,
+        session.lease
+          ? `  held by       ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(session.lease.until)} UTC\n`
+          : '',
+        `\n${renderTable(terminal, runColumns(names), runs, 'Nothing has run in it yet.')}`,
+      ].join(''),
+  }
+}
+
+async function findSession(ctx: CliContext, id: string): Promise<SessionRow> {
+  return (await showSession(ctx.database(), id)) ?? noSession(id)
+}
+
+function noSession(id: string): never {
+  throw new Refusal(`There is no session ${id}.`)
+}
+
+function describeState({ is_open, created_at, closed_at }: SessionRow): string {
+  return is_open ? `open since ${showTime(created_at)} UTC` : `closed since ${showTime(closed_at)} UTC`
+}

@@ -1,0 +1,74 @@
+import type { DeliveryOut } from '@workflow-service/contract'
+import { listWebhookSources, type WebhookSource } from '@workflow-service/database'
+import type { Command } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findSource } from '../find-source.ts'
+import { paint, renderTable, showDuration, showTime } from '../terminal.ts'
+
+/** `wf sources list|test` */
+export function addSourcesCommands(program: Command, run: Run): void {
+  const sources = program.command('sources').description('List and test webhook sources.')
+  withOrganization(addCommand(sources, 'list', 'List the webhook sources by name; never their secrets.')).action(
+    run(list),
+  )
+  withOrganization(addCommand(sources, 'test', 'Send the verification request again and tell what came of it.'))
+    .argument('<source>', 'its name or id')
+    .action(run(test))
+}
+
+async function list(ctx: CliContext, options: { organization?: string }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const sources = await listWebhookSources(ctx.database(), organization.id)
+  return {
+    json: sources.map(toJson),
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'NAME', value: ({ name }) => name },
+          { title: 'ID', value: ({ id }) => id },
+          { title: 'SIGNED', value: ({ hasSigningSecret }) => (hasSigningSecret ? 'yes' : 'no') },
+          { title: 'CONFIRMED', value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never') },
+          { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
+        ],
+        sources,
+        `${organization.name} has no webhook sources: wf apply makes them out of a manifest.`,
+      ),
+  }
+}
+
+async function test(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const source = await findSource(ctx, organization, text, { includeDeleted: false })
+  const delivery = await ctx.dispatcher().testWebhookSource(organization.id, source.id)
+  const isConfirmed = delivery.outcome === 'accepted'
+  return {
+    json: delivery,
+    text: (terminal) =>
+      `${paint(terminal, isConfirmed ? 'green' : 'red', isConfirmed ? 'Confirmed.' : 'Not confirmed.')} ${describe(source.name, delivery)}\n`,
+    exitStatus: isConfirmed ? 0 : 1,
+  }
+}
+
+function describe(name: string, { status, reason, duration_ms }: DeliveryOut): string {
+  const took = duration_ms === null ? '' : ` after ${showDuration(duration_ms)}`
+  return reason === null
+    ? `${name} answered with status ${status}${took}.`
+    : `${name}: ${reason}${took && ` (${took.trim()})`}`
+}
+
+function toJson(source: WebhookSource): object {
+  return {
+    id: source.id,
+    name: source.name,
+    description: source.description,
+    endpoint_url: source.endpointUrl,
+    has_signing_secret: source.hasSigningSecret,
+    example_request_body: source.exampleRequestBody,
+    created_at: source.createdAt,
+    updated_at: source.updatedAt,
+    verified_at: source.verifiedAt,
+  }
+}

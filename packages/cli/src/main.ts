@@ -1,0 +1,9 @@
+import { runCli } from './run-cli.ts'
+
+// Whoever reads the output may have read enough: `wf runs list | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+
+process.exitCode = await runCli(process.argv.slice(2))

@@ -1,0 +1,89 @@
+import { Command, CommanderError } from 'commander'
+import { createRun } from './cli-command.ts'
+import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
+import { addApplyCommand } from './commands/apply.ts'
+import { addKeysCommands } from './commands/keys.ts'
+import { addLogsCommand } from './commands/logs.ts'
+import { addMigrateCommand } from './commands/migrate.ts'
+import { addQueueCommands } from './commands/queue.ts'
+import { addRunsCommands } from './commands/runs.ts'
+import { addSecretsCommands } from './commands/secrets.ts'
+import { addSessionsCommands } from './commands/sessions.ts'
+import { addSourcesCommands } from './commands/sources.ts'
+import { toRefusal } from './refusal.ts'
+import { paint } from './terminal.ts'
+
+/** 0: done; 1: refused; 2: bad usage. */
+export type ExitStatus = 0 | 1 | 2
+
+/** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
+export async function runCli(args: readonly string[], overrides: CliOverrides = {}): Promise<ExitStatus> {
+  const ctx = createCliContext(overrides)
+  let exitStatus: ExitStatus = 0
+  const program = createProgram(ctx, (status) => (exitStatus = status))
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return exitStatus
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    tell(ctx, error, args.includes('--json'))
+    return 1
+  } finally {
+    await ctx.dispose()
+  }
+}
+
+function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): Command {
+  const { terminal } = ctx
+  const program = new Command('wf')
+    .description('Sets the Workflow Automation Service up and shows what it does.')
+    .usage('COMMAND [options]')
+    .addHelpText('after', SETTINGS_HELP)
+    .exitOverride()
+    .showHelpAfterError('(--help says more)')
+    .configureOutput({
+      writeOut: terminal.write,
+      writeErr: terminal.writeError,
+      getOutHasColors: () => terminal.isColoured,
+      getErrHasColors: () => terminal.isColoured,
+      getOutHelpWidth: () => terminal.columns ?? 120,
+      getErrHelpWidth: () => terminal.columns ?? 120,
+    })
+    .configureHelp({ styleTitle: (title) => paint(terminal, 'bold', title) })
+  const run = createRun(ctx, onResult)
+  addMigrateCommand(program, run)
+  addApplyCommand(program, run)
+  addKeysCommands(program, run)
+  addSourcesCommands(program, run)
+  addLogsCommand(program, run)
+  addRunsCommands(program, run)
+  addSessionsCommands(program, run)
+  addQueueCommands(program, run)
+  addSecretsCommands(program, run)
+  return program
+}
+
+const SETTINGS_HELP = `
+Settings are those of the services, out of the environment; each command names what it misses:
+  DATABASE_URL                          every command but "queue"
+  DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
+  SECRETS_KEY                           secrets rotate
+  AMQP_URL, AMQP_QUEUE_TYPE             queue
+Where DATABASE_URL is not set, they are read from .local/env, which npm start keeps up to date (LOCAL_DIR names
+another folder than .local): beside a running npm start, wf needs no settings.
+
+Exit status: 0 done, 1 refused, 2 bad usage. Every command prints JSON with --json; times are UTC.`
+
+function tell({ terminal, config }: CliContext, error: unknown, isJson: boolean): void {
+  const refusal = toRefusal(error, config)
+  if (!refusal) {
+    terminal.writeError(`wf failed, which it should not: ${error instanceof Error ? error.stack : String(error)}\n`)
+    return
+  }
+  if (isJson) {
+    const { message, extra } = refusal
+    terminal.writeError(`${JSON.stringify({ error: { ...extra, message } }, null, 2)}\n`)
+  } else {
+    terminal.writeError(`${paint(terminal, 'red', 'Refused.')} ${refusal.message}\n`)
+  }
+}

@@ -1,0 +1,110 @@
+import { styleText } from 'node:util'
+import Table from 'cli-table3'
+
+/** Where `wf` writes, and what it may do there. */
+export interface Terminal {
+  readonly write: (text: string) => void
+  readonly writeError: (text: string) => void
+  /** Only on a terminal, and never where NO_COLOR is set. */
+  readonly isColoured: boolean
+  /** Undefined where lines have no end, as in a file. */
+  readonly columns: number | undefined
+}
+
+export type Format = Parameters<typeof styleText>[0]
+
+/** The process' own terminal. */
+export function createTerminal(): Terminal {
+  const { stdout, stderr } = process
+  return {
+    write: (text) => stdout.write(text),
+    writeError: (text) => stderr.write(text),
+    isColoured: stdout.isTTY && stdout.hasColors(),
+    columns: stdout.isTTY ? stdout.columns : undefined,
+  }
+}
+
+/** The text in a colour, where there are colours. */
+export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, text: string): string {
+  return terminal.isColoured ? styleText(format, text, { validateStream: false }) : text
+}
+
+/** A column of a table. Only the last one may be long: it is wrapped at the terminal's edge. */
+export interface Column<Row> {
+  readonly title: string
+  /** Plain text; what a terminal would obey is taken out. */
+  readonly value: (row: Row) => string
+  readonly colour?: (row: Row) => Format | undefined
+}
+
+const GAP = 2
+const LAST_COLUMN_MIN_WIDTH = 24
+
+/** Rows as a table without lines; what to say instead when there are none. */
+export function renderTable<Row>(
+  terminal: Terminal,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  whenEmpty: string,
+): string {
+  if (rows.length === 0) return `${whenEmpty}\n`
+  const texts = rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))
+  const table = new Table({
+    head: columns.map(({ title }) => paint(terminal, 'dim', title)),
+    chars: NO_LINES,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+    wordWrap: true,
+    colWidths: widthsOf(terminal, columns, texts),
+  })
+  for (const [rowIndex, row] of rows.entries()) {
+    table.push(
+      columns.map(({ colour }, index) => {
+        const text = texts[rowIndex]?.[index] ?? ''
+        const format = colour?.(row)
+        return format === undefined ? text : paint(terminal, format, text)
+      }),
+    )
+  }
+  return `${table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')}\n`
+}
+
+const LINES = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right', 'left']
+const MORE_LINES = ['left-mid', 'mid', 'mid-mid', 'right', 'right-mid']
+const NO_LINES = { ...Object.fromEntries([...LINES, ...MORE_LINES].map((name) => [name, ''])), middle: ' '.repeat(GAP) }
+
+function widthsOf(
+  { columns: total }: Terminal,
+  columns: readonly { title: string }[],
+  cells: readonly string[][],
+): (number | null)[] {
+  if (total === undefined) return []
+  const widths = columns.map(({ title }, index) =>
+    Math.max(title.length, ...cells.map((row) => row[index]?.length ?? 0)),
+  )
+  const others = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP, 0)
+  const last = Math.max(LAST_COLUMN_MIN_WIDTH, total - others - 1)
+  return [...widths.slice(0, -1).map(() => null), (widths.at(-1) ?? 0) > last ? last : null]
+}
+
+/** The text on one line, without what a terminal would obey: names and answers are text from outside. */
+export function withoutControls(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ')
+}
+
+/** A time for people: UTC, to the second. */
+export function showTime(time: Date | string | null): string {
+  if (time === null) return '–'
+  return new Date(time).toISOString().slice(0, 19).replace('T', ' ')
+}
+
+/** A length of time for people. */
+export function showDuration(ms: number | null): string {
+  if (ms === null) return '–'
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
+}
