@@ -67,7 +67,11 @@ export const agentSettingsRules = {
 
 function requiredFor(provider: ModelProvider, name: keyof typeof agentSettings) {
   return {
-    if: { type: 'object', properties: { AGENT_MODEL: { type: 'string', pattern: `^${provider}:` } } },
+    if: {
+      type: 'object',
+      properties: { AGENT_MODEL: { type: 'string', pattern: `^${provider}:` } },
+      required: ['AGENT_MODEL'],
+    },
     // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema's own word
     then: { type: 'object', properties: { [name]: true }, required: [name] },
   }

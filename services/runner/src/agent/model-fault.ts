@@ -59,7 +59,8 @@ export function toModelFault(error: unknown, apiKey: string | null, now: () => n
 /** The wait in milliseconds that `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date) asks for. */
 export function readRetryAfter(headers: Record<string, string | undefined>, now: number): number | null {
   const [inMs = '', after = ''] = [headers['retry-after-ms'], headers['retry-after']]
-  const wait = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : Date.parse(after) - now
+  const date = after.endsWith(' GMT') ? Date.parse(after) : Number.NaN
+  const wait = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
   return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : null
 }
 

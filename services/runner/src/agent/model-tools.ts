@@ -154,14 +154,15 @@ function toToolSchema(schema: JsonSchema): {
   const aliases = new Map<string, string>()
   for (const name of names) {
     if (FIELD_NAME.test(name)) continue
-    const base = name
+    const letters = name
       .normalize('NFKD')
       .replace(/\p{M}+/gu, '')
-      .replace(/[^a-zA-Z0-9_]+/gu, '_')
-      .slice(0, 50)
-    let alias = base.replace(/^_+|_+$/gu, '') || 'field'
-    for (let number = 2; names.has(alias) || [...aliases.values()].includes(alias); number += 1)
+      .replace(/[^a-zA-Z0-9]+/gu, '_')
+    const base = letters.slice(0, 50).replace(/^_+|_+$/gu, '') || 'field'
+    let alias = base
+    for (let number = 2; names.has(alias) || [...aliases.values()].includes(alias); number += 1) {
       alias = `${base}_${number}`
+    }
     aliases.set(name, alias)
   }
   if (aliases.size === 0) return { schema, toPayload: (args) => args }

@@ -1,0 +1,21 @@
+import { describe, expect, test } from '@jest/globals'
+import { readRetryAfter } from './model-fault.ts'
+
+const now = Date.parse('2026-01-31T09:00:00Z')
+
+describe('the wait that an API asks for', () => {
+  test.each([
+    [{ 'retry-after': '7' }, 7_000],
+    [{ 'retry-after': ' 0 ' }, 0],
+    [{ 'retry-after': '1.5' }, 1_500],
+    [{ 'retry-after-ms': '1500', 'retry-after': '2' }, 1_500],
+    [{ 'retry-after': 'Sat, 31 Jan 2026 09:00:30 GMT' }, 30_000],
+    [{ 'retry-after': 'Sat, 31 Jan 2026 08:00:00 GMT' }, 0],
+    [{ 'retry-after': 'soon' }, null],
+    [{ 'retry-after': '-5' }, null],
+    [{ 'retry-after': '' }, null],
+    [{}, null],
+  ])('is read from %j as %j ms', (headers, expected) => {
+    expect(readRetryAfter(headers, now)).toBe(expected)
+  })
+})

@@ -1,0 +1,115 @@
+import { describe, expect, test } from '@jest/globals'
+import { asSchema } from 'ai'
+import { webhookSource } from '../../test/memory-run.ts'
+import type { AgentRun } from './agent.ts'
+import { createToolbox } from './model-tools.ts'
+
+const workflow = { id: 'w', name: 'Orders', description: 'Send it to the Last one.' }
+const run = { workflow } as AgentRun['run']
+
+function toolNames(names: string[]): string[] {
+  const sources = names.map((name) => webhookSource(name, {}))
+  return Object.keys(createToolbox(run, sources, []).definitions)
+}
+
+async function schemaOf(example: Record<string, unknown>): Promise<unknown> {
+  const { definitions } = createToolbox(run, [webhookSource('Orders', example)], [])
+  return asSchema(definitions['send_to_orders']?.inputSchema).jsonSchema
+}
+
+describe('the tools of a run', () => {
+  test('have names that every API takes, one each', () => {
+    const names = [
+      'Order intake',
+      'order-intake',
+      'Ärger & Über',
+      '订单',
+      '注文',
+      'x'.repeat(100),
+      `${'x'.repeat(100)}y`,
+    ]
+    const tools = toolNames(names)
+    expect(tools).toEqual([
+      'send_to_order_intake',
+      'send_to_order_intake_2',
+      'send_to_arger_uber',
+      'send_to_source',
+      'send_to_source_2',
+      `send_to_${'x'.repeat(56)}`,
+      `send_to_${'x'.repeat(54)}_2`,
+    ])
+    for (const tool of tools) expect(tool).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+  })
+
+  test('are those of the named sources first where there are too many', () => {
+    const sources = Array.from({ length: 150 }, (_, index) => webhookSource(`Source ${index}`, {}))
+    const toolbox = createToolbox(run, [...sources, webhookSource('Last one', {})], [])
+    expect(Object.keys(toolbox.definitions)).toHaveLength(100)
+    expect(Object.keys(toolbox.definitions)[0]).toBe('send_to_last_one')
+    expect(toolbox.leftOut).toBe(51)
+  })
+
+  test('say what a source is for, and show its example with the warning that its values are made up', () => {
+    const { definitions } = createToolbox(run, [webhookSource('Orders', { id: 'A-1' }, 'New orders go here.')], [])
+    expect(definitions['send_to_orders']?.description).toBe(
+      'Sends a payload to the webhook source "Orders": one request, at once.\nNew orders go here.\n' +
+        'The example shows the form of every payload; its values are made up, never send them: {"id":"A-1"}',
+    )
+  })
+
+  test('read files only where there are any', () => {
+    expect(toolNames([])).toEqual([])
+    const file = { id: 'f', name: 'a.md', path: [] }
+    expect(Object.keys(createToolbox(run, [], [file]).definitions)).toEqual(['list_files', 'read_file'])
+  })
+})
+
+describe('field names that an API would refuse', () => {
+  const example = { 'Order ID': 'A-1', größe: 1, Order_ID: 2, lines: [{ 'Art. Nr.': 'x' }, 'x'], 订单: true, '': 1 }
+
+  test('become names of letters and digits that say what they stand for', async () => {
+    expect(await schemaOf(example)).toEqual({
+      type: 'object',
+      properties: {
+        Order_ID_2: { type: 'string', description: 'Sent as "Order ID".' },
+        gro_e: { type: 'integer', description: 'Sent as "größe".' },
+        Order_ID: { type: 'integer' },
+        lines: {
+          type: 'array',
+          items: {
+            anyOf: [
+              {
+                type: 'object',
+                properties: { Art_Nr: { type: 'string', description: 'Sent as "Art. Nr.".' } },
+                required: ['Art_Nr'],
+                additionalProperties: false,
+              },
+              { type: 'string' },
+            ],
+          },
+        },
+        field: { type: 'boolean', description: 'Sent as "订单".' },
+        field_2: { type: 'integer', description: 'Sent as "".' },
+      },
+      required: ['Order_ID_2', 'gro_e', 'Order_ID', 'lines', 'field', 'field_2'],
+      additionalProperties: false,
+    })
+  })
+
+  test('get their true names back in the payload', () => {
+    const source = webhookSource('Orders', example)
+    const args = { Order_ID_2: 'B', gro_e: 2, Order_ID: 3, lines: [{ Art_Nr: 'y' }, 'z'], field: true, field_2: 4 }
+    expect(createToolbox(run, [source], []).toPayload(source.id, args)).toEqual({
+      'Order ID': 'B',
+      größe: 2,
+      Order_ID: 3,
+      lines: [{ 'Art. Nr.': 'y' }, 'z'],
+      订单: true,
+      '': 4,
+    })
+  })
+
+  test('do not matter to a source that is gone', () => {
+    expect(createToolbox(run, [], []).toPayload('gone', { a: 1 })).toEqual({ a: 1 })
+  })
+})
