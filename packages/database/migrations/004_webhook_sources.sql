@@ -49,13 +49,13 @@ CREATE TABLE deliveries (
   CHECK ((outcome = 'in_flight') = (finished_at IS NULL)),
   CHECK (outcome NOT IN ('accepted', 'rejected') OR status IS NOT NULL)
 );
+-- Each filter of the log has its index, so that a page costs the same however rare what it looks for is; the partial ones
+-- are not touched while a delivery is claimed. There is none on created_at alone: a page of a source that has been quiet
+-- for long would be looked for in it, behind everything newer of all others.
 CREATE INDEX deliveries_log ON deliveries (source_id, created_at DESC, id DESC);
--- Each filter of the log has its index, so that a page costs the same however rare what it looks for is. The partial ones
--- are not touched while a delivery is claimed.
 CREATE INDEX deliveries_log_by_outcome ON deliveries (source_id, outcome, created_at DESC, id DESC)
   WHERE outcome <> 'in_flight';
 CREATE INDEX deliveries_log_verifications ON deliveries (source_id, created_at DESC, id DESC)
   WHERE kind = 'verification';
 CREATE INDEX deliveries_in_flight ON deliveries (created_at) WHERE outcome = 'in_flight';
 CREATE INDEX deliveries_run ON deliveries (run_id, created_at, id) WHERE run_id IS NOT NULL;
-CREATE INDEX deliveries_age ON deliveries (created_at);

@@ -15,7 +15,5 @@ export function toDeliveryCursor({ createdAt, id }: DeliveryPosition): string {
 export function readDeliveryCursor(cursor: string): DeliveryPosition | undefined {
   const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
   if (time === undefined || id === undefined) return undefined
-  const createdAt = new Date(Number(time))
-  if (Number.isNaN(createdAt.getTime())) return undefined
-  return { createdAt, id: id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') }
+  return { createdAt: new Date(Number(time)), id: id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') }
 }

@@ -55,15 +55,12 @@ export async function trimLog(
   signal: AbortSignal,
 ): Promise<number> {
   let total = 0
-  while (!signal.aborted) {
-    const count = await deleteOldDeliveries(ctx.db, {
-      olderThanDays: ctx.config.logRetentionDays,
-      batchSize: BATCH_SIZE,
-    })
+  const batches = deleteOldDeliveries(ctx.db, { olderThanDays: ctx.config.logRetentionDays, batchSize: BATCH_SIZE })
+  for await (const count of batches) {
     total += count
     ctx.deliveryMetrics.countDeleted(count)
-    if (count < BATCH_SIZE) break
     await pause(BATCH_PAUSE_MS, undefined, { signal }).catch(() => {})
+    if (signal.aborted) break
   }
   if (total > 0) ctx.logger.info({ count: total }, 'old log entries deleted')
   return total

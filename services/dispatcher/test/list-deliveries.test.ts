@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { DeliveryOut } from '@workflow-service/contract'
+import { deliveryQuerySql, newId } from '@workflow-service/database'
+import { type Answer, saveTestSource, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
+
+let dispatcher: TestDispatcher
+let sourceId: string
+/** Newest first: 60 entries, three in each millisecond, every tenth rejected, every twentieth a verification. */
+let entries: { id: string; createdAt: Date; outcome: string; kind: string }[]
+
+const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
+
+beforeAll(async () => {
+  dispatcher = await startTestDispatcher()
+  sourceId = await saveTestSource(dispatcher, {}, 'false')
+  entries = Array.from({ length: 60 }, (_, index) => ({
+    id: newId(),
+    createdAt: new Date(START_MS + Math.floor(index / 3)),
+    outcome: index % 10 === 0 ? 'rejected' : 'accepted',
+    kind: index % 20 === 0 ? 'verification' : 'payload',
+  })).toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1))
+  await dispatcher.db.prisma.delivery.createMany({
+    data: entries.map((entry) => ({
+      ...entry,
+      organizationId: dispatcher.organizationId,
+      sourceId,
+      status: 200,
+      requestBody: { id: entry.id },
+      sender: 1n,
+      finishedAt: entry.createdAt,
+    })),
+  })
+})
+afterAll(async () => {
+  await dispatcher.stop()
+})
+
+const list = (query: string, source = sourceId): Promise<Answer> =>
+  dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
+
+async function walk(query: string, limit: number): Promise<DeliveryOut[]> {
+  const found: DeliveryOut[] = []
+  let cursor: string | null = null
+  do {
+    const next: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { body } = await list(`?limit=${limit}${query}${next}`)
+    expect(body.data.length).toBeLessThanOrEqual(limit)
+    expect(body.pagination.has_more).toBe(body.pagination.next_cursor !== null)
+    found.push(...body.data)
+    cursor = body.pagination.next_cursor
+  } while (cursor !== null)
+  return found
+}
+
+const idsOf = (data: { id: string }[]): string[] => data.map(({ id }) => id)
+
+describe('200', () => {
+  test('is newest first, 25 entries unless told otherwise', async () => {
+    const { body } = await list('')
+    expect(idsOf(body.data)).toEqual(idsOf(entries.slice(0, 25)))
+    expect(body.pagination).toEqual({ has_more: true, next_cursor: expect.any(String) })
+  })
+
+  test.each([1, 2, 7, 20, 59, 60, 61, 100])('pages of %i hold every entry once, in order', async (limit) => {
+    expect(idsOf(await walk('', limit))).toEqual(idsOf(entries))
+  })
+
+  test('entries that come while somebody pages neither double nor hide any', async () => {
+    const first = await list('?limit=10')
+    const newer = { id: newId(), createdAt: new Date(START_MS + 60_000) }
+    const data = {
+      ...newer,
+      organizationId: dispatcher.organizationId,
+      sourceId,
+      kind: 'payload',
+      outcome: 'accepted',
+      status: 200,
+      requestBody: {},
+      sender: 1n,
+      finishedAt: newer.createdAt,
+    }
+    await dispatcher.db.prisma.delivery.create({ data })
+    const second = await list(`?limit=10&cursor=${first.body.pagination.next_cursor}`)
+    await dispatcher.db.prisma.delivery.delete({ where: { id: newer.id } })
+    expect(idsOf([...first.body.data, ...second.body.data])).toEqual(idsOf(entries.slice(0, 20)))
+  })
+
+  test.each([
+    ['outcome', '&outcome=rejected', (entry: { outcome: string }) => entry.outcome === 'rejected'],
+    ['kind', '&kind=verification', (entry: { kind: string }) => entry.kind === 'verification'],
+    [
+      'both',
+      '&kind=payload&outcome=rejected',
+      (entry: { kind: string; outcome: string }) => entry.kind === 'payload' && entry.outcome === 'rejected',
+    ],
+    [
+      'time, from the first to before the last',
+      '&since=2026-01-31T09:00:00.005Z&until=2026-01-31T10:00:00.010%2B01:00',
+      (entry: { createdAt: Date }) =>
+        entry.createdAt.getTime() >= START_MS + 5 && entry.createdAt.getTime() < START_MS + 10,
+    ],
+    ['what there is none of', '&outcome=timed_out', () => false],
+  ])('filters by %s', async (_what, query, isWanted) => {
+    expect(idsOf(await walk(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
+  })
+
+  test('a source that was saved and never used has an empty log', async () => {
+    const fresh = await saveTestSource(dispatcher, {}, 'false')
+    expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
+  })
+})
+
+describe('404', () => {
+  test("a source that never was, and another organization's", async () => {
+    expect((await list('', newId())).status).toBe(404)
+    const other = newId()
+    await dispatcher.db.prisma.organization.create({ data: { id: other, name: 'Other' } })
+    const answer = await dispatcher.call(
+      'GET',
+      `/internal/organizations/${other}/webhook-sources/${sourceId}/deliveries`,
+    )
+    expect(answer.status).toBe(404)
+  })
+})
+
+describe('422', () => {
+  test.each([
+    ['limit=0', 'limit', 'greater_than_equal'],
+    ['limit=101', 'limit', 'less_than_equal'],
+    ['limit=1e1', 'limit', 'int_parsing'],
+    ['limit=', 'limit', 'int_parsing'],
+    ['limit=1&limit=2', 'limit', 'string_type'],
+    ['outcome=good', 'outcome', 'enum'],
+    ['kind=ping', 'kind', 'enum'],
+    ['since=yesterday', 'since', 'datetime_parsing'],
+    ['until=2026-13-01T00:00:00Z', 'until', 'datetime_parsing'],
+    ['cursor=nonsense', 'cursor', 'invalid_cursor'],
+    [`cursor=${'a'.repeat(513)}`, 'cursor', 'string_too_long'],
+    [`cursor=${Buffer.from(`9999999999999999.${'a'.repeat(32)}`).toString('base64url')}`, 'cursor', 'invalid_cursor'],
+  ])('%s', async (query, field, code) => {
+    const answer = await list(`?${query}`)
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { error: { code: 'validation_error', details: [{ field, code }] } },
+    })
+  })
+
+  test('unknown parameters are ignored', async () => {
+    expect((await list('?colour=blue')).status).toBe(200)
+  })
+})
+
+describe('the cost of a page', () => {
+  const busySourceId = newId()
+
+  beforeAll(async () => {
+    // Twenty sources with a thousand entries each, of which few are anything but accepted payloads.
+    await dispatcher.db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, sender, created_at,
+         finished_at)
+       SELECT gen_random_uuid(), $1, CASE WHEN n % 20 = 0 THEN $2 ELSE md5((n % 20)::text)::uuid END,
+         CASE WHEN n % 4000 = 0 THEN 'verification' ELSE 'payload' END,
+         CASE WHEN n % 2000 = 0 THEN 'rejected' WHEN n = 100 THEN 'in_flight' ELSE 'accepted' END, 200, '{}', 1,
+         $3::timestamptz + n * interval '1 second', CASE WHEN n <> 100 THEN now() END
+       FROM generate_series(1, 20000) AS n`,
+      [dispatcher.organizationId, busySourceId, new Date(START_MS)],
+    )
+    await dispatcher.db.pool.query('ANALYZE deliveries')
+  })
+
+  interface PlanNode {
+    'Node Type': string
+    'Index Name'?: string
+    'Actual Rows': number
+    'Rows Removed by Filter'?: number
+    Plans?: PlanNode[]
+  }
+
+  test.each([
+    ['the whole log', {}, 'deliveries_log'],
+    ['what is common', { outcome: 'accepted' as const }, 'deliveries_log'],
+    ['what is rare', { outcome: 'rejected' as const }, 'deliveries_log_by_outcome'],
+    ['what is under way', { outcome: 'in_flight' as const }, 'deliveries_in_flight'],
+    ['payloads', { kind: 'payload' as const }, 'deliveries_log'],
+    ['verifications', { kind: 'verification' as const }, 'deliveries_log_verifications'],
+    ['a time', { since: new Date(START_MS + 1_000_000), until: new Date(START_MS + 2_000_000) }, 'deliveries_log'],
+  ])('of %s is that of an index which holds nothing else', async (_what, filter, index) => {
+    const after = { createdAt: new Date(START_MS + 15_000_000), id: newId() }
+    const query = { sourceId: busySourceId, limit: 26, after, ...filter }
+    const { text, values } = deliveryQuerySql(dispatcher.organizationId, query)
+    const explained = await dispatcher.db.pool.query<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${text}`,
+      values,
+    )
+    const nodes: PlanNode[] = []
+    const collect = (node: PlanNode | undefined): void => {
+      if (!node) return
+      nodes.push(node)
+      for (const child of node.Plans ?? []) collect(child)
+    }
+    collect(explained.rows[0]?.['QUERY PLAN'][0].Plan)
+    const scan = nodes.find((node) => node['Node Type'].includes('Scan'))
+    expect(scan?.['Index Name']).toMatch(new RegExp(`^${index}`))
+    expect((scan?.['Actual Rows'] ?? 0) + (scan?.['Rows Removed by Filter'] ?? 0)).toBeLessThanOrEqual(30)
+  })
+})
