@@ -11,8 +11,15 @@ export interface DescribedOperation {
   readonly tag?: string
   readonly params?: TSchema
   readonly query?: TSchema
+  readonly headers?: TSchema
   readonly body?: TSchema
-  readonly successes: readonly { readonly status: number; readonly schema?: TSchema; readonly description: string }[]
+  readonly bodyExamples?: Examples
+  readonly successes: readonly {
+    readonly status: number
+    readonly schema?: TSchema
+    readonly description: string
+    readonly examples?: Examples
+  }[]
   /** Beside those that every operation has. */
   readonly errors?: readonly DescribedError[]
 }
@@ -21,6 +28,20 @@ export interface DescribedOperation {
 export interface DescribedError {
   readonly status: number
   readonly description: string
+  /** Makes it a component of that name, written once for all operations. */
+  readonly name?: string
+  readonly examples?: Examples
+}
+
+/** Examples of a body by name. */
+export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
+
+/** A header of answers. */
+export interface DescribedHeader {
+  readonly description: string
+  readonly schema: Readonly<Json>
+  /** The statuses that have it; all when absent. */
+  readonly statuses?: readonly number[]
 }
 
 /** An API to describe. */
@@ -28,6 +49,7 @@ export interface DescribedApi {
   readonly title: string
   readonly version: string
   readonly description: string
+  readonly license?: { readonly name: string; readonly identifier: string }
   readonly servers?: readonly { readonly url: string; readonly description?: string }[]
   readonly tags?: readonly { readonly name: string; readonly description: string }[]
   readonly operations: readonly DescribedOperation[]
@@ -37,8 +59,8 @@ export interface DescribedApi {
   readonly errors: readonly DescribedError[]
   /** What the bearer credential is. */
   readonly bearer: string
-  /** Header parameters and answer headers by operation id, for what no schema says. */
-  readonly headers?: Readonly<Record<string, readonly Json[]>>
+  /** Headers of the answers, by name. */
+  readonly answerHeaders?: Readonly<Record<string, DescribedHeader>>
 }
 
 type Json = Record<string, unknown>
@@ -50,16 +72,35 @@ type Json = Record<string, unknown>
 export function buildOpenApi(api: DescribedApi): Json {
   const components = new Map<string, Json>()
   const toSchema = (schema: TSchema): Json => toReference(plain(schema), components)
-  const answer = (description: string, schema?: TSchema): Json => ({
-    description,
-    ...(schema ? { content: { 'application/json': { schema: toSchema(schema) } } } : {}),
+  const content = (schema: TSchema, examples?: Examples): Json => ({
+    'application/json': { schema: toSchema(schema), ...(examples ? { examples } : {}) },
   })
+  const answer = (status: number, description: string, schema?: TSchema, examples?: Examples): Json => {
+    const headers = Object.entries(api.answerHeaders ?? {})
+      .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
+      .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
+    return {
+      description,
+      ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
+      ...(schema ? { content: content(schema, examples) } : {}),
+    }
+  }
+  const errorAnswers = new Map<string, Json>()
+  const errorAnswer = ({ status, description, name, examples }: DescribedError): Json => {
+    const body = answer(status, description, api.error, examples)
+    if (name === undefined) return body
+    errorAnswers.set(name, body)
+    return { $ref: `#/components/responses/${name}` }
+  }
   const paths: Record<string, Json> = {}
   for (const operation of api.operations) {
     const errors = [...api.errors, ...(operation.errors ?? [])].toSorted((a, b) => a.status - b.status)
     const responses = [
-      ...operation.successes.map(({ status, description, schema }) => [status, answer(description, schema)]),
-      ...errors.map(({ status, description }) => [status, answer(description, api.error)]),
+      ...operation.successes.map(({ status, description, schema, examples }) => [
+        status,
+        answer(status, description, schema, examples),
+      ]),
+      ...errors.map((error) => [error.status, errorAnswer(error)]),
     ] as [number, Json][]
     const path = (paths[operation.path] ??= {})
     path[operation.method] = {
@@ -70,29 +111,42 @@ export function buildOpenApi(api: DescribedApi): Json {
       parameters: [
         ...toParameters(operation.params, 'path'),
         ...toParameters(operation.query, 'query'),
-        ...(api.headers?.[operation.id] ?? []),
+        ...toParameters(operation.headers, 'header'),
       ],
       ...(operation.body
-        ? { requestBody: { required: true, content: { 'application/json': { schema: toSchema(operation.body) } } } }
+        ? { requestBody: { required: true, content: content(operation.body, operation.bodyExamples) } }
         : {}),
       responses: Object.fromEntries(responses.map(([status, body]) => [String(status), body])),
     }
   }
   return {
     openapi: '3.1.0',
-    info: { title: api.title, version: api.version, description: api.description },
+    info: {
+      title: api.title,
+      version: api.version,
+      description: api.description,
+      ...(api.license ? { license: api.license } : {}),
+    },
     ...(api.servers ? { servers: api.servers } : {}),
     ...(api.tags ? { tags: api.tags } : {}),
     security: [{ bearer: [] }],
     paths,
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+      ...(errorAnswers.size > 0 ? { responses: Object.fromEntries(errorAnswers) } : {}),
+      ...(api.answerHeaders ? { headers: describeHeaders(api.answerHeaders) } : {}),
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: api.bearer } },
     },
   }
 }
 
-function toParameters(schema: TSchema | undefined, place: 'path' | 'query'): Json[] {
+function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Json {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, { description, schema }]) => [name, { description, schema }]),
+  )
+}
+
+function toParameters(schema: TSchema | undefined, place: 'path' | 'query' | 'header'): Json[] {
   if (!schema) return []
   const { properties = {}, required = [] } = plain(schema) as { properties?: Record<string, Json>; required?: string[] }
   return Object.entries(properties).map(([name, property]) => {

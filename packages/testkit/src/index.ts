@@ -5,7 +5,7 @@
  *
  * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host of its own on servers that
  * the Jest run starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others
- * to use instead. `startPostgres` and `startRabbitMq` start servers that a test may kill, pause and restart. Whatever is
+ * to use instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that a test may kill, pause and restart. Whatever is
  * started here ends with the process that started it, however that ends.
  */
 export {
@@ -20,6 +20,7 @@ export { freePort } from './free-port.ts'
 export { startPostgres, type PrivatePostgres } from './postgres.ts'
 export { startRabbitMq, type PrivateRabbitMq } from './rabbitmq.ts'
 export { rawEndpoint, type RawEndpoint, type RawEndpointOptions } from './raw-endpoint.ts'
+export { startRedis, type PrivateRedis } from './redis.ts'
 export { selfSignedCertificate, type Certificate, type CertificateOptions } from './self-signed-certificate.ts'
 export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
 export {

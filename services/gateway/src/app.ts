@@ -2,11 +2,12 @@ import { answerHealthz, handleErrors, healthRoutes, requestIdFrom } from '@workf
 import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
+import { docsRoutes } from './docs.ts'
 import { guard } from './guard.ts'
 import { mountOperations } from './mount-operations.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
-import { listWorkflows } from './routes/list-workflows.ts'
+import { checkListCursor, listWorkflows } from './routes/list-workflows.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
 /** The public API (contract 4), with what needs no key before the guard. */
@@ -15,18 +16,24 @@ export function createApp(ctx: AppContext): Express {
   app.disable('x-powered-by')
   app.disable('etag')
   app.set('query parser', false)
+  app.set('case sensitive routing', true)
+  app.set('strict routing', true)
   app.set('trust proxy', ctx.config.trustProxy)
   app.use(observe(ctx))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
+  app.use(docsRoutes())
   app.use(guard(ctx))
   app.use(
-    mountOperations({
-      getOrganization: getOrganization(),
-      listWorkflows: listWorkflows(ctx),
-      getWorkflow: getWorkflow(ctx),
-      startWorkflow: startWorkflow(ctx),
-    }),
+    mountOperations(
+      {
+        getOrganization: getOrganization(),
+        listWorkflows: listWorkflows(ctx),
+        getWorkflow: getWorkflow(ctx),
+        startWorkflow: startWorkflow(ctx),
+      },
+      { listWorkflows: checkListCursor },
+    ),
   )
   app.use(handleErrors(ctx.logger))
   return app

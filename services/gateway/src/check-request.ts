@@ -1,4 +1,5 @@
 import { compile, type FieldError, type Operation, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
+import type { KeyHolder } from '@workflow-service/database'
 import { invalidFields } from '@workflow-service/service-kit'
 import type { Request } from 'express'
 import type { TSchema } from 'typebox'
@@ -24,20 +25,29 @@ interface Given {
 }
 
 /**
+ * What no schema can tell of a query, from the parameters that have passed theirs: it depends on who asks. `passed` lacks
+ * the faulty ones.
+ */
+export type QueryRule = (passed: Readonly<Record<string, unknown>>, holder: KeyHolder) => readonly FieldError[]
+
+/**
  * Checks a request by its operation's schemas, and throws all faults at once: path, then query, headers, body, each in
  * its schema's order with unknown fields last (design 5).
  */
-export function requestChecker(operation: Operation): (req: Request) => CheckedRequest {
+export function requestChecker(
+  operation: Operation,
+  queryRule: QueryRule = () => [],
+): (req: Request, holder: KeyHolder) => CheckedRequest {
   const checkParams = partChecker(operation.params, (req, schema) => ({ values: pick(schema, req.params), faults: [] }))
-  const checkQuery = partChecker(operation.query, readQuery)
+  const checkQuery = partChecker(operation.query, readQuery, queryRule)
   const checkHeaders = partChecker(operation.headers, readHeaders)
   const checkBody = partChecker(operation.body, (req) => readBody(req.body as unknown, operation.trimmed ?? []))
-  return (req) => {
+  return (req, holder) => {
     const faults: FieldError[] = []
-    const params = checkParams(req, faults)
-    const query = checkQuery(req, faults)
-    const headers = checkHeaders(req, faults)
-    const body = checkBody(req, faults)
+    const params = checkParams(req, holder, faults)
+    const query = checkQuery(req, holder, faults)
+    const headers = checkHeaders(req, holder, faults)
+    const body = checkBody(req, holder, faults)
     if (faults.length > 0) throw invalidFields(faults)
     return { params, query, headers, body }
   }
@@ -46,19 +56,28 @@ export function requestChecker(operation: Operation): (req: Request) => CheckedR
 function partChecker(
   schema: TSchema | undefined,
   read: (req: Request, schema: TSchema) => Given,
-): (req: Request, faults: FieldError[]) => unknown {
+  rule: QueryRule = () => [],
+): (req: Request, holder: KeyHolder, faults: FieldError[]) => unknown {
   if (!schema) return () => undefined
   const isValid = compile(schema)
   const order = Object.keys(propertiesOf(schema))
-  return (req, faults) => {
+  return (req, holder, faults) => {
     const given = read(req, schema)
     const found = isValid(given.values) ? [] : toFieldErrors(isValid.errors ?? [], order)
-    if (found.length === 0 && given.faults.length === 0) return lowerCaseIds(schema, given.values)
     const told = new Set(given.faults.map(({ field }) => field))
     const all = [...given.faults, ...found.filter(({ field }) => !told.has(field))]
-    faults.push(...(given.faults.length === 0 ? all : inOrder(all, order)))
+    all.push(...rule(without(given.values, all), holder))
+    if (all.length === 0) return lowerCaseIds(schema, given.values)
+    // What ajv found is in order; the rest has to be put between.
+    faults.push(...(all.length === found.length ? all : inOrder(all, order)))
     return undefined
   }
+}
+
+function without(values: unknown, faults: readonly FieldError[]): Record<string, unknown> {
+  if (faults.length === 0) return values as Record<string, unknown>
+  const fields = new Set(faults.map(({ field }) => field))
+  return Object.fromEntries(Object.entries(values ?? {}).filter(([name]) => !fields.has(name)))
 }
 
 /** Decimal digits only; the value of a parameter that is repeated is nobody's to choose. */

@@ -3,7 +3,7 @@ import { isDatabaseAway, type KeyHolder } from '@workflow-service/database'
 import { serviceUnavailable, writeJson } from '@workflow-service/service-kit'
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import type { Static, TSchema } from 'typebox'
-import { requestChecker } from './check-request.ts'
+import { type QueryRule, requestChecker } from './check-request.ts'
 import { withDeadline } from './deadline.ts'
 import { readJsonBody } from './read-body.ts'
 
@@ -35,25 +35,31 @@ type AnyHandler = (request: object) => OperationAnswer | Promise<OperationAnswer
 const HANDLER_DEADLINE_MS = 3_000
 
 /** The routes of the public API, as the contract's table names them. */
-export function mountOperations(handlers: OperationHandlers): Router {
+export function mountOperations(
+  handlers: OperationHandlers,
+  queryRules: { readonly [Id in OperationId]?: QueryRule } = {},
+): Router {
   const router = Router({ caseSensitive: true, strict: true })
   for (const operation of Object.values<Operation>(OPERATIONS)) {
-    const handle = handlers[operation.id as OperationId] as unknown as AnyHandler
+    const id = operation.id as OperationId
+    const handle = handlers[id] as unknown as AnyHandler
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router[operation.method](path, ...(operation.body ? [readJsonBody] : []), answerWith(operation, handle))
+    router[operation.method](
+      path,
+      ...(operation.body ? [readJsonBody] : []),
+      answerWith(requestChecker(operation, queryRules[id]), operation.success.status, handle),
+    )
   }
   return router
 }
 
-function answerWith(operation: Operation, handle: AnyHandler): RequestHandler {
-  const check = requestChecker(operation)
+function answerWith(check: ReturnType<typeof requestChecker>, status: number, handle: AnyHandler): RequestHandler {
   return async (req: Request, res: Response) => {
     const holder = res.locals['keyHolder'] as KeyHolder
     const requestId = String(res.locals['requestId'])
-    const answering = handle({ ...check(req), holder, requestId })
+    const answering = handle({ ...check(req, holder), holder, requestId })
     const body = answering instanceof Promise ? await inTime(answering) : answering
-    const headers = res.locals['answerHeaders'] as string[]
-    writeJson(res, { status: operation.success.status, body, requestId, headers })
+    writeJson(res, { status, body, requestId, headers: res.locals['answerHeaders'] as string[] })
   }
 }
 

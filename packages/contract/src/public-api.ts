@@ -1,0 +1,236 @@
+import { ErrorResponse } from './errors.ts'
+import {
+  errorExample,
+  ORGANIZATION_EXAMPLE,
+  START_CONFIRMATION_EXAMPLE,
+  START_EXAMPLE,
+  START_IN_SESSION_EXAMPLE,
+  WORKFLOW_EXAMPLE,
+  WORKFLOW_PAGE_EXAMPLE,
+} from './examples.ts'
+import {
+  buildOpenApi,
+  type DescribedError,
+  type DescribedHeader,
+  type DescribedOperation,
+  type Examples,
+} from './openapi.ts'
+import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
+
+/** The OpenAPI document of the public API (contract 4 to 9), out of the schemas that check its requests. */
+export function describePublicApi(): Record<string, unknown> {
+  return buildOpenApi({
+    title: 'Workflow Automation Service',
+    version: '1.0.0',
+    description: DESCRIPTION,
+    license: { name: 'MIT', identifier: 'MIT' },
+    servers: [{ url: '..', description: 'The host that serves this document.' }],
+    tags: [
+      { name: 'Organization', description: 'The organization that the API key belongs to.' },
+      { name: 'Workflows', description: 'Read workflows and start them.' },
+    ],
+    operations: Object.values<Operation>(OPERATIONS).map(toDescribed),
+    error: ErrorResponse,
+    errors: ERRORS,
+    bearer:
+      'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are made in the application, or with `wf keys create`.',
+    answerHeaders: ANSWER_HEADERS,
+  })
+}
+
+const DESCRIPTION = `
+Start workflows of your organization with a piece of text, and read what they are.
+
+**Keys.** Send \`Authorization: Bearer wfk_…\`. A key belongs to one organization and has one or both of two scopes:
+\`read\` for the three GET operations, \`start\` for the POST.
+
+**Starts** are answered at once with 202; the workflow runs a moment later. Starts of one session run one after the other,
+in the order in which they were accepted. Send an \`Idempotency-Key\` to make a start safe to repeat.
+
+**Errors** have one shape, whatever their status. Match on \`error.code\`, never on \`error.message\`; send us
+\`error.request_id\`, which is also in the header \`X-Request-Id\`. A 422 lists every failing field in \`error.details\`. After a
+429 or a 503 wait as many seconds as \`Retry-After\` says. When a start is answered 503, or not at all, it may or may not have
+been accepted: repeat it with the same \`Idempotency-Key\`.
+
+**Order of checks**: key (401), organization and scope (403), rate limit (429), route (404), syntax of the body (400), fields
+(422), workflow (404), its state and the session's (409, 422).
+
+**Text.** Lengths count Unicode code points. The search ignores case as Unicode's full case folding does (\`STRASSE\` finds
+\`Straße\`) and does not normalize: \`é\` as one code point and as \`e\` with an accent are different texts. \`%\`, \`_\` and \`\\\` mean
+themselves.
+
+**Changes.** New values of \`scope\` and of a subagent source's \`type\` may appear at any time; do not reject unknown ones.
+`.trim()
+
+const TAGS: Record<OperationId, string> = {
+  getOrganization: 'Organization',
+  listWorkflows: 'Workflows',
+  getWorkflow: 'Workflows',
+  startWorkflow: 'Workflows',
+}
+
+const SUCCESS_EXAMPLES: Record<OperationId, Examples> = {
+  getOrganization: { organization: { summary: 'An organization', value: ORGANIZATION_EXAMPLE } },
+  listWorkflows: {
+    page: { summary: 'A page that another follows', value: WORKFLOW_PAGE_EXAMPLE },
+    nothing: { summary: 'No results', value: { data: [], pagination: { next_cursor: null, has_more: false } } },
+  },
+  getWorkflow: { workflow: { summary: 'A workflow', value: WORKFLOW_EXAMPLE } },
+  startWorkflow: { accepted: { summary: 'The start is accepted', value: START_CONFIRMATION_EXAMPLE } },
+}
+
+const BODY_EXAMPLES: Examples = {
+  newSession: { summary: 'In a new session', value: START_EXAMPLE },
+  openSession: { summary: 'In an open session', value: START_IN_SESSION_EXAMPLE },
+}
+
+/** Contract 7: every operation declares all of them. */
+const ERRORS: DescribedError[] = [
+  {
+    status: 400,
+    name: 'BadRequest',
+    description:
+      'The request cannot be read: `invalid_request`, `invalid_json`, `unsupported_media_type`, `body_too_large`.',
+    examples: {
+      invalid_json: {
+        summary: 'The body is no JSON',
+        value: errorExample('invalid_json', 'The body is not valid JSON: it breaks at position 12 (line 1 column 13).'),
+      },
+    },
+  },
+  {
+    status: 401,
+    name: 'Unauthorized',
+    description: 'No API key, or one that is mistyped, unknown, revoked or expired: `unauthorized`.',
+    examples: {
+      unauthorized: {
+        summary: 'No key',
+        value: errorExample('unauthorized', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
+      },
+    },
+  },
+  {
+    status: 403,
+    name: 'Forbidden',
+    description:
+      'The key may not do this: `insufficient_scope`; or nobody of its organization may: `organization_suspended`.',
+    examples: {
+      insufficient_scope: {
+        summary: 'The key lacks the scope',
+        value: errorExample('insufficient_scope', 'This needs a key with the scope start; the key has read.'),
+      },
+    },
+  },
+  {
+    status: 404,
+    name: 'NotFound',
+    description: 'No such path, method or workflow; another organization’s workflow is answered the same: `not_found`.',
+    examples: { not_found: { summary: 'No such workflow', value: errorExample('not_found', 'Workflow not found.') } },
+  },
+  {
+    status: 409,
+    name: 'Conflict',
+    description:
+      'The workflow cannot be started as it is: `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`; the session is closed: `session_closed`; the Idempotency-Key was used for another request: `idempotency_conflict`.',
+    examples: {
+      workflow_inactive: {
+        summary: 'The workflow is inactive',
+        value: errorExample('workflow_inactive', 'The workflow is inactive. Activate it, then start it again.'),
+      },
+    },
+  },
+  {
+    status: 422,
+    name: 'UnprocessableContent',
+    description:
+      'Fields fail validation: `validation_error`, with every failing field in `details`. Their codes: `missing`, `string_type`, `string_too_short`, `string_too_long`, `string_unicode`, `uuid_type`, `uuid_parsing`, `int_parsing`, `greater_than_equal`, `less_than_equal`, `extra_forbidden`, `model_attributes_type`, `not_found`, `invalid_cursor`.',
+    examples: {
+      validation_error: {
+        summary: 'Two fields fail',
+        value: errorExample('validation_error', 'context must have at least 1 character (and 1 more).', [
+          { field: 'context', code: 'string_too_short', message: 'must have at least 1 character' },
+          {
+            field: 'session_id',
+            code: 'uuid_parsing',
+            message: 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057',
+          },
+        ]),
+      },
+    },
+  },
+  {
+    status: 429,
+    name: 'TooManyRequests',
+    description: 'Too many requests: `rate_limited`. Wait as long as `Retry-After` says.',
+    examples: {
+      rate_limited: {
+        summary: 'Too many requests',
+        value: errorExample('rate_limited', 'Too many requests. Try again in 1 second.'),
+      },
+    },
+  },
+  {
+    status: 500,
+    name: 'InternalServerError',
+    description: 'Something went wrong on our side: `internal_error`. Tell us the `request_id`.',
+    examples: {
+      internal_error: {
+        summary: 'Unforeseen',
+        value: errorExample('internal_error', 'Something went wrong on our side.'),
+      },
+    },
+  },
+  {
+    status: 503,
+    name: 'ServiceUnavailable',
+    description: 'The service cannot answer at the moment: `service_unavailable`. Try again as `Retry-After` says.',
+    examples: {
+      service_unavailable: {
+        summary: 'The database does not answer',
+        value: errorExample('service_unavailable', 'The database does not answer; try again in a moment.'),
+      },
+    },
+  },
+]
+
+const RATE_LIMITED_STATUSES = [200, 202, 400, 401, 404, 409, 422, 429, 500, 503]
+
+const ANSWER_HEADERS: Record<string, DescribedHeader> = {
+  'X-Request-Id': {
+    description: 'Identifier of the request: the caller’s `X-Request-Id` if it sent a sane one, else a new one.',
+    schema: { type: 'string', examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'] },
+  },
+  'RateLimit-Policy': {
+    description:
+      'The rate limit: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). Absent when there is none.',
+    schema: { type: 'string', examples: ['"requests";q=600;w=60'] },
+    statuses: RATE_LIMITED_STATUSES,
+  },
+  RateLimit: {
+    description:
+      'What is left of it: `r` requests now, all of them again in `t` seconds. Absent when there is no limit.',
+    schema: { type: 'string', examples: ['"requests";r=599;t=1'] },
+    statuses: RATE_LIMITED_STATUSES,
+  },
+  'Retry-After': {
+    description: 'Seconds to wait before trying again.',
+    schema: { type: 'integer', minimum: 1, examples: [1] },
+    statuses: [429, 503],
+  },
+  'WWW-Authenticate': {
+    description: 'How to authenticate.',
+    schema: { type: 'string', examples: ['Bearer'] },
+    statuses: [401],
+  },
+}
+
+function toDescribed(operation: Operation): DescribedOperation {
+  const id = operation.id as OperationId
+  return {
+    ...operation,
+    tag: TAGS[id],
+    description: `${operation.description}\n\nNeeds the scope \`${operation.scope}\`.`,
+    ...(operation.body ? { bodyExamples: BODY_EXAMPLES } : {}),
+    successes: [{ ...operation.success, examples: SUCCESS_EXAMPLES[id] }],
+  }
+}

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { access, constants, rm, writeFile } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { readConfig } from './config.ts'
+
+const execute = promisify(execFile)
+
+const usualFolders = ['/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin', '/usr/local/opt/rabbitmq/sbin', '/usr/bin']
+
+/** The program's file, in PATH or where servers usually are. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  const folders = [...readConfig().path.split(delimiter), ...usualFolders]
+  for (const folder of folders) {
+    const file = join(folder, name)
+    if (await isExecutable(file)) return file
+  }
+  return undefined
+}
+
+/** Whether it is there and may be run. */
+export async function isExecutable(file: string): Promise<boolean> {
+  return await access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+/**
+ * Installs a server's package without starting the server. Resolves to why it failed or was not tried; undefined when it
+ * went well.
+ */
+export async function installOnDebian(packageName: string, say: (line: string) => void): Promise<string | undefined> {
+  if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) return undefined
+  if (process.getuid?.() !== 0) return 'only root can install it'
+  say(`Installing ${packageName} with apt-get, once …`)
+  const policy = '/usr/sbin/policy-rc.d'
+  // The package starts the system's own server when it is installed; with this policy it does not.
+  const made = await writeFile(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755, flag: 'wx' }).then(
+    () => true,
+    () => false,
+  )
+  const env = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    DEBIAN_FRONTEND: 'noninteractive',
+  }
+  const aptGet = async (...args: string[]) =>
+    await execute('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=120', ...args], { env, maxBuffer: 1 << 26 })
+  try {
+    await aptGet('update')
+    await aptGet('install', '--yes', '--no-install-recommends', packageName)
+    return undefined
+  } catch (error) {
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    return `apt-get failed: ${stderr.trim().split('\n').at(-1) || message}`
+  } finally {
+    if (made) await rm(policy, { force: true })
+  }
+}

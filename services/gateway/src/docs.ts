@@ -1,0 +1,99 @@
+import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
+import { describePublicApi } from '@workflow-service/contract'
+import { SECURITY_HEADERS, writeJson } from '@workflow-service/service-kit'
+import express, { type RequestHandler, type Response, Router } from 'express'
+
+const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+const ASSETS = new Set(['/swagger-ui.css', '/swagger-ui-bundle.js', '/favicon-32x32.png'])
+
+// The page is all there is to it: it loads nothing from elsewhere, sends nothing elsewhere, and stands in no frame. Swagger
+// UI sets styles on its elements.
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+// Addresses are relative, so that the page also works where a proxy puts a prefix before it.
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Workflow Automation Service: API reference</title>
+<link rel="icon" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="reference"></div>
+<noscript>This page needs JavaScript. The same as data: <a href="v1/openapi.json">openapi.json</a>.</noscript>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`
+
+const START_SCRIPT = `SwaggerUIBundle({
+  url: 'v1/openapi.json',
+  dom_id: '#reference',
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  supportedSubmitMethods: ['get', 'post'],
+  validatorUrl: null,
+})
+`
+
+/**
+ * `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. Answers are whole or not at all: no 206, no
+ * 304, no redirect, since the contract has no such statuses.
+ */
+export function docsRoutes(): Router {
+  const router = Router({ caseSensitive: true, strict: true })
+  const document = Buffer.from(JSON.stringify(describePublicApi()))
+  router.get('/v1/openapi.json', (_req, res) => {
+    writeJson(res, { status: 200, body: document, requestId: String(res.locals['requestId']) })
+  })
+  router.get('/docs', answerWith('text/html; charset=utf-8', PAGE))
+  router.get('/docs/start.js', answerWith('text/javascript; charset=utf-8', START_SCRIPT))
+  const readAsset = express.static(swaggerUi, {
+    index: false,
+    redirect: false,
+    etag: false,
+    lastModified: false,
+    acceptRanges: false,
+    cacheControl: false,
+  })
+  router.use('/docs', (req, res, next) => {
+    if (!ASSETS.has(req.path)) {
+      next()
+      return
+    }
+    setPageHeaders(res)
+    readAsset(req, res, next)
+  })
+  return router
+}
+
+function answerWith(type: string, body: string): RequestHandler {
+  return (_req, res) => {
+    setPageHeaders(res)
+    res.type(type).send(body)
+  }
+}
+
+function setPageHeaders(res: Response): void {
+  res.set({
+    ...SECURITY_HEADERS,
+    'Content-Security-Policy': PAGE_POLICY,
+    'Cache-Control': 'public, max-age=300',
+    'X-Request-Id': String(res.locals['requestId']),
+  })
+}
