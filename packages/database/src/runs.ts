@@ -23,7 +23,8 @@ export interface ClaimedRun {
   readonly attempts: number
   /** Nobody took it up before, so its journal is empty. */
   readonly isFirst: boolean
-  readonly createdAt: Date
+  /** How long it waited for that, by the database's clock; undefined where it was taken up before. */
+  readonly waitedMs: number | undefined
 }
 
 /**
@@ -38,8 +39,9 @@ export function claimRunSql(source: string): string {
   ),
   run AS (
     SELECT claimed.id AS run_id, claimed.organization_id, claimed.session_id, claimed.number, claimed.workflow_id,
-      claimed.context, claimed.input_message, claimed.request_id, claimed.attempts, claimed.created_at,
-      claimed.started_at = now() AS is_first, workflow.name AS workflow_name,
+      claimed.context, claimed.input_message, claimed.request_id, claimed.attempts,
+      claimed.started_at = now() AS is_first,
+      (extract(epoch FROM now() - claimed.created_at) * 1000)::float8 AS waited_ms, workflow.name AS workflow_name,
       workflow.description AS workflow_description
     FROM claimed JOIN workflows workflow ON workflow.id = claimed.workflow_id
   )`
@@ -55,8 +57,8 @@ export interface ClaimedRunRow extends QueryResultRow {
   input_message: string
   request_id: string
   attempts: number
-  created_at: Date
   is_first: boolean
+  waited_ms: number
   workflow_name: string
   workflow_description: string
 }
@@ -75,7 +77,7 @@ export function toClaimedRun(row: ClaimedRunRow): ClaimedRun | undefined {
     requestId: row.request_id,
     attempts: row.attempts,
     isFirst: row.is_first,
-    createdAt: row.created_at,
+    waitedMs: row.is_first ? Math.max(0, row.waited_ms) : undefined,
   }
 }
 

@@ -81,7 +81,7 @@ describe('taking sessions up by their ids', () => {
         requestId: 'request-1',
         attempts: 1,
         isFirst: true,
-        createdAt: expect.any(Date),
+        waitedMs: expect.any(Number),
       },
     })
     expect(await showRun(db, startId)).toMatchObject({ status: 'running', attempts: 1, started_at: expect.any(Date) })

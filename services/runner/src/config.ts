@@ -1,0 +1,121 @@
+import { readSettings, splitList } from '@workflow-service/service-kit'
+import { type Static, Type } from 'typebox'
+import { type AgentConfig, agentSettings, agentSettingsRules, toAgentConfig } from './agent/agent-settings.ts'
+
+/** Every setting of the runner (design 4). docker-compose.yml is held against it. */
+export const RunnerSettings = Type.Object(
+  {
+    DATABASE_URL: Type.String({
+      format: 'postgres-url',
+      writeOnly: true,
+      description: 'Where PostgreSQL is.',
+      examples: ['postgres://workflow:secret@postgres:5432/workflow'],
+    }),
+    DATABASE_POOL_SIZE: Type.Integer({
+      minimum: 2,
+      maximum: 1_000,
+      default: 10,
+      description: 'Connections to PostgreSQL at most.',
+      examples: [10],
+    }),
+    AMQP_URL: Type.String({
+      format: 'amqp-url',
+      writeOnly: true,
+      description: 'Where RabbitMQ is.',
+      examples: ['amqp://workflow:secret@rabbitmq:5672'],
+    }),
+    AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
+      type: 'string',
+      enum: ['quorum', 'classic'],
+      default: 'quorum',
+      description: 'The type of the queue of wake-ups; the same for gateways and runners.',
+      examples: ['quorum'],
+    }),
+    DISPATCHER_URL: Type.String({
+      format: 'http-url',
+      description: 'Where the dispatcher is.',
+      examples: ['http://dispatcher:8081'],
+    }),
+    INTERNAL_API_TOKEN: Type.String({
+      format: 'token-list',
+      writeOnly: true,
+      description: "Bearer token of the dispatcher's internal API; of several, separated by commas, the first is used.",
+      examples: ['$(openssl rand -hex 32)'],
+    }),
+    HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
+    PORT: Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      default: 8082,
+      description: 'The port of /healthz, /readyz and /metrics; 0 takes any free one.',
+      examples: [8082],
+    }),
+    LOG_LEVEL: Type.Unsafe<string>({
+      type: 'string',
+      enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+      default: 'info',
+      description: 'The least severe log lines to write.',
+      examples: ['info'],
+    }),
+    RUNNER_CONCURRENCY: Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      default: 100,
+      description: 'Sessions that this process runs at once.',
+      examples: [100],
+    }),
+    RUNNER_ORGANIZATION_SHARE: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 50,
+      description: 'Per cent of the places that one organization may take, so that others find some free.',
+      examples: [50],
+    }),
+    ...agentSettings,
+  },
+  agentSettingsRules,
+)
+
+/** What the runner runs by. */
+export interface RunnerConfig {
+  databaseUrl: string
+  databasePoolSize: number
+  /** Not used when the caller brings a session queue of its own. */
+  amqpUrl: string
+  amqpQueueType: 'quorum' | 'classic'
+  dispatcherUrl: string
+  internalApiToken: string
+  host: string
+  port: number
+  logLevel: string
+  /** Sessions at once, in all and of one organization. */
+  concurrency: number
+  perOrganization: number
+  agent: AgentConfig
+}
+
+/**
+ * Reads the environment once.
+ * @throws SettingsError with every fault at once.
+ */
+export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
+  return toConfig(readSettings(RunnerSettings, env))
+}
+
+function toConfig(settings: Static<typeof RunnerSettings>): RunnerConfig {
+  const concurrency = settings.RUNNER_CONCURRENCY
+  return {
+    databaseUrl: settings.DATABASE_URL,
+    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    amqpUrl: settings.AMQP_URL,
+    amqpQueueType: settings.AMQP_QUEUE_TYPE,
+    dispatcherUrl: settings.DISPATCHER_URL,
+    internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    host: settings.HOST,
+    port: settings.PORT,
+    logLevel: settings.LOG_LEVEL,
+    concurrency,
+    perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
+    agent: toAgentConfig(settings),
+  }
+}

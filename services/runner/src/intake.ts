@@ -1,0 +1,148 @@
+import { FIRST_ORGANIZATION, isDatabaseAway, type Taken } from '@workflow-service/database'
+import { describeError } from '@workflow-service/service-kit'
+import type { AppContext } from './app-context.ts'
+import { runSession } from './run-session.ts'
+
+/** Takes sessions up, as places allow. */
+export interface Intake {
+  /**
+   * A session may have work. Resolves when it was taken up, or need not be, or cannot be now: then the sweep finds it.
+   * With all places taken it holds the caller for a moment, so that the messages go to runners that have some free.
+   */
+  offer(sessionId: string): Promise<void>
+  /** Takes nothing more. Resolves when the statement under way has ended. */
+  stop(): Promise<void>
+  /** Resolves when every session that was taken has ended. */
+  settle(): Promise<void>
+}
+
+const MAX_OFFERS = 200
+/** How long a message is held while there is no place. */
+const HOLD_MS = 1_000
+
+interface Offer {
+  readonly sessionId: string
+  readonly done: () => void
+}
+
+/**
+ * One loop takes sessions: those that were offered and, every `sweepMs` or when a place becomes free while work is known
+ * to wait, whatever waits longest. One statement at a time, so places and shares are never exceeded; offers that come
+ * meanwhile go together in the next.
+ */
+export function startIntake(ctx: AppContext, sweepMs: number): Intake {
+  const { held, store, logger, runnerMetrics } = ctx
+  const offers: Offer[] = []
+  const sessions = new Set<Promise<void>>()
+  let from = FIRST_ORGANIZATION
+  let isSweepDue = true
+  let hasBacklog = false
+  const stopping = new AbortController()
+  let isAway = false
+  let wake = Promise.withResolvers<void>()
+  let placeFreed = Promise.withResolvers<void>()
+
+  const launch = ({ sessions: taken, isMore }: Taken, by: 'message' | 'sweep'): void => {
+    hasBacklog ||= isMore
+    runnerMetrics.sessionsTaken.inc({ by }, taken.length)
+    for (const each of taken) {
+      const session = held.add(each)
+      const running = runSession(ctx, session, each.run).finally(() => {
+        sessions.delete(running)
+        held.remove(session)
+        placeFreed.resolve()
+        placeFreed = Promise.withResolvers()
+        if (!hasBacklog) return
+        isSweepDue = true
+        wake.resolve()
+      })
+      sessions.add(running)
+    }
+  }
+
+  const takeOffered = async (): Promise<void> => {
+    const batch = offers.splice(0, MAX_OFFERS)
+    try {
+      if (batch.length === 0) return
+      if (held.free === 0) hasBacklog = true
+      else launch(await store.take([...new Set(batch.map(({ sessionId }) => sessionId))]), 'message')
+    } finally {
+      for (const { done } of batch) done()
+    }
+  }
+
+  const sweep = async (): Promise<void> => {
+    if (!isSweepDue || held.free === 0) return
+    isSweepDue = false
+    hasBacklog = false
+    const taken = await store.takeWaiting(from)
+    launch(taken, 'sweep')
+    from = taken.next
+    if (from === FIRST_ORGANIZATION) return
+    // It did not look at all organizations; the next one goes on behind the last.
+    hasBacklog = true
+    if (held.free > 0 && taken.sessions.length > 0) isSweepDue = true
+  }
+
+  const loop = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await wake.promise
+      wake = Promise.withResolvers()
+      // What comes in the same turn of the event loop goes together.
+      await new Promise((resume) => setImmediate(resume))
+      if (stopping.signal.aborted) return
+      try {
+        await takeOffered()
+        await sweep()
+        if (isAway) logger.info('the database is back')
+        isAway = false
+      } catch (error) {
+        if (!isDatabaseAway(error)) logger.error({ error: describeError(error) }, 'sessions could not be taken up')
+        else if (!isAway) logger.warn({ error: describeError(error) }, 'the database is away; sessions wait for it')
+        isAway = isDatabaseAway(error)
+      }
+      if (offers.length > 0 || (isSweepDue && held.free > 0 && !isAway)) wake.resolve()
+    }
+  }
+
+  const timer = setInterval(() => {
+    isSweepDue = true
+    wake.resolve()
+  }, sweepMs)
+  wake.resolve()
+  const looping = loop()
+
+  return {
+    async offer(sessionId) {
+      if (stopping.signal.aborted) return
+      if (held.free === 0) {
+        hasBacklog = true
+        await soon(placeFreed.promise, HOLD_MS)
+        return
+      }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      offers.push({ sessionId, done: resolve })
+      wake.resolve()
+      await promise
+    },
+    async stop() {
+      stopping.abort()
+      clearInterval(timer)
+      wake.resolve()
+      placeFreed.resolve()
+      await looping
+      for (const { done } of offers.splice(0)) done()
+    },
+    async settle() {
+      while (sessions.size > 0) await Promise.all(sessions)
+    },
+  }
+}
+
+/** Waits for the promise, but no longer than that. */
+async function soon(promise: Promise<void>, timeoutMs: number): Promise<void> {
+  const { promise: expired, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, timeoutMs)
+  await Promise.race([promise, expired])
+  clearTimeout(timer)
+}
