@@ -22,10 +22,12 @@ function nested(levels: number): Record<string, unknown> {
 }
 
 describe('the schema of a payload', () => {
+  const whole = { type: 'number', description: 'A whole number in the example.' }
+
   test.each([
     ['a string', 'A-1', { type: 'string' }],
     ['a date, which stays a string', '2026-01-31', { type: 'string' }],
-    ['a whole number', 3, { type: 'integer' }],
+    ['a whole number: any number, with a hint', 3, whole],
     ['a number with a fraction', 9.5, { type: 'number' }],
     ['a boolean', false, { type: 'boolean' }],
     ['null: anything', null, {}],
@@ -33,7 +35,7 @@ describe('the schema of a payload', () => {
     [
       'an object: exactly its fields',
       { a: 1 },
-      { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false },
+      { type: 'object', properties: { a: whole }, required: ['a'], additionalProperties: false },
     ],
     ['a list', ['x', 'y'], { type: 'array', items: { type: 'string' } }],
     ['an empty list: anything in it', [], { type: 'array', items: {} }],
@@ -41,7 +43,7 @@ describe('the schema of a payload', () => {
     [
       'a mixed list: any of its types',
       ['x', 1, true],
-      { type: 'array', items: { type: ['string', 'integer', 'boolean'] } },
+      { type: 'array', items: { type: ['string', 'number', 'boolean'] } },
     ],
     ['whole numbers beside fractions: numbers', [1, 2.5], { type: 'array', items: { type: 'number' } }],
     ['a list with nulls: the type or null', ['x', null], { type: 'array', items: { type: ['string', 'null'] } }],
@@ -53,7 +55,7 @@ describe('the schema of a payload', () => {
         type: 'array',
         items: {
           anyOf: [
-            { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false },
+            { type: 'object', properties: { a: whole }, required: ['a'], additionalProperties: false },
             { type: 'string' },
           ],
         },
@@ -81,6 +83,12 @@ describe('the schema of a payload', () => {
     expect(isAccepted([{ a: null }, { a: 'x' }], [{ a: 1 }])).toBe(false)
   })
 
+  test('lets a fraction stand for a whole number, and the other way round', () => {
+    expect(isAccepted(10, 12.5)).toBe(true)
+    expect(isAccepted(12.5, 10)).toBe(true)
+    expect(isAccepted([1, 'x'], [1.5])).toBe(true)
+  })
+
   test('takes field names that every object inherits for ordinary names', () => {
     const example = { constructor: 'Ferrari', toString: 1, hasOwnProperty: true }
     expect(payloadMismatches(example, { constructor: 'Lotus', toString: 2, hasOwnProperty: false })).toEqual([])
@@ -97,12 +105,12 @@ describe('a payload is refused', () => {
   const example = { order: { id: 'A-1', paid: true }, lines: [{ sku: 'S', price: 9.5, count: 1 }], note: null }
 
   test('with the path of every mismatch and words that say what to do', () => {
-    const payload = { order: { id: 7 }, lines: [{ sku: 'S', price: '9.50', count: 1.5, colour: 'red' }], note: 'ok' }
+    const payload = { order: { id: 7 }, lines: [{ sku: 'S', price: '9.50', count: true, colour: 'red' }], note: 'ok' }
     expect(payloadMismatches(example, payload)).toEqual([
-      { field: 'order.id', code: 'string_type', message: 'must be a string, not a whole number' },
+      { field: 'order.id', code: 'string_type', message: 'must be a string, not a number' },
       { field: 'order.paid', code: 'missing', message: 'is required: true or false' },
       { field: 'lines.0.price', code: 'float_type', message: 'must be a number, not a string' },
-      { field: 'lines.0.count', code: 'int_type', message: 'must be a whole number, not a number with a fraction' },
+      { field: 'lines.0.count', code: 'float_type', message: 'must be a number, not true' },
       {
         field: 'lines.0.colour',
         code: 'extra_forbidden',
@@ -113,7 +121,7 @@ describe('a payload is refused', () => {
 
   test('also told as one text', () => {
     expect(describeMismatches(payloadMismatches({ a: 1, b: 'x' }, { a: 'x', b: 'x', c: 1 }))).toBe(
-      'The payload does not follow the example request body. a: must be a whole number, not a string; c: is not in the ' +
+      'The payload does not follow the example request body. a: must be a number, not a string; c: is not in the ' +
         'example; the fields here are "a", "b"',
     )
   })

@@ -11,13 +11,13 @@ import { isStorableText } from './text.ts'
  * | object                    | an object with exactly these fields: all required, no others |
  * | `{}`                      | an object with any fields: the example says nothing about them |
  * | string, boolean           | the same type |
- * | whole number (`1`, `1.0`) | a whole number: a receiver that decodes into an integer breaks on 1.5 |
- * | number with a fraction    | any number, whole ones included |
+ * | number with a fraction    | any number |
+ * | whole number (`1`, `1.0`) | any number, with the hint in the schema that the example's is whole. JSON has one type of number, and an example price of 10 does not say that 12.50 is wrong: whoever had to send it as a whole number would round it in silence, while a receiver that wants none answers so |
  * | `null`                    | any value, null included: the example says nothing about its type |
  * | list                      | a list of any length, each item like one of the example's |
  * | `[]`, `[null]`            | a list of anything |
  * | list of objects           | a field that only some of them have may be left out; a field's types are those of all of them |
- * | list of mixed types       | each item is one of the types; a whole number beside a fraction is any number |
+ * | list of mixed types       | each item is one of the types |
  * | list with some nulls      | each item is of the other items' type, or null |
  * | list of lists             | a list of lists whose items are like the items of all of them |
  *
@@ -151,10 +151,15 @@ function toSchema(shape: Shape): JsonSchema {
   const schemas: JsonSchema[] = []
   if (shape.object) schemas.push(toObjectSchema(shape.object))
   if (shape.list) schemas.push({ type: 'array', items: toSchema(shape.list) })
-  const scalars = [...shape.scalars]
-  if (scalars.length > 0) schemas.push({ type: scalars.length === 1 ? scalars[0] : scalars })
+  if (shape.scalars.size > 0) schemas.push(toScalarSchema([...shape.scalars]))
   const [only, ...others] = schemas
   return only && others.length === 0 ? only : { anyOf: schemas }
+}
+
+function toScalarSchema(scalars: readonly Scalar[]): JsonSchema {
+  const [only, ...others] = scalars.map((scalar) => (scalar === 'integer' ? 'number' : scalar))
+  if (others.length > 0) return { type: [only, ...others] }
+  return scalars[0] === 'integer' ? { type: only, description: 'A whole number in the example.' } : { type: only }
 }
 
 function toObjectSchema(object: ObjectShape): JsonSchema {
@@ -242,7 +247,7 @@ function addFault(faults: FieldError[], path: readonly string[], code: string, m
 }
 
 function isScalarOf(scalars: ReadonlySet<Scalar>, value: unknown): boolean {
-  if (typeof value === 'number') return scalars.has('number') || (scalars.has('integer') && Number.isInteger(value))
+  if (typeof value === 'number') return scalars.has('number') || scalars.has('integer')
   if (value === null) return scalars.has('null')
   return (typeof value === 'string' && scalars.has('string')) || (typeof value === 'boolean' && scalars.has('boolean'))
 }
@@ -251,7 +256,7 @@ const TYPE_CODES: Record<string, string> = {
   object: 'dict_type',
   array: 'list_type',
   string: 'string_type',
-  integer: 'int_type',
+  integer: 'float_type',
   number: 'float_type',
   boolean: 'bool_type',
 }
@@ -270,7 +275,7 @@ const TYPE_WORDS: Record<string, string> = {
   object: 'an object',
   array: 'a list',
   string: 'a string',
-  integer: 'a whole number',
+  integer: 'a number',
   number: 'a number',
   boolean: 'true or false',
   null: 'null',
@@ -292,7 +297,7 @@ function nameOf(value: unknown): string {
     case 'string':
       return 'a string'
     case 'number':
-      return Number.isInteger(value) ? 'a whole number' : 'a number with a fraction'
+      return 'a number'
     case 'boolean':
       return String(value)
     default:

@@ -126,9 +126,8 @@ function convertTo(schema: JsonSchema, value: ContextValue, at: ScopePlace): Con
   switch (schema['type']) {
     case 'string':
       return { value: toText(value) }
-    case 'integer':
     case 'number':
-      return toNumber(value, schema['type'] === 'integer')
+      return toNumber(value)
     case 'boolean':
       return toBoolean(value)
     case 'array':
@@ -155,7 +154,7 @@ function toText(value: ContextValue): string {
 /** A plain number, if need be with a currency beside it: `$ 12.50`, `12.50 EUR`. Never a guess at separators. */
 const NUMBER = /^(?:\p{Sc}|[A-Z]{3})?\s*(?<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?:\p{Sc}|[A-Z]{3})?$/u
 
-function toNumber(value: ContextValue, mustBeWhole: boolean): Converted {
+function toNumber(value: ContextValue): Converted {
   const text = value instanceof NumberText ? value.source : value
   const digits = typeof text === 'string' ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
   if (digits === undefined) return { fault: `${quote(value)} is not a number` }
@@ -164,7 +163,6 @@ function toNumber(value: ContextValue, mustBeWhole: boolean): Converted {
   if (Number.isInteger(number) && !Number.isSafeInteger(number) && /^[+-]?\d+$/u.test(digits)) {
     return { fault: `${quote(value)} has more digits than a number keeps` }
   }
-  if (mustBeWhole && !Number.isInteger(number)) return { fault: `${quote(value)} is not a whole number` }
   return { value: number === 0 ? 0 : number }
 }
 
@@ -206,7 +204,7 @@ function toObject(schema: JsonSchema, value: ContextValue, at: ScopePlace): Conv
 function toPlain(value: ContextValue, depth: number): Converted {
   if (typeof value === 'string') return { value: toText(value) }
   if (value instanceof NumberText) {
-    const number = toNumber(value, false)
+    const number = toNumber(value)
     return 'value' in number ? number : { value: value.source }
   }
   if (typeof value !== 'object' || value === null) return { value }
@@ -226,7 +224,6 @@ function emptyValue(schema: JsonSchema): unknown {
   switch (types[0]?.['type']) {
     case 'string':
       return ''
-    case 'integer':
     case 'number':
       return 0
     case 'boolean':
@@ -252,8 +249,6 @@ function isNaturally(schema: JsonSchema, value: ContextValue): boolean {
   switch (schema['type']) {
     case 'string':
       return typeof value === 'string'
-    case 'integer':
-      return value instanceof NumberText && Number.isInteger(Number(value.source))
     case 'number':
       return value instanceof NumberText
     case 'boolean':

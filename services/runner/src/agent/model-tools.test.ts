@@ -72,8 +72,8 @@ describe('field names that an API would refuse', () => {
       type: 'object',
       properties: {
         Order_ID_2: { type: 'string', description: 'Sent as "Order ID".' },
-        gro_e: { type: 'integer', description: 'Sent as "größe".' },
-        Order_ID: { type: 'integer' },
+        gro_e: { type: 'number', description: 'Sent as "größe". A whole number in the example.' },
+        Order_ID: { type: 'number', description: 'A whole number in the example.' },
         lines: {
           type: 'array',
           items: {
@@ -89,7 +89,7 @@ describe('field names that an API would refuse', () => {
           },
         },
         field: { type: 'boolean', description: 'Sent as "订单".' },
-        field_2: { type: 'integer', description: 'Sent as "".' },
+        field_2: { type: 'number', description: 'Sent as "". A whole number in the example.' },
       },
       required: ['Order_ID_2', 'gro_e', 'Order_ID', 'lines', 'field', 'field_2'],
       additionalProperties: false,

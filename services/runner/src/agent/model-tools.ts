@@ -191,9 +191,9 @@ function renameFields(schema: JsonSchema, aliases: ReadonlyMap<string, string>):
   const rename = ([name, sub]: [string, JsonSchema]): [string, JsonSchema] => {
     const alias = aliases.get(name)
     const renamed = renameFields(sub, aliases)
-    return alias === undefined
-      ? [name, renamed]
-      : [alias, { ...renamed, description: `Sent as ${JSON.stringify(name)}.` }]
+    if (alias === undefined) return [name, renamed]
+    const description = [`Sent as ${JSON.stringify(name)}.`, sub['description']].filter(Boolean).join(' ')
+    return [alias, { ...renamed, description }]
   }
   return {
     ...schema,

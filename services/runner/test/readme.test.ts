@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { agentSettings } from '../src/agent/agent-settings.ts'
+import { createBuiltinAgent } from '../src/agent/builtin-agent.ts'
+import { memoryRun, webhookSource } from './memory-run.ts'
+
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+const agent = createBuiltinAgent()
+
+/** The fenced blocks of one kind, in order. */
+function blocks(kind: string): string[] {
+  return [...readme.matchAll(new RegExp(`^\`\`\`${kind}\\n(.*?)\\n\`\`\`$`, 'gms'))].map(([, text = '']) => text)
+}
+
+/** The rows of the table with that first heading. */
+function rows(heading: string): string[][] {
+  const [, table = ''] = new RegExp(`^\\| ${heading} +\\|.*\\n\\|[ |-]+\\n((?:\\|.*\\n)+)`, 'm').exec(readme) ?? []
+  return table
+    .trimEnd()
+    .split('\n')
+    .map((row) =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+}
+
+function names(list = ''): string[] {
+  return list.split(', ').filter((name) => name !== '')
+}
+
+describe('the README of the runner', () => {
+  const payloads = blocks('json payload')
+  const examples = blocks('json example').map((example, index) => [
+    example,
+    blocks('text context')[index] ?? '',
+    payloads[index] ?? '',
+  ])
+
+  test('has an example, a context and a payload each', () => {
+    expect(examples.length).toBeGreaterThanOrEqual(4)
+    expect([blocks('text context'), payloads].map(({ length }) => length)).toEqual([examples.length, examples.length])
+  })
+
+  test.each(examples)('shows what the builtin agent makes of the example %s', async (example, context, payload) => {
+    const source = webhookSource('Order intake', JSON.parse(example ?? '') as Record<string, unknown>)
+    const run = memoryRun({ description: 'Order intake', sources: [source], context })
+    await run.take(agent)
+    expect(run.sent.map((delivery) => delivery.payload)).toEqual([JSON.parse(payload ?? '')])
+  })
+
+  test.each(rows('description'))('shows whom it sends to for: %s', async (description, sources, receivers) => {
+    const organization = names(sources).map((name) => webhookSource(name, {}))
+    const run = memoryRun({ description, sources: organization })
+    await run.take(agent)
+    const sentTo = run.sent.map(({ sourceId }) => organization.find(({ id }) => id === sourceId)?.name)
+    expect(sentTo).toEqual(names(receivers))
+  })
+
+  test('shows the error of a run whose payload was rejected', async () => {
+    const source = webhookSource('Order intake', {})
+    const run = memoryRun({
+      description: 'Order intake',
+      sources: [source],
+      endpoint: () => ({ outcome: 'rejected', status: 500 }),
+    })
+    const error = (await run.take(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
+    expect(readme).toContain(`\`${error.code}: ${error.message}\``)
+  })
+
+  test('lists every setting of the agent', () => {
+    expect(rows('setting').map(([name]) => name)).toEqual(Object.keys(agentSettings).map((name) => `\`${name}\``))
+  })
+})
