@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { randomInt } from 'node:crypto'
 import { rm } from 'node:fs/promises'
-import { migrate } from '@workflow-service/database'
 import { startEmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
 import { Client, escapeIdentifier } from 'pg'
 import { readConfig } from '../config.ts'
@@ -104,6 +103,8 @@ async function startDatabaseServer(runId: number, stops: (() => Promise<void>)[]
   })
   if (given) await dropDatabasesOfDeadRuns(admin)
   await admin.query(`CREATE DATABASE ${escapeIdentifier(template)} OWNER ${escapeIdentifier(owner)} TEMPLATE template0`)
+  // Not before it is needed: it loads Prisma, and runs of unit tests need neither.
+  const { migrate } = await import('@workflow-service/database')
   await migrate({ databaseUrl: withDatabase(ownerUrl, template) })
   return { adminUrl, ownerUrl, template, prefix }
 }
