@@ -1,0 +1,139 @@
+import { readFile } from 'node:fs/promises'
+import type { Manifest, WorkflowStartOut } from '@workflow-service/contract'
+import {
+  applyManifests,
+  type Database,
+  findOrganizations,
+  findWebhookSource,
+  listRuns,
+  toManifest,
+} from '@workflow-service/database'
+import got from 'got'
+import { parse } from 'yaml'
+import type { DispatcherClient } from '../dispatcher-client.ts'
+
+/** What demo.yaml leaves open. */
+export interface DemoValues {
+  readonly DEMO_API_KEY: string
+  readonly DEMO_ENDPOINT_URL: string
+  readonly DEMO_SIGNING_SECRET: string
+}
+
+/** The demo of demo.yaml: the workflow that is started, and the webhook source that it sends to. */
+export interface Demo {
+  readonly manifest: Manifest
+  readonly organizationId: string
+  readonly workflow: { readonly id: string; readonly name: string }
+  readonly source: { readonly id: string; readonly name: string }
+}
+
+/** demo.yaml with its values filled in. */
+export async function readDemo(values: DemoValues): Promise<Demo> {
+  const text = await readFile(new URL('demo.yaml', import.meta.url), 'utf8')
+  const filled = text.replaceAll(/\$\{(\w+)\}/g, (_match, name: string) => values[name as keyof DemoValues])
+  const manifest = toManifest(parse(filled))
+  const { organization, workflows: [workflow] = [], webhook_sources: [source] = [] } = manifest
+  if (!organization.id || !workflow?.id || !source?.id) throw new Error('demo.yaml must give its ids')
+  return {
+    manifest,
+    organizationId: organization.id,
+    workflow: { id: workflow.id, name: workflow.name },
+    source: { id: source.id, name: source.name },
+  }
+}
+
+/**
+ * Applies the demo where it is not there yet, or where its secrets are new; otherwise what somebody changed since stays as
+ * it is. Resolves with whether it did. @throws DispatcherRefusal
+ */
+export async function applyDemo(
+  db: Database,
+  dispatcher: DispatcherClient,
+  demo: Demo,
+  { areSecretsNew }: { areSecretsNew: boolean },
+): Promise<boolean> {
+  const known = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
+  if (known.length > 0 && !areSecretsNew) return false
+  const [applied] = await applyManifests(db, [demo.manifest])
+  for (const { id, save } of applied?.webhookSources ?? []) {
+    await dispatcher.saveWebhookSource(demo.organizationId, id, save, 'if_changed')
+  }
+  return true
+}
+
+/** Points the demo's webhook source to where the demo's endpoint listens now, unless somebody pointed it elsewhere. */
+export async function followEndpoint(
+  db: Database,
+  dispatcher: DispatcherClient,
+  demo: Demo,
+  urls: { readonly last: string | undefined; readonly now: string },
+): Promise<void> {
+  if (urls.last === urls.now) return
+  const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
+  if (!stored || stored.endpointUrl !== urls.last) return
+  const { name, description, exampleRequestBody } = stored
+  const source = { name, description, endpoint_url: urls.now, example_request_body: exampleRequestBody }
+  await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
+}
+
+/** Whether the demo workflow was ever started. */
+export async function hasStarted(db: Database, demo: Demo): Promise<boolean> {
+  const runs = await listRuns(db, demo.organizationId, { workflowId: demo.workflow.id, limit: 1 })
+  return runs.length > 0
+}
+
+/** A start through the public API, and its answer. */
+export interface DemoStart {
+  readonly url: string
+  readonly body: { readonly context: string }
+  readonly sentAt: Date
+  readonly requestId: string
+  readonly status: number
+  readonly answer: WorkflowStartOut
+}
+
+const REQUEST_ID = 'demo-start'
+const CONTEXT = 'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 149.90\nexpress: yes'
+
+/** Starts the demo workflow as any customer would. Asked twice, it starts once. */
+export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo): Promise<DemoStart> {
+  const url = startUrl(gatewayUrl, demo)
+  const body = { context: CONTEXT }
+  const sentAt = new Date()
+  const answer = await got.post(url, {
+    json: body,
+    headers: { authorization: `Bearer ${apiKey}`, 'idempotency-key': REQUEST_ID, 'x-request-id': REQUEST_ID },
+    responseType: 'json',
+    retry: { limit: 0 },
+    timeout: { request: 10_000 },
+    throwHttpErrors: false,
+  })
+  if (answer.statusCode !== 202) {
+    throw new Error(
+      `The public API answered the demo's start with ${answer.statusCode}: ${JSON.stringify(answer.body)}`,
+    )
+  }
+  return {
+    url,
+    body,
+    sentAt,
+    requestId: REQUEST_ID,
+    status: answer.statusCode,
+    answer: answer.body as WorkflowStartOut,
+  }
+}
+
+/** The curl line that starts the demo workflow again, with another order. */
+export function curlLine(gatewayUrl: string, apiKey: string, demo: Demo): string {
+  const body = '{"context": "order_id: A-1002\\ncustomer: Grace Hopper\\ntotal: 12.50"}'
+  return [
+    `curl -X POST ${startUrl(gatewayUrl, demo)} \\`,
+    `  -H 'Authorization: Bearer ${apiKey}' \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d '${body}'`,
+  ].join('\n')
+}
+
+function startUrl(gatewayUrl: string, demo: Demo): string {
+  return `${gatewayUrl}/v1/workflows/${demo.workflow.id}/start`
+}
