@@ -26,7 +26,7 @@ export async function findRabbitMq(say: (line: string) => void): Promise<RabbitM
   if (installed) return installed
   throw new Error(
     `These tests need RabbitMQ and there is none here${failure ? ` (${failure})` : ''}: run ` +
-      '"docker compose up -d rabbitmq" and set AMQP_URL=amqp://guest:guest@127.0.0.1:5672, or install rabbitmq-server',
+      '"docker compose up -d rabbitmq" and set AMQP_URL as README.md says under "Working on it", or install rabbitmq-server',
   )
 }
 
