@@ -19,9 +19,6 @@ import { saveSource } from './routes/save-webhook-source.ts'
 import { sendPayload } from './routes/send-payload.ts'
 import { testSource } from './routes/test-webhook-source.ts'
 
-/** Calls that wait for their answer at once; each may hold a body of 1 MiB. */
-const MAX_CALLS_AT_ONCE = 4_000
-
 /** The internal API (design 7) and the health routes, which need no token. */
 export function createApp(ctx: AppContext): Express {
   const app = express()
@@ -34,7 +31,7 @@ export function createApp(ctx: AppContext): Express {
   app.get('/internal/openapi.json', (_req, res) => {
     res.json(document)
   })
-  app.use(logRequests(ctx), limitCalls(MAX_CALLS_AT_ONCE), authenticate(ctx.config.internalApiTokens))
+  app.use(logRequests(ctx), authenticate(ctx.config.internalApiTokens))
   app.use(
     mountOperations({
       listWebhookSources: listSources(ctx),
@@ -72,20 +69,6 @@ function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
         'request.answered',
       )
     })
-    next()
-  }
-}
-
-/** Refuses what would only pile up. */
-function limitCalls(limit: number): RequestHandler {
-  let underWay = 0
-  return (_req, res, next) => {
-    if (underWay >= limit) {
-      next(serviceUnavailable('Too many calls are under way; try again.'))
-      return
-    }
-    underWay += 1
-    res.once('close', () => (underWay -= 1))
     next()
   }
 }

@@ -6,13 +6,13 @@ import {
   type InternalOperationId,
   toFieldErrors,
 } from '@workflow-service/contract'
-import { ApiError, invalidFields } from '@workflow-service/service-kit'
-import express, { type Request, type RequestHandler, type Response, Router } from 'express'
+import { invalidFields, jsonBodyReader } from '@workflow-service/service-kit'
+import { type Request, type RequestHandler, type Response, Router } from 'express'
 import type { Static, TSchema } from 'typebox'
 import { readQuery } from './read-query.ts'
 
 /** A body with the largest example or payload, written with escapes and white space, still fits. */
-const BODY_MAX_BYTES = 1024 * 1024
+const readBody = jsonBodyReader({ maxBytes: 1024 * 1024 })
 
 type SchemaOf<Id extends InternalOperationId, Part extends 'params' | 'query'> =
   (typeof INTERNAL_OPERATIONS)[Id] extends Record<Part, infer Schema extends TSchema> ? Static<Schema> : undefined
@@ -24,7 +24,7 @@ export interface OperationRequest<Id extends InternalOperationId> {
   /** Undefined when there was none. */
   body: unknown
   /** The body as it was sent. */
-  bodyText: () => string
+  bodyText: string
   requestId: string
 }
 
@@ -44,7 +44,7 @@ type AnyHandler = (request: {
   params: Record<string, string>
   query: unknown
   body: unknown
-  bodyText: () => string
+  bodyText: string
   requestId: string
 }) => Promise<OperationAnswer>
 
@@ -54,7 +54,7 @@ export function mountOperations(handlers: OperationHandlers): Router {
   for (const operation of Object.values<InternalOperation>(INTERNAL_OPERATIONS)) {
     const handle = handlers[operation.id as InternalOperationId] as unknown as AnyHandler
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router[operation.method](path, ...bodyReaders(operation), answerWith(operation, handle))
+    router[operation.method](path, ...(operation.body ? [readBody] : []), answerWith(operation, handle))
   }
   return router
 }
@@ -74,9 +74,7 @@ function answerWith(operation: InternalOperation, handle: AnyHandler): RequestHa
       faults.push(...checked.filter(({ field }) => !known.has(field)))
       query = read.query
     }
-    const bytes = res.locals['bodyBytes'] as Buffer | undefined
-    // express.json makes {} of an empty body.
-    const body: unknown = bytes?.length ? req.body : undefined
+    const body = req.body as unknown
     if (operation.body && (body === undefined || body === null)) {
       faults.push({ field: 'body', code: 'missing', message: 'is required' })
     }
@@ -85,32 +83,13 @@ function answerWith(operation: InternalOperation, handle: AnyHandler): RequestHa
       params,
       query,
       body,
-      bodyText: () => bytes?.toString('utf8') ?? '',
+      bodyText: String(res.locals['bodyText'] ?? ''),
       requestId: String(res.locals['requestId']),
     })
     res.status(answer.status)
     if (answer.body === undefined) res.end()
     else res.json(answer.body)
   }
-}
-
-const requireJson: RequestHandler = (req, _res, next) => {
-  const isOther = req.is('application/json') === false
-  next(isOther ? new ApiError('unsupported_media_type', 'Send the body as application/json.') : undefined)
-}
-
-function bodyReaders(operation: InternalOperation): RequestHandler[] {
-  if (!operation.body) return []
-  const readJson = express.json({
-    limit: BODY_MAX_BYTES,
-    inflate: false,
-    // What is JSON but no object is told so by the schema.
-    strict: false,
-    verify: (_req, res, bytes) => {
-      ;(res as Response).locals['bodyBytes'] = bytes
-    },
-  })
-  return [requireJson, readJson]
 }
 
 function lowerCased(params: Record<string, string | string[]>): Record<string, string> {

@@ -13,6 +13,9 @@ export interface RunningDispatcher extends RunningService {
   readonly port: number
 }
 
+/** Calls that wait for their answer at once; each may hold a body of 1 MiB. */
+const MAX_CALLS_AT_ONCE = 4_000
+
 /** A stop waits for the exchanges under way: 30 s for a payload request, and a moment to record what came of it. */
 const STOP_GRACE_MS = 31_000
 const DRAIN_MS = 3_000
@@ -24,7 +27,13 @@ export async function startDispatcher(
 ): Promise<RunningDispatcher> {
   const ctx = createAppContext(config, overrides)
   try {
-    const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
+    const http = await startHttpServer(createApp(ctx), {
+      host: config.host,
+      port: config.port,
+      maxRequestsInFlight: MAX_CALLS_AT_ONCE,
+      onRefusal: (error, requestId) =>
+        ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request refused'),
+    })
     const maintenance = startMaintenance(ctx)
     const url = `http://${toReachableHost(config.host)}:${http.port}`
     ctx.logger.info({ url }, 'listening')

@@ -115,6 +115,6 @@ describe('giving up', () => {
     await dispatcher.startAnother()
     const outcome = (): Promise<string | undefined> =>
       dispatcher.db.prisma.delivery.findFirst({ where: { sourceId: source } }).then((found) => found?.outcome)
-    await waitUntil(async () => (await outcome()) === 'unknown')
+    expect(await waitUntil(async () => (await outcome()) === 'unknown')).toBe(true)
   })
 })

@@ -28,7 +28,7 @@ interface Save {
  */
 export function saveSource(ctx: AppContext): OperationHandlers['saveWebhookSource'] {
   return async ({ params, query, body, bodyText, requestId }) => {
-    const entered = validateSource(body, bodyText(), ctx.config.allowedSubnets)
+    const entered = validateSource(body, bodyText, ctx.config.allowedSubnets)
     const save = { organizationId: params.organization_id, sourceId: params.source_id, entered, requestId }
     const stored = readTarget(await findTarget(ctx, save))
     // Absent keeps what is stored: then the stored secret is the one as entered, and the verification carries it.
