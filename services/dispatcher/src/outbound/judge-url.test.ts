@@ -346,6 +346,7 @@ const urls: Record<string, [url: string, verdict: string][]> = {
   ],
   schemes: [
     ['ftp://example.com/', 'url_scheme'],
+    ['FTP://example.com/', 'url_scheme'],
     ['file:///etc/passwd', 'url_scheme'],
     ['file://127.0.0.1/c$', 'url_scheme'],
     ['gopher://127.0.0.1:6379/_x', 'url_scheme'],
@@ -450,6 +451,14 @@ describe('judgeUrl', () => {
       expect(toShort(judgeUrl(pad(2001, character)))).toBe('string_too_long')
     }
     expect(toShort(judgeUrl('x'.repeat(10_000_000)))).toBe('string_too_long')
+  })
+
+  test('accepts names of up to 253 characters, with up to 63 between two dots', () => {
+    const verdict = (name: string) => toShort(judgeUrl(`http://${name}/`))
+    expect(verdict(`${'a.'.repeat(126)}b`)).toMatch(/^name /u)
+    expect(verdict(`${'a.'.repeat(126)}bc`)).toBe('url_parsing')
+    expect(verdict(`${'a'.repeat(63)}.example`)).toMatch(/^name /u)
+    expect(verdict(`${'a'.repeat(64)}.example`)).toBe('url_parsing')
   })
 
   test('says what is wrong and what to do', () => {

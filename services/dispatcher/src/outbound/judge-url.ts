@@ -98,14 +98,11 @@ function judgeLiteral(address: string, allowed: Subnets): UrlHost | (UrlVerdict 
 
 function judgeName(name: string, allowed: Subnets): UrlHost | (UrlVerdict & { ok: false }) {
   const labels = name.split('.')
-  if (labels.some((label) => label === '')) {
-    return fault('url_parsing', 'The host name must not hold two dots in a row or start with one')
-  }
   if (labels.some((label) => label.length > 63) || name.length > 253) {
     return fault('url_parsing', 'The host name must have at most 253 characters, and 63 between two dots')
   }
   if (!labels.every((label) => /^[a-z0-9_-]+$/u.test(label))) {
-    return fault('url_parsing', 'The host name may hold only letters, digits, hyphens and dots')
+    return fault('url_parsing', 'The host name may hold only letters, digits and hyphens, with single dots between')
   }
   const last = labels.at(-1) ?? ''
   if (allowed.cidrs.length > 0) return { kind: last === 'localhost' ? 'loopbackName' : 'name', name }
