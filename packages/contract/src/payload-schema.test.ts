@@ -177,6 +177,9 @@ describe('a payload is refused', () => {
 
   test('with 20 mismatches at most', () => {
     expect(payloadMismatches({ a: [1] }, { a: Array.from({ length: 1_000 }, () => 'x') })).toHaveLength(20)
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`field_${index}`, 'x']))
+    expect(payloadMismatches({ a: 1 }, many)).toHaveLength(20)
+    expect(payloadMismatches(many, {})).toHaveLength(20)
   })
 })
 

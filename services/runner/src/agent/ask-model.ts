@@ -168,12 +168,7 @@ async function streamed(request: Request): Promise<ModelAnswer> {
   await result.consumeStream({ onError: (error) => void errors.push(error) })
   request.abortSignal?.throwIfAborted()
   if (errors.length > 0) throw errors[0]
-  const finishReason = await result.finishReason
-  // Without the API's own word for why it stopped, the stream just ended: half an answer that looks like a whole one.
-  if (finishReason === 'other' && (await result.rawFinishReason) === undefined) {
-    throw new Error('the stream ended before the answer did')
-  }
-  return toAnswer(await result.content, finishReason, await result.usage)
+  return toAnswer(await result.content, await result.finishReason, await result.usage)
 }
 
 function toAnswer(

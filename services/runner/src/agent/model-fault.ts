@@ -85,11 +85,6 @@ function fault(code: ModelFaultCode, message: string, isTransient: boolean): Mod
 function describe(error: unknown, apiKey: string | null): string {
   const message = error instanceof Error ? error.message : String(error)
   const shown = apiKey ? message.replaceAll(apiKey, '[hidden]') : message
-  return truncateText(
-    shown
-      .toWellFormed()
-      .replace(/[\s\p{Cc}]+/gu, ' ')
-      .trim(),
-    300,
-  )
+  const line = shown.toWellFormed().replace(/[\s\p{Cc}]+/gu, ' ')
+  return truncateText(line.trim().replace(/\.+$/u, ''), 300)
 }

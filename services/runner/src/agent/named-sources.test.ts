@@ -16,6 +16,10 @@ describe('the webhook sources that a description names', () => {
     ])
   })
 
+  test('come in that order whatever their length', () => {
+    expect(named('Log, Order intake, CRM', ['Order intake', 'CRM', 'Log'])).toEqual(['Log', 'Order intake', 'CRM'])
+  })
+
   test('are found whatever their case and the width of white space', () => {
     expect(named('Send it to ORDER\n  intake.', ['Order intake'])).toEqual(['Order intake'])
     expect(named('an die STRAßE', ['Straße'])).toEqual(['Straße'])
