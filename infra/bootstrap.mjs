@@ -191,6 +191,8 @@ async function test(args) {
   })
   const counts = existsSync(countsFile) ? JSON.parse(readFileSync(countsFile, 'utf8')) : { passed: 0, failed: 0 }
   rmSync(folder, { recursive: true, force: true })
+  const [interrupted] = current.signals
+  if (interrupted) return exitStatus(null, interrupted)
   const broken = checks.filter((check) => check.status !== 0)
   if (broken.length > 0) say(`Failed before the tests: ${broken.map(({ name }) => name).join(', ')} (see above)`)
   say(`${counts.passed} passed, ${counts.failed} failed`)

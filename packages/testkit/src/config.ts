@@ -6,6 +6,8 @@ export interface TestkitConfig {
   testDatabaseUrl?: string
   /** A RabbitMQ, instead of a private node. */
   amqpUrl?: string
+  /** Its management API, with credentials; needed when that is not at port 15672 of the same host. */
+  amqpManagementUrl?: string
   /** Where the Jest run's own control server listens; set by the global setup for its workers. */
   controlUrl?: string
   /** Where the count of passed and failed tests goes. */
@@ -21,6 +23,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): TestkitConfig 
   return {
     testDatabaseUrl: env['TEST_DATABASE_URL'] || undefined,
     amqpUrl: env['AMQP_URL'] || undefined,
+    amqpManagementUrl: env['AMQP_MANAGEMENT_URL'] || undefined,
     controlUrl: env[controlUrlVariable] || undefined,
     countsFile: env['TEST_COUNTS_FILE'] || undefined,
     path: env['PATH'] || '/usr/local/bin:/usr/bin:/bin',

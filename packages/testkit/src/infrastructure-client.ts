@@ -1,5 +1,6 @@
 import { readConfig } from './config.ts'
-import type { BrokerServer, DatabaseServer } from './jest/infrastructure.ts'
+import type { BrokerServer } from './jest/broker-server.ts'
+import type { DatabaseServer } from './jest/database-server.ts'
 
 /** Asks the Jest run's control server, which starts the server on the first call. Rejects with its reason. */
 export async function askForDatabase(): Promise<DatabaseServer> {

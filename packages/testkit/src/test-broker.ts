@@ -5,11 +5,9 @@ import { callManagement } from './rabbitmq.ts'
 /** A virtual host that only one test file uses. */
 export interface TestBroker {
   url: string
-  /** True when the broker was given without management API: then the virtual host is shared with other runs. */
-  managementless: boolean
-  /** The management API, with credentials in the address; undefined when managementless. */
-  managementUrl?: string
-  /** The virtual host's name. */
+  /** The management API, with credentials in the address. */
+  managementUrl: string
+  /** The virtual host's name, as the management API wants it. */
   virtualHost: string
   /** Removes the virtual host with everything in it and closes its connections. */
   drop: () => Promise<void>
@@ -20,25 +18,19 @@ export interface TestBroker {
  * broker: give `beforeAll` 180,000 ms.
  */
 export async function createTestBroker(): Promise<TestBroker> {
-  const server = await askForBroker()
-  if (server.managementUrl === null) {
-    const virtualHost = decodeURIComponent(new URL(server.url).pathname.slice(1)) || '/'
-    return { url: server.url, managementless: true, virtualHost, drop: async () => {} }
-  }
-  const { managementUrl } = server
-  const name = `${server.prefix}${randomBytes(6).toString('hex')}`
-  await must(callManagement(managementUrl, 'PUT', `/api/vhosts/${name}`, {}))
-  const user = decodeURIComponent(new URL(managementUrl).username)
+  const { managementUrl, prefix, url } = await askForBroker()
+  const virtualHost = `${prefix}${randomBytes(6).toString('hex')}`
+  await must(callManagement(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
+  const user = new URL(url).username || 'guest'
   const all = { configure: '.*', write: '.*', read: '.*' }
-  await must(callManagement(managementUrl, 'PUT', `/api/permissions/${name}/${encodeURIComponent(user)}`, all))
-  const url = new URL(server.url)
-  url.pathname = `/${name}`
+  await must(callManagement(managementUrl, 'PUT', `/api/permissions/${virtualHost}/${user}`, all))
+  const own = new URL(url)
+  own.pathname = `/${virtualHost}`
   return {
-    url: url.href,
-    managementless: false,
+    url: own.href,
     managementUrl,
-    virtualHost: name,
-    drop: async () => await must(callManagement(managementUrl, 'DELETE', `/api/vhosts/${name}`)),
+    virtualHost,
+    drop: async () => await must(callManagement(managementUrl, 'DELETE', `/api/vhosts/${virtualHost}`)),
   }
 }
 

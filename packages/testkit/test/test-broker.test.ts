@@ -3,20 +3,18 @@ import { createTestBroker, type TestBroker } from '@workflow-service/testkit'
 import { connect, type ChannelModel } from 'amqplib'
 
 describe('createTestBroker', () => {
-  let first: TestBroker
-  let second: TestBroker
-  let connections: ChannelModel[]
+  let brokers: TestBroker[] = []
+  let connections: ChannelModel[] = []
 
   beforeAll(async () => {
-    first = await createTestBroker()
-    second = await createTestBroker()
-    connections = await Promise.all([connect(first.url), connect(second.url)])
+    brokers = await Promise.all([createTestBroker(), createTestBroker()])
+    connections = await Promise.all(brokers.map(({ url }) => connect(url)))
     for (const connection of connections) connection.on('error', () => {})
   }, 180_000)
 
   afterAll(async () => {
     await Promise.all(connections.map(async (connection) => await connection.close().catch(() => {})))
-    await Promise.all([first.drop(), second.drop()])
+    await Promise.all(brokers.map(async (broker) => await broker.drop()))
   })
 
   test('keeps what is published, and for its own file only', async () => {

@@ -13,7 +13,7 @@ async function query(url: string, statement: string): Promise<Record<string, unk
 }
 
 describe('createTestDatabase', () => {
-  let databases: TestDatabase[]
+  let databases: TestDatabase[] = []
 
   beforeAll(async () => {
     databases = await Promise.all([1, 2, 3, 4].map(createTestDatabase))
