@@ -34,6 +34,8 @@ export interface RunnerTiming {
   readonly renewMs: number
   readonly sweepMs: number
   readonly autoRunMs: number
+  /** How long the second attempt at a run waits after an error; each further one twice as long as the one before. */
+  readonly retryMs: number
   /** How long running steps may take to end when the runner stops. */
   readonly graceMs: number
 }
@@ -43,6 +45,7 @@ const DEFAULT_TIMING: RunnerTiming = {
   renewMs: 4_000,
   sweepMs: 2_000,
   autoRunMs: 5_000,
+  retryMs: 1_000,
   graceMs: 30_000,
 }
 

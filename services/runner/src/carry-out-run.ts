@@ -27,7 +27,6 @@ export type RunEnding =
 /** Notes of the run loop itself, which the agent does not see: it knows its own journal only. */
 const LOOP_NOTES = ['taken_up_again', 'attempt_failed']
 
-const FIRST_RETRY_MS = 1_000
 const MAX_ERROR_LENGTH = 2_000
 
 /**
@@ -58,7 +57,7 @@ async function attempt(
 ): Promise<RunEnding> {
   let { attempts } = run
   let steps = known
-  for (let delayMs = FIRST_RETRY_MS; ; delayMs *= 2) {
+  for (let delayMs = ctx.timing.retryMs; ; delayMs *= 2) {
     try {
       await ctx.agent(toAgentRun(ctx, session, run, steps, journal))
       return { kind: 'succeeded' }

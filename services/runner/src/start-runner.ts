@@ -14,6 +14,8 @@ export type { RunnerOverrides, RunnerTiming } from './app-context.ts'
 export interface RunningRunner extends RunningService {
   /** The port of /healthz, /readyz and /metrics. */
   readonly port: number
+  /** Safe to repeat. */
+  stop(): Promise<void>
 }
 
 /** Messages that may wait here for their sessions to be taken: few, so that an idle runner gets the others. */
@@ -32,21 +34,19 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
     const consumer = await ctx.sessionQueue.consume(({ session_id }) => intake.offer(session_id), {
       prefetch: Math.min(config.concurrency, MAX_PREFETCH),
     })
-    ctx.logger.info({ port: http.port, places: config.concurrency }, 'running')
-    return {
-      logger: ctx.logger,
-      port: http.port,
-      stop: async () => {
-        // First nothing new, then the runs under way to their next step boundary, their leases kept alive until then.
-        const stopping = [intake.stop(), autoRuns.stop(), consumer.close()]
-        ctx.held.interruptAll()
-        await Promise.all(stopping)
-        await settle(ctx, intake)
-        await leases.stop()
-        await http.close(0)
-        await ctx.dispose()
-      },
+    logger.info({ port: http.port, places: config.concurrency }, 'running')
+    const stop = async (): Promise<void> => {
+      // First nothing new, then the runs under way to their next step boundary, their leases kept alive until then.
+      const stopping = [intake.stop(), autoRuns.stop(), consumer.close()]
+      held.interruptAll()
+      await Promise.all(stopping)
+      await settle(ctx, intake)
+      await leases.stop()
+      await http.close(0)
+      await ctx.dispose()
     }
+    let stopped: Promise<void> | undefined
+    return { logger, port: http.port, stop: () => (stopped ??= stop()) }
   } catch (error) {
     await ctx.dispose()
     throw error

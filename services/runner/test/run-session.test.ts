@@ -1,0 +1,178 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { showSession } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
+import type { Agent, AgentRun } from '../src/agent/agent.ts'
+import { RunError } from '../src/agent/agent.ts'
+import type { RunningRunner } from '../src/index.ts'
+import { FAST, startWorkbench, type TestOrganization, type Workbench } from './support/workbench.ts'
+
+let bench: Workbench
+let acme: TestOrganization
+let runner: RunningRunner | undefined
+beforeAll(async () => {
+  bench = await startWorkbench()
+})
+afterAll(() => bench.stop())
+beforeEach(async () => {
+  acme = await bench.createOrganization()
+})
+afterEach(async () => {
+  await runner?.stop()
+  runner = undefined
+})
+
+const failingAgent: Agent = async ({ run }) => {
+  if (run.context === 'bad') throw new RunError('no_such_thing', 'It cannot be done')
+}
+
+const contexts = ({ endpoint }: TestOrganization) =>
+  endpoint.requests.map(({ json }) => (json as { message: string }).message)
+
+describe('a start', () => {
+  test('becomes one run that posts to the endpoint, with a journal that tells it', async () => {
+    runner = await bench.startRunner()
+    const start = await bench.start(acme, { context: 'order 17' })
+    const [run] = await bench.waitForRuns([start])
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 1, error: null })
+    expect(contexts(acme)).toEqual(['order 17'])
+    expect(run!.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'tool_call', 'tool_result'])
+    expect(run!.deliveries).toMatchObject([{ outcome: 'accepted', status: 204, source_name: 'Order intake' }])
+  })
+
+  test("carries its request id to the endpoint and into the runner's log", async () => {
+    runner = await bench.startRunner()
+    const start = await bench.start(acme)
+    const [run] = await bench.waitForRuns([start])
+    expect(acme.endpoint.requests[0]?.headers['x-request-id']).toBe(run!.request_id)
+    const ended = await waitUntil(() =>
+      bench.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
+    )
+    expect(ended).toMatchObject({ msg: 'run.ended', outcome: 'succeeded', request_id: run!.request_id })
+  })
+
+  test('is found by the sweep when its message was lost', async () => {
+    runner = await bench.startRunner({ timing: { sweepMs: 50 } })
+    const start = await bench.start(acme, { isPublished: false })
+    expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('runs once, however many messages there are for it, and for sessions that do not exist', async () => {
+    runner = await bench.startRunner()
+    const start = await bench.start(acme)
+    for (let n = 0; n < 20; n++) {
+      await bench.queue.publish({ session_id: start.sessionId })
+      await bench.queue.publish({ session_id: start.startId })
+    }
+    await bench.waitForRuns([start])
+    await waitUntil(async () => (await bench.queue.depth()).ready === 0)
+    expect(contexts(acme)).toEqual(['hello'])
+  })
+})
+
+describe('a session', () => {
+  test('runs its starts one at a time in the order accepted, while others run beside it', async () => {
+    const underWay = new Map<string, number>()
+    let mostInAll = 0
+    let mostInOne = 0
+    const order: string[] = []
+    const agent: Agent = async ({ run }) => {
+      underWay.set(run.sessionId, (underWay.get(run.sessionId) ?? 0) + 1)
+      mostInOne = Math.max(mostInOne, underWay.get(run.sessionId)!)
+      mostInAll = Math.max(
+        mostInAll,
+        [...underWay.values()].reduce((sum, count) => sum + count, 0),
+      )
+      await new Promise((done) => setTimeout(done, 5))
+      order.push(run.context)
+      underWay.set(run.sessionId, underWay.get(run.sessionId)! - 1)
+    }
+    const sessions = await Promise.all(Array.from({ length: 4 }, (_, n) => bench.start(acme, { context: `${n}/0` })))
+    const starts = [...sessions]
+    for (let number = 1; number < 8; number++) {
+      for (const [n, { sessionId }] of sessions.entries()) {
+        starts.push(await bench.start(acme, { context: `${n}/${number}`, sessionId }))
+      }
+    }
+    runner = await bench.startRunner({ agent })
+    await bench.waitForRuns(starts)
+    expect(mostInOne).toBe(1)
+    expect(mostInAll).toBe(4)
+    for (const n of sessions.keys()) {
+      const mine = order.filter((context) => context.startsWith(`${n}/`))
+      expect(mine).toEqual(Array.from({ length: 8 }, (_, number) => `${n}/${number}`))
+    }
+  })
+
+  test('is let go after its last start, and taken up again for the next one', async () => {
+    runner = await bench.startRunner()
+    const first = await bench.start(acme)
+    await bench.waitForRuns([first])
+    await waitUntil(async () => (await showSession(bench.db, first.sessionId))?.lease === null)
+    const second = await bench.start(acme, { sessionId: first.sessionId })
+    expect(await bench.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
+  })
+
+  test('goes on with its next start after one that failed', async () => {
+    const bad = await bench.start(acme, { context: 'bad' })
+    const good = await bench.start(acme, { sessionId: bad.sessionId })
+    runner = await bench.startRunner({ agent: failingAgent })
+    expect(await bench.waitForRuns([bad, good])).toMatchObject([
+      { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
+      { status: 'succeeded', error: null },
+    ])
+  })
+
+  test('tells its earlier runs to the agent', async () => {
+    const told: unknown[] = []
+    const agent: Agent = async (run: AgentRun) => {
+      await run.append([{ kind: 'message', data: { agent: 'test', text: run.run.context } }])
+      told.push(await run.history(1))
+    }
+    const first = await bench.start(acme, { context: 'one' })
+    const starts = [first]
+    for (const context of ['two', 'three'])
+      starts.push(await bench.start(acme, { context, sessionId: first.sessionId }))
+    runner = await bench.startRunner({ agent })
+    await bench.waitForRuns(starts)
+    expect(told).toMatchObject([
+      { turns: [], total: 0 },
+      { turns: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
+      { turns: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
+    ])
+  })
+})
+
+describe('a run that keeps failing', () => {
+  test('is tried five times, each from where its journal ends, and ends as failed with the reason', async () => {
+    const seen: number[] = []
+    const agent: Agent = async (run) => {
+      seen.push(run.steps.length)
+      if (run.run.context === 'good') return
+      await run.append([{ kind: 'message', data: { agent: 'test', text: 'step' } }])
+      throw new Error('it broke')
+    }
+    const bad = await bench.start(acme, { context: 'bad' })
+    const good = await bench.start(acme, { context: 'good', sessionId: bad.sessionId })
+    runner = await bench.startRunner({ agent, timing: FAST })
+    const [failed, succeeded] = await bench.waitForRuns([bad, good])
+    expect(failed).toMatchObject({ status: 'failed', attempts: 5, error: 'internal_error: it broke' })
+    expect(succeeded).toMatchObject({ status: 'succeeded' })
+    expect(seen).toEqual([0, 1, 2, 3, 4, 0])
+    expect(failed!.steps.filter(({ kind }) => kind === 'note')).toHaveLength(4)
+  })
+
+  test('because it kills its runner, is not tried a sixth time', async () => {
+    const start = await bench.start(acme)
+    await bench.db.prisma.start.update({ where: { id: start.startId }, data: { attempts: 5, startedAt: new Date() } })
+    const next = await bench.start(acme, { sessionId: start.sessionId, context: 'next' })
+    runner = await bench.startRunner()
+    const [failed, succeeded] = await bench.waitForRuns([start, next])
+    expect(failed).toMatchObject({
+      status: 'failed',
+      attempts: 5,
+      error: expect.stringMatching(/^too_many_attempts: /),
+    })
+    expect(succeeded).toMatchObject({ status: 'succeeded' })
+    expect(contexts(acme)).toEqual(['next'])
+  })
+})
