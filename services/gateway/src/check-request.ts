@@ -22,6 +22,8 @@ interface PropertySchema {
 interface Given {
   readonly values: unknown
   readonly faults: readonly FieldError[]
+  /** There is nothing that the schema could be asked about. */
+  readonly isMissing?: boolean
 }
 
 /**
@@ -63,7 +65,7 @@ function partChecker(
   const order = Object.keys(propertiesOf(schema))
   return (req, holder, faults) => {
     const given = read(req, schema)
-    const found = isValid(given.values) ? [] : toFieldErrors(isValid.errors ?? [], order)
+    const found = given.isMissing || isValid(given.values) ? [] : toFieldErrors(isValid.errors ?? [], order)
     const told = new Set(given.faults.map(({ field }) => field))
     const all = [...given.faults, ...found.filter(({ field }) => !told.has(field))]
     all.push(...rule(without(given.values, all), holder))
@@ -113,7 +115,8 @@ function readHeaders(req: Request, schema: TSchema): Given {
 
 function readBody(body: unknown, trimmed: readonly string[]): Given {
   if (body === undefined || body === null) {
-    return { values: {}, faults: [{ field: 'body', code: 'missing', message: 'is required: send a JSON object' }] }
+    const message = 'is required: send a JSON object'
+    return { values: undefined, faults: [{ field: 'body', code: 'missing', message }], isMissing: true }
   }
   if (typeof body !== 'object' || Array.isArray(body)) return { values: body, faults: [] }
   const values = body as Record<string, unknown>

@@ -39,17 +39,19 @@ export async function startGateway(config: GatewayConfig, overrides: GatewayOver
     tidying.unref()
     const url = `http://${toReachableHost(config.host)}:${http.port}`
     ctx.logger.info({ url, metrics_port: metricsHttp.port }, 'listening')
+    const stop = async (): Promise<void> => {
+      clearInterval(tidying)
+      await http.close(STOP_GRACE_MS)
+      await ctx.dispose()
+      await metricsHttp.close(0)
+    }
+    let stopping: Promise<void> | undefined
     return {
       logger: ctx.logger,
       url,
       port: http.port,
       metricsPort: metricsHttp.port,
-      stop: async () => {
-        clearInterval(tidying)
-        await http.close(STOP_GRACE_MS)
-        await ctx.dispose()
-        await metricsHttp.close(0)
-      },
+      stop: () => (stopping ??= stop()),
     }
   } catch (error) {
     for (const server of servers) await server.close(0)

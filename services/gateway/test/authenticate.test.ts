@@ -1,0 +1,250 @@
+import { crc32 } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createApiKey, hashApiKey, issueApiKey, newId, revokeApiKey } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
+import { sendRaw } from './support/raw-request.ts'
+import { startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+const ORGANIZATION = '/v1/organization'
+const statusWith = async (key: string, url?: string): Promise<number> =>
+  (await gateway.get(ORGANIZATION, { key, url })).status
+const issue = (options: { scopes?: ('read' | 'start')[]; expiresAt?: Date | null } = {}) =>
+  issueApiKey(gateway.db, gateway.organization.id, {
+    name: newId(),
+    scopes: options.scopes ?? ['read', 'start'],
+    expiresAt: options.expiresAt ?? null,
+  })
+const lookUps = async (): Promise<number> => {
+  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  return Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0)
+}
+const lastUsed = async (id: string): Promise<Date | null> => {
+  const { rows } = await gateway.db.pool.query<{ last_used_at: Date | null }>(
+    'SELECT last_used_at FROM api_keys WHERE id = $1',
+    [id],
+  )
+  return rows[0]?.last_used_at ?? null
+}
+
+describe('401', () => {
+  const { key } = createApiKey()
+  test.each<[what: string, headers: Record<string, string>]>([
+    ['no Authorization header', {}],
+    ['an empty one', { Authorization: '' }],
+    ['the scheme alone', { Authorization: 'Bearer' }],
+    ['another scheme', { Authorization: 'Basic d2Zr' }],
+    ['two keys in one header', { Authorization: `Bearer ${key} ${key}` }],
+    ['two credentials in one header', { Authorization: `Bearer ${key}, Bearer ${key}` }],
+    ['a text that is no key', { Authorization: 'Bearer secret' }],
+    ['a key with a wrong checksum', { Authorization: `Bearer ${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}` }],
+    ['a key that nobody has', { Authorization: `Bearer ${key}` }],
+    ['a key in another header', { 'X-Api-Key': key }],
+    ['an enormous key', { Authorization: `Bearer ${'x'.repeat(8_000)}` }],
+  ])('%s', async (_what, headers) => {
+    const answer = await gateway.get(ORGANIZATION, { key: null, headers })
+    expect([answer.status, answer.body.error.code]).toEqual([401, 'unauthorized'])
+    expect(answer.text).not.toContain(key)
+  })
+
+  test('a key in the query', async () => {
+    expect((await gateway.get(`${ORGANIZATION}?api_key=${gateway.organization.key}`, { key: null })).status).toBe(401)
+  })
+
+  test('a good key beside another Authorization header', async () => {
+    const header = `Authorization: Bearer ${gateway.organization.key}\r\n`
+    const answer = await sendRaw(
+      gateway.url,
+      `GET ${ORGANIZATION} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${header}${header}\r\n`,
+    )
+    expect(answer?.status).toBe(401)
+  })
+
+  test('a key whose public part is known and whose secret part is not', async () => {
+    const { key: good } = await issue()
+    const before = await lookUps()
+    expect(await statusWith(forge(good))).toBe(401)
+    expect(await lookUps()).toBe(before + 1)
+    expect(await statusWith(good)).toBe(200)
+  })
+
+  test('an expired key, and one that expires while it is in use', async () => {
+    const past = await issue({ expiresAt: new Date(Date.now() - 1_000) })
+    expect(await statusWith(past.key)).toBe(401)
+    const soon = await issue({ expiresAt: new Date(Date.now() + 1_500) })
+    expect(await statusWith(soon.key)).toBe(200)
+    await waitUntil(async () => (await statusWith(soon.key)) === 401)
+  })
+
+  test('comes before everything else, for every path', async () => {
+    const paths = [
+      '/',
+      '/v1',
+      '/v2/organization',
+      '/v1/workflows/x',
+      '/docs/x',
+      '/readyz',
+      '/metrics',
+      '/%ff',
+      '/v1/workflows?limit=x',
+    ]
+    for (const path of paths) expect((await gateway.get(path, { key: null })).status).toBe(401)
+    const start = await gateway.call('POST', '/v1/workflows/x/start', { key: null, body: '{' })
+    expect(start.status).toBe(401)
+  })
+})
+
+describe('403', () => {
+  test('the key lacks the scope of the operation', async () => {
+    const workflow = startableWorkflow()
+    const id = String(workflow['id'])
+    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const [reader, starter] = [await issue({ scopes: ['read'] }), await issue({ scopes: ['start'] })]
+    const outcome = async (method: string, path: string, key: string): Promise<string> => {
+      const { status, body } = await gateway.call(method, path, {
+        key,
+        body: method === 'POST' ? { context: 'go' } : undefined,
+      })
+      return status < 400 ? String(status) : `${status} ${body.error.code}`
+    }
+    for (const path of [ORGANIZATION, '/v1/workflows', `/v1/workflows/${id}`]) {
+      expect(await outcome('GET', path, reader.key)).toBe('200')
+      expect(await outcome('GET', path, starter.key)).toBe('403 insufficient_scope')
+    }
+    expect(await outcome('POST', `/v1/workflows/${id}/start`, reader.key)).toBe('403 insufficient_scope')
+    expect(await outcome('POST', `/v1/workflows/${id}/start`, starter.key)).toBe('202')
+  })
+
+  test('comes before the body and the fields', async () => {
+    const { key } = await issue({ scopes: ['read'] })
+    const answer = await gateway.call('POST', '/v1/workflows/x/start', { key, body: '{' })
+    expect(answer.body.error.code).toBe('insufficient_scope')
+  })
+
+  test('the organization is suspended, whatever is asked', async () => {
+    const { key } = await gateway.apply({ organization: { name: 'Suspended', suspended: true } })
+    for (const path of [ORGANIZATION, '/v1/workflows?limit=x', '/nowhere']) {
+      expect((await gateway.get(path, { key })).body.error.code).toBe('organization_suspended')
+    }
+  })
+})
+
+describe('200', () => {
+  test.each(['bearer', 'BEARER', 'Bearer '])('takes the scheme as %j', async (scheme) => {
+    const headers = { Authorization: `${scheme} ${gateway.organization.key}` }
+    expect((await gateway.get(ORGANIZATION, { key: null, headers })).status).toBe(200)
+  })
+
+  test('a fresh key works at once, also after it was tried before it was made', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const { key } = createApiKey()
+      expect(await statusWith(key)).toBe(401)
+      await gateway.apply({ api_keys: [{ name: newId(), key }] }, gateway.organization.id)
+      await waitUntil(async () => (await statusWith(key)) === 200, { timeoutMs: 500 })
+    }
+  })
+})
+
+describe('the cache', () => {
+  test('looks a key up once for many requests, and a malformed one never', async () => {
+    const { key } = await issue()
+    const before = await lookUps()
+    const statuses = await Promise.all(Array.from({ length: 50 }, () => statusWith(key)))
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    expect(await lookUps()).toBe(before + 1)
+    await Promise.all(Array.from({ length: 50 }, (_, index) => statusWith(`${key.slice(0, -2)}${index + 10}`)))
+    expect(await lookUps()).toBe(before + 1)
+  })
+
+  test('a revoked key stops at once on every gateway that hears of it', async () => {
+    const other = await gateway.startAnother()
+    const { key, apiKey } = await issue()
+    expect([await statusWith(key), await statusWith(key, other.url)]).toEqual([200, 200])
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await waitUntil(async () => (await statusWith(key)) === 401 && (await statusWith(key, other.url)) === 401, {
+      timeoutMs: 1_000,
+    })
+  })
+
+  test('a revoked key stops within 5 s on a gateway that hears of nothing', async () => {
+    const { key, apiKey } = await issue()
+    await gateway.db.pool.query('ALTER TABLE api_keys DISABLE TRIGGER api_keys_announce')
+    expect(await statusWith(key)).toBe(200)
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    expect(await statusWith(key)).toBe(200)
+    await waitUntil(async () => (await statusWith(key)) === 401, { timeoutMs: 5_000 })
+    await gateway.db.pool.query('ALTER TABLE api_keys ENABLE TRIGGER api_keys_announce')
+  })
+
+  test('a suspension takes hold at once', async () => {
+    const { id, key } = await gateway.apply({ organization: { name: 'Soon suspended' } })
+    expect(await statusWith(key)).toBe(200)
+    await gateway.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [id])
+    await waitUntil(async () => (await statusWith(key)) === 403, { timeoutMs: 1_000 })
+  })
+
+  test('hears of changes again after its connection broke', async () => {
+    await gateway.db.pool.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN api_keys' AND datname = current_database()`,
+    )
+    const { key, apiKey } = await issue()
+    expect(await statusWith(key)).toBe(200)
+    await waitUntil(async () => {
+      const { rowCount } = await gateway.db.pool.query(
+        `SELECT FROM pg_stat_activity WHERE query = 'LISTEN api_keys' AND datname = current_database()`,
+      )
+      return rowCount !== null && rowCount > 0
+    })
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await waitUntil(async () => (await statusWith(key)) === 401, { timeoutMs: 5_000 })
+  })
+})
+
+describe('last_used_at', () => {
+  test('is written for many requests at once, when the gateway stops at the latest', async () => {
+    const other = await gateway.startAnother()
+    const { key, apiKey } = await issue()
+    const startedAt = Date.now()
+    await Promise.all(Array.from({ length: 20 }, () => statusWith(key, other.url)))
+    expect(await lastUsed(apiKey.id)).toBeNull()
+    await other.stop()
+    const usedAt = await lastUsed(apiKey.id)
+    expect(usedAt?.getTime()).toBeGreaterThanOrEqual(startedAt - 1_000)
+  })
+
+  test('is not touched by a request that the key does not pass', async () => {
+    const other = await gateway.startAnother()
+    const { key, apiKey } = await issue()
+    await statusWith(forge(key), other.url)
+    await other.stop()
+    expect(await lastUsed(apiKey.id)).toBeNull()
+  })
+})
+
+describe('what is stored and logged', () => {
+  test('is never the key', async () => {
+    const { key, apiKey } = await issue()
+    await statusWith(key)
+    await gateway.get(ORGANIZATION, { key: null, headers: { Authorization: `Basic ${key}` } })
+    const { rows } = await gateway.db.pool.query('SELECT * FROM api_keys WHERE id = $1', [apiKey.id])
+    expect(rows[0]).toMatchObject({ key_sha256: hashApiKey(key), prefix: key.slice(0, 12) })
+    expect(JSON.stringify(rows)).not.toContain(key)
+    await waitUntil(() => gateway.logLines.some(({ key_prefix: prefix }) => prefix === apiKey.prefix))
+    expect(JSON.stringify(gateway.logLines)).not.toContain(key)
+  })
+})
+
+/** A well-formed key with the same public part and another secret one. */
+function forge(key: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const unchecked = key.slice(0, 'wfk_12345678_'.length) + createApiKey().key.slice(13, 13 + 32)
+  const places = Array.from({ length: 6 }, (_, place) => Math.floor(crc32(unchecked) / 62 ** (5 - place)) % 62)
+  return unchecked + places.map((place) => digits[place]).join('')
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
+import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+describe('200', () => {
+  test('answers the organization of the key, and nothing else', async () => {
+    const { body } = await gateway.get('/v1/organization')
+    expect(body).toEqual({ id: gateway.organization.id, name: 'Acme' })
+  })
+
+  test('answers each key its own organization', async () => {
+    const other = await gateway.apply({ organization: { name: 'Umlaut & "Söhne" 🚀' } })
+    const { body } = await gateway.get('/v1/organization', { key: other.key })
+    expect(body.name).toBe('Umlaut & "Söhne" 🚀')
+  })
+
+  test('ignores query parameters that it does not know, a body and its type', async () => {
+    const { status } = await gateway.get('/v1/organization?limit=x&%ff', {
+      body: 'no json',
+      headers: { 'Content-Type': 'text/plain' },
+    })
+    expect(status).toBe(200)
+  })
+
+  test('tells a new name within seconds', async () => {
+    const organization = await gateway.apply({ organization: { name: 'Before' } })
+    expect((await gateway.get('/v1/organization', { key: organization.key })).body.name).toBe('Before')
+    await gateway.db.pool.query(`UPDATE organizations SET name = 'After' WHERE id = $1`, [organization.id])
+    await waitUntil(async () => {
+      const { body } = await gateway.get('/v1/organization', { key: organization.key })
+      return body.name === 'After'
+    })
+  })
+})

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { apiTrigger, startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+const applied = async (workflow: Record<string, unknown>, more: object = {}) => {
+  const organization = await gateway.apply({ ...more, workflows: [workflow] })
+  const { body } = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key: organization.key })
+  return body
+}
+const person = (email: string, firstName = '', lastName = '') => ({ email, first_name: firstName, last_name: lastName })
+const emails = (body: { users: { email: string }[] }) => body.users.map(({ email }) => email)
+
+describe('200', () => {
+  test('answers every field of contract 2, and no other', async () => {
+    const id = newId()
+    const trigger = { id: newId(), source: newId() }
+    const file = newId()
+    const body = await applied(
+      startableWorkflow({
+        id,
+        name: 'Forward "orders" 🚀',
+        description: 'Line\none',
+        scope: 'only_me',
+        is_active: false,
+        auto_run: { enabled: true, frequency: 'weekly' },
+        users: ['ada@acme.test'],
+        triggers: [
+          apiTrigger({
+            id: trigger.id,
+            name: 'Shop',
+            events: [
+              { slug: 'z', name: 'Z' },
+              { slug: 'a', name: 'A' },
+            ],
+            filters: { z: 1, a: [{ deep: null }] },
+            input_message: 'An order:',
+            subagent_sources: [{ id: trigger.source, name: 'Street', type: 'street' }],
+          }),
+        ],
+        files: [{ id: file, name: 'a.md', path: ['docs', 'more'], content: 'secret text' }],
+        created_at: '2026-01-02T03:04:05.006Z',
+        updated_at: '2026-02-03T04:05:06.700+02:00',
+      }),
+      { users: [person('ada@acme.test', 'Ada', 'Lovelace')] },
+    )
+    expect(body).toEqual({
+      id,
+      name: 'Forward "orders" 🚀',
+      description: 'Line\none',
+      scope: 'only_me',
+      is_active: false,
+      auto_run: { enabled: true, frequency: 'weekly' },
+      users: [{ email: 'ada@acme.test', name: 'Ada Lovelace' }],
+      triggers: [
+        {
+          id: trigger.id,
+          name: 'Shop',
+          is_active: true,
+          trigger_source: { slug: 'api', name: 'API' },
+          events: [
+            { slug: 'z', name: 'Z' },
+            { slug: 'a', name: 'A' },
+          ],
+          filters: { z: 1, a: [{ deep: null }] },
+          input_message: 'An order:',
+          subagent_sources: [{ id: trigger.source, name: 'Street', type: 'street' }],
+        },
+      ],
+      files: [{ id: file, name: 'a.md', path: ['docs', 'more'] }],
+      created_at: '2026-01-02T03:04:05.006Z',
+      updated_at: '2026-02-03T02:05:06.700Z',
+    })
+  })
+
+  test('answers a workflow that has nothing with empty lists and nulls', async () => {
+    const body = await applied(startableWorkflow({ scope: 'only_me', triggers: [], description: '' }))
+    expect(body).toMatchObject({ users: [], triggers: [], files: [], auto_run: { enabled: null, frequency: null } })
+  })
+
+  test('passes on scopes and source types that nobody knows yet', async () => {
+    const body = await applied(
+      startableWorkflow({
+        scope: 'team_wide',
+        triggers: [apiTrigger({ subagent_sources: [{ name: 'New', type: 'brand_new' }] })],
+      }),
+    )
+    expect(body.scope).toBe('team_wide')
+    expect(body.triggers[0]?.subagent_sources[0]?.type).toBe('brand_new')
+  })
+
+  test('answers whatever can stand in filters as it was configured, the order of its names included', async () => {
+    const filters = { z: '1', b: { 'a b': [1.5, true, null, 'ß'] }, a: 12_345_678_901_234 }
+    const workflow = startableWorkflow({ triggers: [apiTrigger({ filters })] })
+    const { key } = await gateway.apply({ workflows: [workflow] })
+    const { text } = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key })
+    expect(text).toContain(JSON.stringify(filters))
+  })
+
+  test.each([
+    ['Ada', 'Lovelace', 'Ada Lovelace'],
+    ['Ada', '', 'Ada'],
+    ['', 'Lovelace', 'Lovelace'],
+    ['', '', ''],
+  ])('builds a name from first %j and last %j', async (firstName, lastName, name) => {
+    const body = await applied(startableWorkflow({ scope: 'only_me', users: ['a@acme.test'] }), {
+      users: [person('a@acme.test', firstName, lastName)],
+    })
+    expect(body.users).toEqual([{ email: 'a@acme.test', name }])
+  })
+
+  test('lists everyone in the organization for company_wide, and those named for anything else', async () => {
+    const users = ['c@acme.test', 'a@acme.test', 'b@acme.test'].map((email) => person(email))
+    expect(emails(await applied(startableWorkflow({ users: ['b@acme.test'] }), { users }))).toEqual([
+      'a@acme.test',
+      'b@acme.test',
+      'c@acme.test',
+    ])
+    expect(emails(await applied(startableWorkflow({ scope: 'only_me', users: ['b@acme.test'] }), { users }))).toEqual([
+      'b@acme.test',
+    ])
+  })
+
+  test('takes the id in any case and answers it in lower case', async () => {
+    const workflow = startableWorkflow()
+    const { id, key } = await gateway.apply({ workflows: [workflow] })
+    const { body } = await gateway.get(`/v1/workflows/${String(workflow['id']).toUpperCase()}`, { key })
+    expect(body.id).toBe(workflow['id'])
+    expect(id).not.toBe('')
+  })
+})
+
+describe('200, in order', () => {
+  const byCodePoint = ['B', 'Z', 'a', 'b', 'é', '\ufffd', '🚀']
+
+  test('users by email, by code point', async () => {
+    const emails = ['é@x', 'a@x', 'B@x', 'a.b@x', 'a-b@x', '🚀@x', '\ufffd@x', 'Z@x']
+    const body = await applied(startableWorkflow(), { users: emails.map((email) => person(email)) })
+    expect(body.users.map(({ email }) => email)).toEqual([
+      'B@x',
+      'Z@x',
+      'a-b@x',
+      'a.b@x',
+      'a@x',
+      'é@x',
+      '\ufffd@x',
+      '🚀@x',
+    ])
+  })
+
+  test('triggers oldest first, paused ones among them', async () => {
+    const triggers = [
+      { name: 'third', created_at: '2026-01-03T00:00:00Z', is_active: false },
+      { name: 'first', created_at: '2026-01-01T00:00:00Z', is_active: false },
+      { name: 'second', created_at: '2026-01-02T00:00:00Z' },
+    ]
+    const body = await applied(startableWorkflow({ triggers: triggers.map((trigger) => apiTrigger(trigger)) }))
+    expect(body.triggers.map(({ name, is_active: isActive }) => [name, isActive])).toEqual([
+      ['first', false],
+      ['second', true],
+      ['third', false],
+    ])
+  })
+
+  test('subagent sources: built-in ones last, each group by name', async () => {
+    const names = byCodePoint.toReversed()
+    const sources = names.flatMap((name) => [
+      { name, type: 'platform_internal' },
+      { name, type: name === 'a' ? 'street' : 'api' },
+    ])
+    const body = await applied(startableWorkflow({ triggers: [apiTrigger({ subagent_sources: sources })] }))
+    const listed = body.triggers[0]?.subagent_sources ?? []
+    expect(listed.map(({ name }) => name)).toEqual([...byCodePoint, ...byCodePoint])
+    expect(listed.map(({ type }) => type === 'platform_internal')).toEqual([
+      ...byCodePoint.map(() => false),
+      ...byCodePoint.map(() => true),
+    ])
+    expect(listed.every(({ id, type }) => (id === null) === (type === 'platform_internal'))).toBe(true)
+  })
+
+  test('files by folder, then by name; the root first', async () => {
+    const files = [
+      { name: 'b', path: ['a', 'b'] },
+      { name: 'z', path: [] },
+      { name: 'a', path: ['a.'] },
+      { name: 'a', path: ['a', 'b'] },
+      { name: 'a', path: ['B'] },
+      { name: 'é', path: [] },
+      { name: 'B', path: [] },
+      { name: 'x', path: ['a'] },
+    ]
+    const workflow = startableWorkflow({ files: files.map((file) => ({ ...file, content: '' })) })
+    const body = await applied(workflow)
+    expect(body.files.map(({ name, path }) => [path.join('/'), name])).toEqual([
+      ['', 'B'],
+      ['', 'z'],
+      ['', 'é'],
+      ['B', 'a'],
+      ['a', 'x'],
+      ['a/b', 'a'],
+      ['a/b', 'b'],
+      ['a.', 'a'],
+    ])
+  })
+})
+
+describe('404', () => {
+  test('answers the same for a missing workflow and one of another organization', async () => {
+    const workflow = startableWorkflow()
+    await gateway.apply({ workflows: [workflow] })
+    const foreign = await gateway.get(`/v1/workflows/${String(workflow['id'])}`)
+    const missing = await gateway.get(`/v1/workflows/${newId()}`)
+    expect(foreign.status).toBe(404)
+    expect({ ...foreign.body.error, request_id: '' }).toEqual({ ...missing.body.error, request_id: '' })
+  })
+})
+
+describe('422', () => {
+  test.each([
+    'x',
+    '01890a5dac96774bbcceb302099a8057',
+    '{01890a5d-ac96-774b-bcce-b302099a8057}',
+    '01890a5d-ac96-774b-bcce-b302099a805',
+    '01890a5d-ac96-774b-bcce-b302099a805g',
+    '01890a5d-ac96-774b-bcce-b302099a8057%20',
+    '%00',
+    '1%2F2',
+  ])('refuses the id %s', async (id) => {
+    expect((await gateway.get(`/v1/workflows/${id}`)).faults).toEqual([['workflow_id', 'uuid_parsing']])
+  })
+})

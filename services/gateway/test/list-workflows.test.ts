@@ -1,0 +1,342 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { WorkflowOut } from '@workflow-service/contract'
+import { newId } from '@workflow-service/database'
+import { startableWorkflow, startTestGateway, type TestGateway, type TestOrganization } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+const at = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
+const named = (name: string, second = 0, change: object = {}) =>
+  startableWorkflow({ id: newId(), name, description: '', created_at: at(second), triggers: [], ...change })
+const list = (organization: TestOrganization, query: Record<string, string | number> = {}) => {
+  const parameters = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+  return gateway.get(`/v1/workflows?${parameters.join('&')}`, { key: organization.key })
+}
+const namesOf = (data: readonly WorkflowOut[]): string[] => data.map(({ name }) => name)
+const found = async (organization: TestOrganization, search: string): Promise<string[]> =>
+  namesOf((await list(organization, { search, limit: 100 })).body.data)
+
+/** Walks the list to its end; `between` may change it between the pages. */
+async function walk(
+  organization: TestOrganization,
+  query: Record<string, string | number>,
+  between: (page: number) => Promise<void> = async () => {},
+): Promise<WorkflowOut[]> {
+  const seen: WorkflowOut[] = []
+  let cursor: string | null = ''
+  for (let page = 0; cursor !== null; page += 1) {
+    const { body } = await list(organization, { ...query, cursor })
+    seen.push(...body.data)
+    cursor = body.pagination.next_cursor
+    if (cursor !== null) await between(page)
+  }
+  return seen
+}
+
+describe('200', () => {
+  test('answers an empty page to an organization without workflows', async () => {
+    const organization = await gateway.apply({})
+    expect((await list(organization)).body).toEqual({ data: [], pagination: { next_cursor: null, has_more: false } })
+  })
+
+  test('answers the same object as the single-workflow operation', async () => {
+    const workflow = startableWorkflow({ users: ['a@acme.test'], files: [{ name: 'a', content: 'x' }] })
+    const organization = await gateway.apply({ users: [{ email: 'a@acme.test' }], workflows: [workflow] })
+    const page = await list(organization)
+    const single = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key: organization.key })
+    expect(page.body.data).toEqual([single.body])
+  })
+
+  test('lists every workflow of the organization, active or not and whatever its scope, and no other', async () => {
+    const workflows = [
+      named('active', 1),
+      named('inactive', 2, { is_active: false }),
+      named('only me', 3, { scope: 'only_me' }),
+      named('unknown scope', 4, { scope: 'something_new' }),
+    ]
+    const organization = await gateway.apply({ workflows })
+    await gateway.apply({ workflows: [named('foreign')] })
+    expect(namesOf((await list(organization)).body.data)).toEqual(['active', 'inactive', 'only me', 'unknown scope'])
+  })
+
+  test('orders by creation time and then by id', async () => {
+    const ids = ['ffffffff-0000-4000-8000-0000000000aa', '0fffffff-0000-4000-8000-0000000000aa', newId()]
+    const organization = await gateway.apply({
+      workflows: [named('late', 9, { id: newId() }), ...ids.map((id) => named(id, 5, { id })), named('early', 1)],
+    })
+    expect(namesOf((await list(organization)).body.data)).toEqual(['early', ...ids.toSorted(), 'late'])
+  })
+
+  test('shows 25 when no limit is given', async () => {
+    const organization = await gateway.apply({
+      workflows: Array.from({ length: 26 }, (_, index) => named(`w${index}`, index)),
+    })
+    const { body } = await list(organization)
+    expect(body.data).toHaveLength(25)
+    expect(body.pagination.has_more).toBe(true)
+  })
+
+  test.each([
+    [1, 1],
+    [100, 100],
+    [99, 99],
+    ['0007', 7],
+  ])('limit=%s shows %d of 101', async (limit, length) => {
+    const organization = await largeOrganization()
+    const { body } = await list(organization, { limit })
+    expect(body.data).toHaveLength(length)
+    expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
+  })
+
+  test('has no more exactly on the last page', async () => {
+    const organization = await gateway.apply({ workflows: [1, 2, 3, 4].map((index) => named(`w${index}`, index)) })
+    const first = await list(organization, { limit: 2 })
+    expect(first.body.pagination.has_more).toBe(true)
+    const last = await list(organization, { limit: 2, cursor: String(first.body.pagination.next_cursor) })
+    expect(last.body.pagination).toEqual({ next_cursor: null, has_more: false })
+    expect(namesOf(last.body.data)).toEqual(['w3', 'w4'])
+  })
+
+  test('an empty cursor and an empty search are none, and unknown parameters are ignored, also when repeated', async () => {
+    const organization = await gateway.apply({ workflows: [named('a')] })
+    const { body } = await gateway.get('/v1/workflows?cursor=&search=&x=1&x=2&&=', { key: organization.key })
+    expect(namesOf(body.data)).toEqual(['a'])
+  })
+
+  test('takes names and values that are percent-encoded, and + for a space', async () => {
+    const organization = await gateway.apply({ workflows: [named('a b+c')] })
+    const { body } = await gateway.get('/v1/workflows?se%61rch=a+b%2Bc', { key: organization.key })
+    expect(namesOf(body.data)).toEqual(['a b+c'])
+  })
+})
+
+describe('200, walking through pages', () => {
+  test.each([1, 2, 3, 7, 50, 100])('meets every workflow once with limit=%d', async (limit) => {
+    const organization = await largeOrganization()
+    const seen = await walk(organization, { limit })
+    expect(namesOf(seen)).toEqual(Array.from({ length: 101 }, (_, index) => `w${index}`))
+  })
+
+  test('neither repeats nor skips while workflows are inserted, deleted and renamed', async () => {
+    const workflows = Array.from({ length: 40 }, (_, index) => named(`w${index}`, 10 * (index + 1)))
+    const organization = await gateway.apply({ workflows })
+    const deleted = new Set<string>()
+    const seen = await walk(organization, { limit: 3 }, async (page) => {
+      // The workflow that the cursor was made from goes, and one that is still to come.
+      for (const gone of [workflows[page * 3 + 2], workflows[page * 3 + 7]].filter((it) => it !== undefined)) {
+        deleted.add(String(gone['name']))
+        await gateway.db.pool.query('DELETE FROM workflows WHERE id = $1', [gone['id']])
+      }
+      await gateway.db.pool.query(`UPDATE workflows SET name = name || '!' WHERE organization_id = $1`, [
+        organization.id,
+      ])
+      await gateway.apply({ workflows: [named('before', 0), named('between', 30 * page + 45)] }, organization.id)
+    })
+    const stayed = ({ name }: { name?: unknown }) =>
+      String(name).startsWith('w') && !deleted.has(String(name).replaceAll('!', ''))
+    expect(seen.filter(stayed).map(({ id }) => id)).toEqual(workflows.filter(stayed).map(({ id }) => id))
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length)
+    expect(seen.some(({ name }) => name.startsWith('between'))).toBe(true)
+    expect(seen.some(({ name }) => name.startsWith('before'))).toBe(false)
+  })
+
+  test('meets all of many workflows of the same millisecond', async () => {
+    const workflows = Array.from({ length: 23 }, (_, index) => named(`w${index}`, 1))
+    const organization = await gateway.apply({ workflows })
+    const seen = await walk(organization, { limit: 4 })
+    expect(seen.map(({ id }) => id)).toEqual(workflows.map(({ id }) => String(id)).toSorted())
+  })
+
+  test.each(['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(
+    'pages past a workflow of %s',
+    async (createdAt) => {
+      const workflows = [1, 2, 3].map((index) => named(`w${index}`, 0, { created_at: createdAt }))
+      const organization = await gateway.apply({ workflows })
+      const seen = await walk(organization, { limit: 1 })
+      expect(seen).toHaveLength(3)
+      expect(seen[0]?.created_at).toBe(createdAt)
+    },
+  )
+
+  test('walks through the results of a search, rare and frequent, near and far in the list', async () => {
+    const workflows = Array.from({ length: 900 }, (_, index) =>
+      named(
+        `${index % 2 === 0 ? 'even' : 'odd'} ${index % 100 === 99 ? 'rare' : ''}${index > 600 ? 'late' : ''}`,
+        index,
+      ),
+    )
+    const organization = await gateway.apply({ workflows })
+    const matching = (text: string) => workflows.map(({ name }) => String(name)).filter((name) => name.includes(text))
+    for (const search of ['even', 'rare', 'late', 'odd rare', 'e', 'ev', 'rarelate', '9']) {
+      expect(namesOf(await walk(organization, { search, limit: 4 }))).toEqual(matching(search))
+      expect(namesOf(await walk(organization, { search, limit: 100 }))).toEqual(matching(search))
+    }
+  }, 60_000)
+})
+
+describe('200, searching', () => {
+  test('finds what the name or the description contains, and nothing across the two', async () => {
+    const organization = await gateway.apply({
+      workflows: [
+        named('Forward orders', 1, { description: 'to the shop' }),
+        named('Other', 2, { description: 'Orders!' }),
+        named('Third', 3, { description: 'nothing' }),
+      ],
+    })
+    expect(await found(organization, 'order')).toEqual(['Forward orders', 'Other'])
+    expect(await found(organization, 'shop')).toEqual(['Forward orders'])
+    expect(await found(organization, 'ordersto')).toEqual([])
+    expect(await found(organization, 'orders\uffffto')).toEqual([])
+    expect(await found(organization, 'orders\nto')).toEqual([])
+    expect(await found(organization, '\uffff')).toEqual([])
+  })
+
+  test.each(['%', '_', '\\', '%%', 'a_c', '\\%', '*', '?', '.', '[a-z]', "'", '"', ';--', '$1', '\u0001', '\n'])(
+    'takes %j for itself',
+    async (search) => {
+      const organization = await gateway.apply({ workflows: [named('abc', 1), named(`x${search}y`, 2)] })
+      expect(await found(organization, search)).toEqual([`x${search}y`])
+    },
+  )
+
+  test.each([
+    ['ORDER', 'order'],
+    ['order', 'ORDER'],
+    ['ÄÖÜ', 'äöü'],
+    ['ПРИВЕТ', 'привет'],
+    ['ΌΣΟΣ', 'όσος'],
+    ['όσοσ', 'ΌΣΟΣ'],
+    ['STRASSE', 'Straße'],
+    ['straße', 'STRASSE'],
+    ['ẞ', 'ß'],
+    ['fi', 'ﬁne'],
+    ['İ', 'i\u0307'],
+    ['i', 'İ'],
+    ['K', 'k'],
+    ['𐐀', '𐐨'],
+    ['É', 'é'],
+    ['E\u0301', 'e\u0301'],
+    ['e', 'e\u0301'],
+    ['\u0301', 'e\u0301'],
+    ['🚀', 'go 🚀 go'],
+    ['日本', '在日本語'],
+  ])('%j finds %j', async (search, name) => {
+    const organization = await gateway.apply({ workflows: [named(name)] })
+    expect(await found(organization, search)).toEqual([name])
+  })
+
+  test.each([
+    ['é', 'e\u0301'],
+    ['e', 'é'],
+    ['ı', 'i'],
+    ['I', 'ı'],
+    ['a b', 'a  b'],
+    [' order', 'order'],
+    ['ordre', 'order'],
+  ])('%j does not find %j', async (search, name) => {
+    const organization = await gateway.apply({ workflows: [named(name)] })
+    expect(await found(organization, search)).toEqual([])
+  })
+
+  test('finds a workflow by its new name and no longer by its old one', async () => {
+    const workflow = named('before')
+    const organization = await gateway.apply({ workflows: [workflow] })
+    await gateway.apply({ workflows: [{ ...workflow, name: 'after' }] }, organization.id)
+    expect(await found(organization, 'before')).toEqual([])
+    expect(await found(organization, 'after')).toEqual(['after'])
+  })
+
+  test('takes 200 characters, counted as code points', async () => {
+    const text = '🚀'.repeat(200)
+    const organization = await gateway.apply({ workflows: [named(`x${text}`)] })
+    expect(await found(organization, text)).toEqual([`x${text}`])
+  })
+})
+
+describe('422', () => {
+  test.each<[query: string, faults: [string, string][]]>([
+    ['limit=0', [['limit', 'greater_than_equal']]],
+    ['limit=101', [['limit', 'less_than_equal']]],
+    ['limit=99999999999999999999999999', [['limit', 'less_than_equal']]],
+    ['limit=', [['limit', 'int_parsing']]],
+    ['limit=-1', [['limit', 'int_parsing']]],
+    ['limit=+1', [['limit', 'int_parsing']]],
+    ['limit=1.0', [['limit', 'int_parsing']]],
+    ['limit=1e1', [['limit', 'int_parsing']]],
+    ['limit=0x10', [['limit', 'int_parsing']]],
+    ['limit=%201', [['limit', 'int_parsing']]],
+    ['limit=%D9%A1', [['limit', 'int_parsing']]],
+    ['limit', [['limit', 'int_parsing']]],
+    ['limit=1&limit=1', [['limit', 'int_parsing']]],
+    ['search=a&search=a', [['search', 'string_type']]],
+    ['cursor=&cursor=', [['cursor', 'string_type']]],
+    [`search=${'x'.repeat(201)}`, [['search', 'string_too_long']]],
+    [`search=${encodeURIComponent('🚀'.repeat(201))}`, [['search', 'string_too_long']]],
+    ['search=a%00b', [['search', 'string_unicode']]],
+    ['cursor=x', [['cursor', 'invalid_cursor']]],
+    [`cursor=${'x'.repeat(512)}`, [['cursor', 'invalid_cursor']]],
+    [`cursor=${'x'.repeat(513)}`, [['cursor', 'string_too_long']]],
+    ['cursor=%00', [['cursor', 'invalid_cursor']]],
+    ['cursor=%F0%9F%9A%80', [['cursor', 'invalid_cursor']]],
+    [
+      `cursor=x&limit=0&search=%00`,
+      [
+        ['search', 'string_unicode'],
+        ['limit', 'greater_than_equal'],
+        ['cursor', 'invalid_cursor'],
+      ],
+    ],
+    [
+      `limit=x&search=a&search=b&cursor=${'x'.repeat(513)}`,
+      [
+        ['search', 'string_type'],
+        ['limit', 'int_parsing'],
+        ['cursor', 'string_too_long'],
+      ],
+    ],
+  ])('%s', async (query, faults) => {
+    const answer = await gateway.get(`/v1/workflows?${query}`)
+    expect([answer.status, answer.faults]).toEqual([422, faults])
+  })
+
+  test('refuses a cursor of another organization, another search, or changed in any character', async () => {
+    const workflows = ['order a', 'order b', 'order c']
+    const make = () => gateway.apply({ workflows: workflows.map((name, index) => named(name, index)) })
+    const [one, other] = [await make(), await make()]
+    const cursor = String((await list(one, { limit: 1, search: 'order' })).body.pagination.next_cursor)
+    const refused = [['cursor', 'invalid_cursor']]
+    expect((await list(one, { limit: 1, search: 'order', cursor })).status).toBe(200)
+    expect((await list(one, { limit: 50, search: 'order', cursor })).status).toBe(200)
+    expect((await list(other, { search: 'order', cursor })).faults).toEqual(refused)
+    expect((await list(one, { search: 'orde', cursor })).faults).toEqual(refused)
+    expect((await list(one, { cursor })).faults).toEqual(refused)
+    for (let place = 0; place < cursor.length; place += 1) {
+      const changed = cursor.slice(0, place) + (cursor[place] === 'A' ? 'B' : 'A') + cursor.slice(place + 1)
+      expect((await list(one, { search: 'order', cursor: changed })).faults).toEqual(refused)
+    }
+    expect((await list(one, { search: 'order', cursor: `${cursor}=` })).faults).toEqual(refused)
+  })
+})
+
+describe('400', () => {
+  test.each(['search=%', 'search=%zz', 'search=%ff', 'search=%C3%28', 'search=%ED%A0%80', '%ff=1', 'limit=%f'])(
+    'refuses %s, which is not percent-encoded UTF-8',
+    async (query) => {
+      const { status, body } = await gateway.get(`/v1/workflows?${query}`)
+      expect([status, body.error.code]).toEqual([400, 'invalid_request'])
+    },
+  )
+})
+
+let large: Promise<TestOrganization> | undefined
+function largeOrganization(): Promise<TestOrganization> {
+  return (large ??= gateway.apply({
+    workflows: Array.from({ length: 101 }, (_, index) => named(`w${index}`, index)),
+  }))
+}

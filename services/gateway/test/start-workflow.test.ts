@@ -1,0 +1,427 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { newId, recordStart } from '@workflow-service/database'
+import { apiTrigger, startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+/** A new workflow of the first organization that can be started, with the given differences. */
+const workflow = async (change: object = {}): Promise<string> => {
+  const made = startableWorkflow({ name: newId(), ...change })
+  await gateway.apply({ workflows: [made] }, gateway.organization.id)
+  return String(made['id'])
+}
+const session = async (open: boolean): Promise<string> => {
+  const id = newId()
+  await gateway.apply({ sessions: [{ id, open }] }, gateway.organization.id)
+  return id
+}
+const storedStarts = async (workflowId: string): Promise<Record<string, unknown>[]> => {
+  const { rows } = await gateway.db.pool.query<Record<string, unknown>>(
+    'SELECT * FROM starts WHERE workflow_id = $1 ORDER BY created_at, number',
+    [workflowId],
+  )
+  return rows
+}
+const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Promise<[number, string]> => {
+  const answer = await gateway.start(workflowId, body)
+  return [answer.status, answer.body.error.code]
+}
+
+describe('202', () => {
+  test('accepts a start in a new session, records it and wakes the runners', async () => {
+    const trigger = { id: newId(), input_message: 'An order:' }
+    const workflowId = await workflow({ triggers: [apiTrigger(trigger)] })
+    const { status, body } = await gateway.start(
+      workflowId,
+      { context: 'go' },
+      { headers: { 'X-Request-Id': 'req-1' } },
+    )
+    expect([status, body.workflow_id]).toEqual([202, workflowId])
+    expect(await storedStarts(workflowId)).toEqual([
+      expect.objectContaining({
+        id: body.id,
+        organization_id: gateway.organization.id,
+        session_id: body.session_id,
+        number: '1',
+        origin: 'api',
+        context: 'go',
+        trigger_id: trigger.id,
+        input_message: 'An order:',
+        request_id: 'req-1',
+        status: 'queued',
+      }),
+    ])
+    expect(gateway.published.at(-1)).toEqual({
+      message: { session_id: body.session_id },
+      properties: { requestId: 'req-1' },
+    })
+  })
+
+  test('answers when the start is committed, and not before', async () => {
+    const workflowId = await workflow()
+    const { body } = await gateway.start(workflowId, { context: 'go' })
+    const { rows } = await gateway.db.pool.query('SELECT is_open FROM sessions WHERE id = $1', [body.session_id])
+    expect(rows).toEqual([{ is_open: true }])
+  })
+
+  test('starts again in the session that it answered, numbered in the order accepted', async () => {
+    const [workflowId, another] = [await workflow(), await workflow()]
+    const { body } = await gateway.start(workflowId, { context: 'one' })
+    const second = await gateway.start(workflowId, { context: 'two', session_id: body.session_id.toUpperCase() })
+    const third = await gateway.start(another, { context: 'three', session_id: body.session_id })
+    expect([second.body.session_id, third.body.session_id]).toEqual([body.session_id, body.session_id])
+    expect((await storedStarts(workflowId)).map(({ number }) => number)).toEqual(['1', '2'])
+    expect((await storedStarts(another)).map(({ number }) => number)).toEqual(['3'])
+  })
+
+  test('numbers 100 starts of one session at once without a gap or a double', async () => {
+    const workflowId = await workflow()
+    const sessionId = await session(true)
+    const other = await gateway.startAnother()
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) =>
+        gateway.start(
+          workflowId,
+          { context: `${index}`, session_id: sessionId },
+          { url: index % 2 ? other.url : undefined },
+        ),
+      ),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202))
+    const numbers = (await storedStarts(workflowId)).map(({ number }) => Number(number)).toSorted((a, b) => a - b)
+    expect(numbers).toEqual(Array.from({ length: 100 }, (_, index) => index + 1))
+    const { rows } = await gateway.db.pool.query('SELECT last_start_number FROM sessions WHERE id = $1', [sessionId])
+    expect(rows).toEqual([{ last_start_number: '100' }])
+  })
+
+  test('takes the oldest active api trigger', async () => {
+    const workflowId = await workflow({
+      triggers: [
+        apiTrigger({ name: 'newer', input_message: 'newer', created_at: '2026-01-03T00:00:00Z' }),
+        apiTrigger({ name: 'oldest', input_message: 'oldest', created_at: '2026-01-01T00:00:00Z', is_active: false }),
+        apiTrigger({
+          name: 'mail',
+          trigger_source: { slug: 'mail', name: 'Mail' },
+          created_at: '2026-01-01T00:00:00Z',
+        }),
+        apiTrigger({ name: 'old', input_message: 'old', created_at: '2026-01-02T00:00:00Z' }),
+      ],
+    })
+    await gateway.start(workflowId, { context: 'go' })
+    expect((await storedStarts(workflowId))[0]).toMatchObject({ input_message: 'old' })
+  })
+
+  test.each([
+    ['one character', 'x', 'x'],
+    ['10,000 characters', 'x'.repeat(10_000), 'x'.repeat(10_000)],
+    ['10,000 characters outside the BMP', '🚀'.repeat(10_000), '🚀'.repeat(10_000)],
+    [
+      '10,000 characters between white space',
+      `${' \n'.repeat(5_000)}${'x'.repeat(10_000)}\u0085\u2028`,
+      'x'.repeat(10_000),
+    ],
+    ['Unicode white space around it', '\u00a0\u3000 a b \u0085\t', 'a b'],
+    ['U+FEFF, which is no white space', '\ufeff', '\ufeff'],
+    ['any other control character', '\u0001\u001f\u007f', '\u0001\u001f\u007f'],
+    [
+      'text that looks like SQL and JSON',
+      `'; DROP TABLE starts; -- {"a": "\\"}`,
+      `'; DROP TABLE starts; -- {"a": "\\"}`,
+    ],
+  ])('takes a context of %s', async (_what, context, stored) => {
+    const workflowId = await workflow()
+    expect((await gateway.start(workflowId, { context })).status).toBe(202)
+    expect((await storedStarts(workflowId))[0]?.['context']).toBe(stored)
+  })
+
+  test.each([{ context: 'go', session_id: null }, '{"context":"a","context":"go"}'])(
+    'takes the body %j',
+    async (body) => {
+      const workflowId = await workflow()
+      expect((await gateway.start(workflowId, body)).status).toBe(202)
+      expect((await storedStarts(workflowId))[0]?.['context']).toBe('go')
+    },
+  )
+
+  test.each([
+    'application/json',
+    'APPLICATION/JSON',
+    'application/json; charset=UTF-8',
+    'application/json;charset="utf-8"',
+  ])('takes the content type %s', async (type) => {
+    const answer = await gateway.start(await workflow(), '{"context":"go"}', { headers: { 'Content-Type': type } })
+    expect(answer.status).toBe(202)
+  })
+
+  test('takes 10,000 characters that are all written as escapes', async () => {
+    const escaped = Array.from('🚀'.repeat(10_000), () => '\\ud83d\\ude80').join('')
+    const answer = await gateway.start(await workflow(), `{"context":"${escaped}"}`)
+    expect(answer.status).toBe(202)
+  })
+
+  test('lets a workflow for some users start when one of them has access', async () => {
+    const workflowId = await workflow({ scope: 'only_me', users: ['ada@acme.test'] })
+    expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
+  })
+})
+
+describe('404', () => {
+  test('answers the same for a missing workflow and one of another organization, in whatever state', async () => {
+    const foreign = startableWorkflow({ is_active: false })
+    await gateway.apply({ workflows: [foreign] })
+    const missing = await gateway.start(newId(), { context: 'go' })
+    const other = await gateway.start(String(foreign['id']), { context: 'go' })
+    expect(other.status).toBe(404)
+    expect({ ...other.body.error, request_id: '' }).toEqual({ ...missing.body.error, request_id: '' })
+  })
+
+  test('comes after the fields and before the session', async () => {
+    expect((await gateway.start(newId(), { context: '' })).status).toBe(422)
+    expect((await gateway.start(newId(), { context: 'go', session_id: newId() })).status).toBe(404)
+  })
+})
+
+describe('409', () => {
+  test('the workflow is inactive', async () => {
+    const workflowId = await workflow({ is_active: false })
+    expect(await codeOf(workflowId)).toEqual([409, 'workflow_inactive'])
+    expect(await storedStarts(workflowId)).toEqual([])
+  })
+
+  test.each([
+    ['none', []],
+    ['a paused one', [apiTrigger({ is_active: false })]],
+    ['one of another source', [apiTrigger({ trigger_source: { slug: 'mail', name: 'api' } })]],
+    ['one whose slug differs in case', [apiTrigger({ trigger_source: { slug: 'API', name: 'API' } })]],
+  ])('no active api trigger: %s', async (_what, triggers) => {
+    expect(await codeOf(await workflow({ triggers }))).toEqual([409, 'no_active_api_trigger'])
+  })
+
+  test('no user has access', async () => {
+    expect(await codeOf(await workflow({ scope: 'only_me' }))).toEqual([409, 'no_users_with_access'])
+  })
+
+  test('nobody is in the organization of a company_wide workflow', async () => {
+    const lonely = startableWorkflow()
+    const { key } = await gateway.apply({ workflows: [lonely] })
+    const { body } = await gateway.start(String(lonely['id']), { context: 'go' }, { key })
+    expect(body.error.code).toBe('no_users_with_access')
+  })
+
+  test('the session is closed', async () => {
+    const body = { context: 'go', session_id: await session(false) }
+    expect(await codeOf(await workflow(), body)).toEqual([409, 'session_closed'])
+  })
+
+  test('names the first rule that is broken', async () => {
+    const closed = { context: 'go', session_id: await session(false) }
+    const nothing = { is_active: false, triggers: [], scope: 'only_me' }
+    expect(await codeOf(await workflow(nothing), closed)).toEqual([409, 'workflow_inactive'])
+    expect(await codeOf(await workflow({ ...nothing, is_active: true }), closed)).toEqual([
+      409,
+      'no_active_api_trigger',
+    ])
+    expect(await codeOf(await workflow({ scope: 'only_me' }), closed)).toEqual([409, 'no_users_with_access'])
+  })
+
+  test('a session that is closed while the start waits for it takes none', async () => {
+    const workflowId = await workflow()
+    const sessionId = await session(true)
+    const client = await gateway.db.pool.connect()
+    await client.query('BEGIN')
+    await client.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
+    const starting = codeOf(workflowId, { context: 'go', session_id: sessionId })
+    // Another start does not wait for the session that is held.
+    expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
+    await client.query('COMMIT')
+    client.release()
+    expect(await starting).toEqual([409, 'session_closed'])
+  })
+})
+
+describe('422', () => {
+  const tooLong = 'x'.repeat(10_001)
+  test.each<[body: unknown, faults: [string, string][]]>([
+    [undefined, [['body', 'missing']]],
+    ['', [['body', 'missing']]],
+    ['null', [['body', 'missing']]],
+    ['[]', [['body', 'model_attributes_type']]],
+    ['"text"', [['body', 'model_attributes_type']]],
+    ['1', [['body', 'model_attributes_type']]],
+    ['true', [['body', 'model_attributes_type']]],
+    [{}, [['context', 'missing']]],
+    [{ context: null }, [['context', 'string_type']]],
+    [{ context: 1 }, [['context', 'string_type']]],
+    [{ context: ['go'] }, [['context', 'string_type']]],
+    [{ context: {} }, [['context', 'string_type']]],
+    [{ context: '' }, [['context', 'string_too_short']]],
+    [{ context: ' \u0085\u2003\n' }, [['context', 'string_too_short']]],
+    [{ context: tooLong }, [['context', 'string_too_long']]],
+    [{ context: '🚀'.repeat(10_001) }, [['context', 'string_too_long']]],
+    [{ context: 'a\u0000b' }, [['context', 'string_unicode']]],
+    ['{"context":"\\ud83d"}', [['context', 'string_unicode']]],
+    ['{"context":"\\ude80\\ud83d"}', [['context', 'string_unicode']]],
+    [{ context: 'go', session_id: '' }, [['session_id', 'uuid_parsing']]],
+    [{ context: 'go', session_id: 'x' }, [['session_id', 'uuid_parsing']]],
+    [{ context: 'go', session_id: 1 }, [['session_id', 'uuid_type']]],
+    [{ context: 'go', session_id: [] }, [['session_id', 'uuid_type']]],
+    [{ context: 'go', more: 1 }, [['more', 'extra_forbidden']]],
+    ['{"context":"go","__proto__":{"a":1}}', [['__proto__', 'extra_forbidden']]],
+    [
+      '{"context":"go","constructor":1,"toString":2}',
+      [
+        ['constructor', 'extra_forbidden'],
+        ['toString', 'extra_forbidden'],
+      ],
+    ],
+    ['{"context":1e400}', [['context', 'string_type']]],
+    [`{"context":${'1'.repeat(90_000)}}`, [['context', 'string_type']]],
+    [`{"context":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, [['context', 'string_type']]],
+    [`${'['.repeat(100_000)}${']'.repeat(100_000)}`, [['body', 'model_attributes_type']]],
+    [
+      { zebra: 1, session_id: 'x', context: ' ', apple: 2 },
+      [
+        ['context', 'string_too_short'],
+        ['session_id', 'uuid_parsing'],
+        ['zebra', 'extra_forbidden'],
+        ['apple', 'extra_forbidden'],
+      ],
+    ],
+  ])('refuses the body %j', async (body, faults) => {
+    const answer = await gateway.start(newId(), body)
+    expect([answer.status, answer.faults]).toEqual([422, faults])
+  })
+
+  test('names the faults of path, header and body at once, in that order', async () => {
+    const answer = await gateway.start(
+      'x',
+      { context: 1, more: 1 },
+      { headers: { 'Idempotency-Key': 'x'.repeat(256) } },
+    )
+    expect(answer.faults).toEqual([
+      ['workflow_id', 'uuid_parsing'],
+      ['Idempotency-Key', 'string_too_long'],
+      ['context', 'string_type'],
+      ['more', 'extra_forbidden'],
+    ])
+  })
+
+  test('the session is unknown, or another organization’s', async () => {
+    const foreign = newId()
+    await gateway.apply({ sessions: [{ id: foreign, open: true }] })
+    const workflowId = await workflow()
+    for (const sessionId of [newId(), foreign]) {
+      const answer = await gateway.start(workflowId, { context: 'go', session_id: sessionId })
+      expect([answer.status, answer.faults]).toEqual([422, [['session_id', 'not_found']]])
+    }
+  })
+
+  test('does not tell a closed session of another organization from an unknown one', async () => {
+    const foreign = newId()
+    await gateway.apply({ sessions: [{ id: foreign, open: false }] })
+    const answer = await gateway.start(await workflow(), { context: 'go', session_id: foreign })
+    expect(answer.faults).toEqual([['session_id', 'not_found']])
+  })
+})
+
+describe('400', () => {
+  test.each<[what: string, body: string | Buffer, headers: Record<string, string>, code: string]>([
+    ['text that is no JSON', '{"context":', {}, 'invalid_json'],
+    ['white space only', '  \n', {}, 'invalid_json'],
+    ['a trailing comma', '{"context":"go",}', {}, 'invalid_json'],
+    ['NaN', '{"context":NaN}', {}, 'invalid_json'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), {}, 'invalid_json'],
+    ['a surrogate written in UTF-8', Buffer.from('{"context":"\xed\xa0\x80"}', 'latin1'), {}, 'invalid_json'],
+    ['UTF-16', Buffer.from('{"context":"go"}', 'utf16le'), {}, 'invalid_json'],
+    ['a form', 'context=go', { 'Content-Type': 'application/x-www-form-urlencoded' }, 'unsupported_media_type'],
+    ['JSON as text', '{"context":"go"}', { 'Content-Type': 'text/plain' }, 'unsupported_media_type'],
+    ['JSON of another kind', '{"context":"go"}', { 'Content-Type': 'application/ld+json' }, 'unsupported_media_type'],
+    [
+      'no type that can be read',
+      '{"context":"go"}',
+      { 'Content-Type': 'application/json; charset' },
+      'unsupported_media_type',
+    ],
+    [
+      'another charset',
+      '{"context":"go"}',
+      { 'Content-Type': 'application/json; charset=utf-16' },
+      'unsupported_media_type',
+    ],
+    ['compression', '{"context":"go"}', { 'Content-Encoding': 'gzip' }, 'unsupported_media_type'],
+    ['more than 256 KiB', `{"context":"${'x'.repeat(262_144)}"}`, {}, 'body_too_large'],
+    ['more than 256 KiB of white space', ' '.repeat(262_145), {}, 'body_too_large'],
+  ])('refuses %s', async (_what, body, headers, code) => {
+    const answer = await gateway.start(newId(), body, { headers })
+    expect([answer.status, answer.body.error.code]).toEqual([400, code])
+  })
+
+  test('comes before the fields of the path', async () => {
+    expect((await gateway.start('x', '{')).status).toBe(400)
+  })
+
+  test('takes a body of exactly 256 KiB', async () => {
+    const body = `{"context":"go"}${' '.repeat(262_144 - 16)}`
+    expect((await gateway.start(await workflow(), body)).status).toBe(202)
+  })
+})
+
+describe('many starts at once', () => {
+  test('keep their own outcome each, whatever the others come to', async () => {
+    const [good, inactive, untriggered, userless] = await Promise.all([
+      workflow(),
+      workflow({ is_active: false }),
+      workflow({ triggers: [] }),
+      workflow({ scope: 'only_me' }),
+    ])
+    const [open, closed] = [await session(true), await session(false)]
+    const cases: [workflowId: string, body: object, expected: string | number][] = [
+      [good, { context: 'go' }, 202],
+      [inactive, { context: 'go' }, 'workflow_inactive'],
+      [untriggered, { context: 'go' }, 'no_active_api_trigger'],
+      [userless, { context: 'go' }, 'no_users_with_access'],
+      [newId(), { context: 'go' }, 'not_found'],
+      [good, { context: 'go', session_id: open }, 202],
+      [good, { context: 'go', session_id: closed }, 'session_closed'],
+      [good, { context: 'go', session_id: newId() }, 'validation_error'],
+    ]
+    const all = Array.from({ length: 12 }, () => cases).flat()
+    const answers = await Promise.all(all.map(([workflowId, body]) => gateway.start(workflowId, body)))
+    expect(answers.map(({ status, body }) => (status === 202 ? 202 : body.error.code))).toEqual(
+      all.map((each) => each[2]),
+    )
+    expect(await storedStarts(good)).toHaveLength(24)
+  })
+
+  test('are told apart from starts that the runner’s schedule or another caller records meanwhile', async () => {
+    const workflowId = await workflow()
+    const sessionId = await session(true)
+    const { rows } = await gateway.db.pool.query<{ id: string }>('SELECT id FROM api_keys WHERE organization_id = $1', [
+      gateway.organization.id,
+    ])
+    const direct = () =>
+      recordStart(gateway.db, gateway.organization.id, {
+        startId: newId(),
+        workflowId,
+        sessionId,
+        newSessionId: newId(),
+        context: 'direct',
+        apiKeyId: String(rows[0]?.id),
+        requestId: 'r',
+        idempotency: null,
+      })
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        index % 2 === 0 ? direct() : gateway.start(workflowId, { context: 'api', session_id: sessionId }),
+      ),
+    )
+    const numbers = (await storedStarts(workflowId)).map(({ number }) => Number(number)).toSorted((a, b) => a - b)
+    expect(numbers).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
+  })
+})

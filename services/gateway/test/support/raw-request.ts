@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+
+/** An answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number
+  readonly headers: Record<string, string>
+  readonly text: string
+}
+
+/** A connection on which a test writes whatever it likes. */
+export interface RawConnection {
+  readonly socket: Socket
+  write(bytes: string | Buffer): void
+  /** Everything that came until the other end closed. */
+  readonly ended: Promise<string>
+}
+
+export async function openConnection(url: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port) })
+  let received = ''
+  socket.setEncoding('utf8')
+  socket.on('data', (text: string) => (received += text))
+  socket.on('error', () => {})
+  const ended = once(socket, 'close').then(() => received)
+  await once(socket, 'connect')
+  return { socket, write: (bytes) => void socket.write(bytes), ended }
+}
+
+/** Writes the bytes and reads the first answer; resolves when the other end has closed the connection. */
+export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
+  const connection = await openConnection(url)
+  connection.write(bytes)
+  return parseAnswer(await connection.ended)
+}
+
+/** The first answer of what a connection received; null when there was none. */
+export function parseAnswer(received: string): RawAnswer | null {
+  const [, status, lines = '', text = ''] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n([^]*?)\r\n\r\n([^]*)$/.exec(received) ?? []
+  if (status === undefined) return null
+  const headers = Object.fromEntries(
+    lines.split('\r\n').map((line) => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  return { status: Number(status), headers, text: text.slice(0, Number(headers['content-length'] ?? text.length)) }
+}

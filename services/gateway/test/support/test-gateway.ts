@@ -1,0 +1,166 @@
+import { fileURLToPath } from 'node:url'
+import type { SessionMessage } from '@workflow-service/contract'
+import {
+  applyManifests,
+  createApiKey,
+  createDatabase,
+  type Database,
+  newId,
+  toManifest,
+} from '@workflow-service/database'
+import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
+import { createLogger } from '@workflow-service/service-kit'
+import { createTestDatabase, type StartedProcess, startProcess, type TestDatabase } from '@workflow-service/testkit'
+import { type GatewayConfig, readGatewayConfig } from '../../src/config.ts'
+import { type RunningGateway, startGateway } from '../../src/start-gateway.ts'
+import { type Answer, type Call, callGateway } from './call.ts'
+
+/** An organization of a test, with a key for everything. */
+export interface TestOrganization {
+  readonly id: string
+  readonly key: string
+}
+
+/** What was published to the session queue. */
+export interface Published {
+  readonly message: SessionMessage
+  readonly properties: MessageProperties | undefined
+}
+
+/** A gateway in this process, on a database of its own, with one organization. */
+export interface TestGateway {
+  readonly url: string
+  readonly metricsUrl: string
+  readonly config: GatewayConfig
+  readonly database: TestDatabase
+  readonly db: Database
+  readonly organization: TestOrganization
+  readonly published: Published[]
+  /** Every log line so far. */
+  readonly logLines: Record<string, unknown>[]
+  /** A call with the organization's key, if no other is named. The answer has been checked against the contract. */
+  call(method: string, path: string, call?: Call): Promise<Answer>
+  get(path: string, call?: Call): Promise<Answer>
+  start(workflowId: string, body: unknown, call?: Call): Promise<Answer>
+  /** Adds what a manifest says (design 8) to a new organization, or to the first one. */
+  apply(manifest: object, organizationId?: string): Promise<TestOrganization>
+  /** Another gateway on the same database, in this process. */
+  startAnother(change?: Partial<GatewayConfig>): Promise<RunningGateway>
+  stop(): Promise<void>
+}
+
+/** The environment of a gateway on this database; the broker it names is not there. */
+export function testEnv(databaseUrl: string): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    AMQP_URL: 'amqp://127.0.0.1:1',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+    RATE_LIMIT_PER_MINUTE: '0',
+  }
+}
+
+/** Starts one without a rate limit; `stop` it in `afterAll`. */
+export async function startTestGateway(
+  env: Record<string, string> = {},
+  options: { sessionQueue?: SessionQueue; databaseUrl?: string } = {},
+): Promise<TestGateway> {
+  const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await createTestDatabase()
+  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
+  const config = readGatewayConfig({ ...testEnv(database.url), ...env })
+  const logLines: Record<string, unknown>[] = []
+  const logger = createLogger({
+    service: 'gateway',
+    level: 'debug',
+    destination: { write: (line) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
+  })
+  const published: Published[] = []
+  const sessionQueue = options.sessionQueue ?? recordingQueue(published)
+  const running: RunningGateway[] = []
+  const startAnother: TestGateway['startAnother'] = async (change = {}) => {
+    const gateway = await startGateway({ ...config, ...change }, { sessionQueue, logger })
+    running.push(gateway)
+    return gateway
+  }
+  const apply: TestGateway['apply'] = async (manifest, organizationId = newId()) => {
+    const { key } = createApiKey()
+    const [applied] = await applyManifests(db, [
+      toManifest({
+        organization: { id: organizationId, name: 'Acme' },
+        api_keys: [{ name: newId(), key, scopes: ['read', 'start'] }],
+        ...manifest,
+      }),
+    ])
+    return { id: applied!.organization.id, key }
+  }
+  const organization = await apply({ users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }] })
+  const { url, metricsPort } = await startAnother()
+  const call: TestGateway['call'] = (method, path, how = {}) =>
+    callGateway(how.url ?? url, method, path, { key: organization.key, ...how })
+  return {
+    url,
+    metricsUrl: `http://127.0.0.1:${metricsPort}`,
+    config,
+    database,
+    db,
+    organization,
+    published,
+    logLines,
+    call,
+    get: (path, how) => call('GET', path, how),
+    start: (workflowId, body, how) => call('POST', `/v1/workflows/${workflowId}/start`, { body, ...how }),
+    apply,
+    startAnother,
+    stop: async () => {
+      for (const gateway of running) await gateway.stop()
+      await sessionQueue.close()
+      await db.close()
+      await database.drop()
+    },
+  }
+}
+
+/** A gateway as a process of its own, as `pnpm start` runs it. */
+export async function startGatewayProcess(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<StartedProcess & { readonly url: string; readonly metricsUrl: string }> {
+  const started = await startProcess({
+    args: [fileURLToPath(new URL('../../src/main.ts', import.meta.url))],
+    env: { ...testEnv(databaseUrl), ...env },
+    readyWhen: { line: '"msg":"listening"' },
+  })
+  const line = started.jsonLines.find(({ msg }) => msg === 'listening')
+  const urls = { url: String(line?.['url']), metricsUrl: `http://127.0.0.1:${String(line?.['metrics_port'])}` }
+  return Object.assign(started, urls)
+}
+
+/** A workflow of a manifest that can be started, with the given differences. */
+export function startableWorkflow(change: object = {}): Record<string, unknown> {
+  return {
+    id: newId(),
+    name: 'Forward orders',
+    description: 'Sends orders to Order intake.',
+    scope: 'company_wide',
+    is_active: true,
+    triggers: [apiTrigger()],
+    ...change,
+  }
+}
+
+/** An active trigger whose source is `api`, with the given differences. */
+export function apiTrigger(change: object = {}): Record<string, unknown> {
+  return { name: 'From the API', is_active: true, trigger_source: { slug: 'api', name: 'API' }, ...change }
+}
+
+function recordingQueue(published: Published[]): SessionQueue {
+  const queue = createInProcessQueue()
+  return {
+    ...queue,
+    publish: (message, properties) => {
+      published.push({ message, properties })
+      return queue.publish(message, properties)
+    },
+  }
+}
