@@ -454,11 +454,10 @@ describe('judgeUrl', () => {
   })
 
   test('accepts names of up to 253 characters, with up to 63 between two dots', () => {
-    const verdict = (name: string) => toShort(judgeUrl(`http://${name}/`))
-    expect(verdict(`${'a.'.repeat(126)}b`)).toMatch(/^name /u)
-    expect(verdict(`${'a.'.repeat(126)}bc`)).toBe('url_parsing')
-    expect(verdict(`${'a'.repeat(63)}.example`)).toMatch(/^name /u)
-    expect(verdict(`${'a'.repeat(64)}.example`)).toBe('url_parsing')
+    expect(verdictOn(`${'a.'.repeat(126)}b`)).toMatch(/^name /u)
+    expect(verdictOn(`${'a.'.repeat(126)}bc`)).toBe('url_parsing')
+    expect(verdictOn(`${'a'.repeat(63)}.example`)).toMatch(/^name /u)
+    expect(verdictOn(`${'a'.repeat(64)}.example`)).toBe('url_parsing')
   })
 
   test('says what is wrong and what to do', () => {
@@ -582,6 +581,11 @@ describe('judgeUrl with allowed subnets', () => {
     ['ftp://127.0.0.1/', 'url_scheme'],
   ])('%j: %s', (url, verdict) => expect(toShort(judgeUrl(url, allowed))).toBe(verdict))
 })
+
+/** The verdict on a plain URL with this host name. */
+function verdictOn(name: string): string {
+  return toShort(judgeUrl(`http://${name}/`))
+}
 
 function toShort(verdict: UrlVerdict): string {
   if (!verdict.ok) return verdict.code

@@ -116,10 +116,9 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const progress: Progress = { phase: 'dns', sent: false, answered: null, signal: aborter.signal }
     let timer: ReturnType<typeof setTimeout> | undefined
     const deadline = new Promise<OutboundOutcome>((resolve) => {
-      timer = setTimeout(
-        () => resolve(progress.answered ?? toTimeout(progress.phase, progress.sent)),
-        request.deadlineMs,
-      )
+      const pass = (): void => resolve(progress.answered ?? toTimeout(progress.phase, progress.sent))
+      // When this process was busy, an answer that came in time may still wait to be read: it is read first.
+      timer = setTimeout(() => setImmediate(pass), request.deadlineMs)
     })
     try {
       const outcome = await Promise.race([exchange(request, progress), deadline])

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { customerEndpoint } from '@workflow-service/testkit'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -108,6 +110,28 @@ describe('the status', () => {
   test('counts as soon as the headers are in, whatever the body does', async () => {
     const answer = 'HTTP/1.1 503 No\r\nContent-Length: 1000000\r\n\r\n'
     expect(await resultOf(says(answer))).toEqual(answered(503))
+  })
+})
+
+describe('a process that was too busy to read', () => {
+  test('still takes an answer that came before the deadline', async () => {
+    const program = `
+      const { createServer } = require('node:http')
+      const server = createServer((request, response) => {
+        console.log('received')
+        request.resume().on('end', () => setTimeout(() => response.end('ok'), 50))
+      })
+      server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+    `
+    const endpoint = spawn(process.execPath, ['--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [port] = (await once(endpoint.stdout, 'data')) as [Buffer]
+    const url = `http://127.0.0.1:${port.toString().trim()}/`
+    const result = createSendRequest({ allowedSubnets: loopback })(request(url, { deadlineMs: 1000 }))
+    await once(endpoint.stdout, 'data')
+    // Nothing of this process runs until well after the deadline.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
+    expect(await result).toEqual(answered(200, 'ok'))
+    endpoint.kill()
   })
 })
 

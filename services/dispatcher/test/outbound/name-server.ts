@@ -1,4 +1,5 @@
 import { createSocket } from 'node:dgram'
+import type { Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
@@ -34,7 +35,6 @@ const errorBits = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5, FORMERR: 1, NOTIMP: 4 
 /** Starts a real name server on 127.0.0.1, over UDP and TCP. */
 export async function nameServer(zone: Zone): Promise<NameServer> {
   const questions: Question[] = []
-  const udp = createSocket('udp4')
   const sockets = new Set<Socket>()
 
   function respond(bytes: Buffer, over: 'udp' | 'tcp', send: (answer: Buffer) => void): void {
@@ -73,7 +73,6 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
     }
   }
 
-  udp.on('message', (bytes, from) => respond(bytes, 'udp', (answer) => udp.send(answer, from.port, from.address)))
   const tcp = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => undefined)
@@ -93,14 +92,27 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
       }
     })
   })
-  udp.bind(0, '127.0.0.1')
-  await once(udp, 'listening')
-  const { port } = udp.address()
-  tcp.listen(port, '127.0.0.1')
-  await once(tcp, 'listening')
+  const udp = await listen()
+
+  /** UDP and TCP on one port: where TCP's is taken, another one is tried. */
+  async function listen(): Promise<UdpSocket> {
+    const socket = createSocket('udp4')
+    socket.bind(0, '127.0.0.1')
+    await once(socket, 'listening')
+    tcp.listen(socket.address().port, '127.0.0.1')
+    try {
+      await once(tcp, 'listening')
+      return socket
+    } catch {
+      socket.close()
+      return listen()
+    }
+  }
+
+  udp.on('message', (bytes, from) => respond(bytes, 'udp', (answer) => udp.send(answer, from.port, from.address)))
 
   return {
-    address: `127.0.0.1:${port}`,
+    address: `127.0.0.1:${udp.address().port}`,
     questions,
     async close() {
       for (const socket of sockets) socket.destroy()
