@@ -1,0 +1,26 @@
+// The limits of the API figures: a default Express 5 application that does the same with nothing behind it.
+import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { WorkflowStartIn } from '@workflow-service/contract'
+import express from 'express'
+
+const [bodiesFile = ''] = process.argv.slice(2)
+const bodies = JSON.parse(readFileSync(bodiesFile, 'utf8')) as Record<string, unknown>
+const ajv = new Ajv2020({ allErrors: true, formats: { uuid: true, storable: true } })
+const check = ajv.compile(WorkflowStartIn)
+
+const app = express()
+app.get('/get/:name', (req, res) => {
+  res.json(bodies[req.params.name])
+})
+app.post('/start', express.json(), (req, res) => {
+  if (!check(req.body)) {
+    res.status(422).json({ errors: check.errors })
+    return
+  }
+  res.status(202).json(bodies['start'])
+})
+const server = app.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  process.stdout.write(`listening ${typeof address === 'object' ? address?.port : ''}\n`)
+})

@@ -1,0 +1,80 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createBed } from '../bed.ts'
+import { makeWorkflow } from '../customer.ts'
+import type { Figure } from '../figure.ts'
+import { commitsPerSecond } from '../limits.ts'
+import { requestsPerSecond } from '../load.ts'
+import { inTurn, type Measuring } from '../run-context.ts'
+import { seedOrganization, seedWorkflows } from '../seed.ts'
+
+const CONNECTIONS = 64
+
+/** Reads and starts per second, against a default Express 5 application that answers the same bytes. */
+export async function measureApi(measuring: Measuring): Promise<Figure[]> {
+  const bed = await createBed()
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'))
+  try {
+    const seeded = await seedOrganization(bed.client)
+    await seedWorkflows(bed.client, seeded, 25)
+    const gateway = await bed.gateway()
+    const headers = { authorization: `Bearer ${seeded.apiKey}` }
+    const get = async (path: string): Promise<unknown> => (await fetch(gateway.url + path, { headers })).json()
+    const page = (await get('/v1/workflows?limit=1')) as { data: { id: string }[] }
+    const workflowPath = `/v1/workflows/${page.data[0]?.id}`
+    const bodies = {
+      organization: await get('/v1/organization'),
+      workflow: await get(workflowPath),
+      start: { id: crypto.randomUUID(), workflow_id: crypto.randomUUID(), session_id: crypto.randomUUID() },
+    }
+    const bodiesFile = join(folder, 'bodies.json')
+    await writeFile(bodiesFile, JSON.stringify(bodies))
+    const limits = await bed.helper('./limit-server.ts', [bodiesFile])
+
+    const load = { connections: CONNECTIONS, seconds: measuring.seconds }
+    const figures: Figure[] = []
+    for (const [name, path, limitPath, ratio] of [
+      ['GET /v1/organization', '/v1/organization', '/get/organization', 0.8],
+      ['GET /v1/workflows/{id}', workflowPath, '/get/workflow', 0.4],
+    ] as const) {
+      measuring.say(name)
+      const { value, limit } = await inTurn(
+        measuring,
+        () => requestsPerSecond({ ...load, url: gateway.url + path, headers }),
+        () => requestsPerSecond({ ...load, url: limits.url + limitPath }),
+      )
+      figures.push({
+        name,
+        value,
+        unit: '/s',
+        limit: { name: 'Express 5', value: limit },
+        reach: { kind: 'at least', ratio },
+      })
+    }
+
+    measuring.say('POST start')
+    const workflowId = await makeWorkflow(bed.client, seeded.organizationId)
+    const post = {
+      ...load,
+      method: 'POST' as const,
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ context: '{"order_id": "A-1001", "total": 99.5}' }),
+    }
+    const { value, limit } = await inTurn(
+      measuring,
+      () => requestsPerSecond({ ...post, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
+      () => requestsPerSecond({ ...post, url: `${limits.url}/start` }),
+    )
+    const start = { name: 'POST start, 202', value, unit: '/s' }
+    const commits = await commitsPerSecond(bed.postgres.url, measuring.seconds)
+    return [
+      ...figures,
+      { ...start, limit: { name: 'Express 5 with ajv', value: limit }, reach: { kind: 'at least', ratio: 0.2 } },
+      { ...start, limit: { name: 'single-row commits', value: commits }, reach: { kind: 'at least', ratio: 0.2 } },
+    ]
+  } finally {
+    await bed.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+}

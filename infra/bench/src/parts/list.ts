@@ -1,0 +1,83 @@
+import { type Bed, createBed, type Service } from '../bed.ts'
+import { type Figure, median } from '../figure.ts'
+import { cpuMs, cpuMsWithChildren } from '../process-use.ts'
+import type { Measuring } from '../run-context.ts'
+import { ABSENT_WORD, RARE_WORD, type Seeded, seedOrganization, seedWorkflows } from '../seed.ts'
+
+/** What issue and README promise of a page of 25: CPU of gateway and Postgres together, in ms. */
+const PAGE_CPU_MS = 12
+const REQUESTS = 100
+
+/** The list's pages in a small and in a large table: CPU time of gateway and Postgres per page. */
+export async function measureList(measuring: Measuring): Promise<Figure[]> {
+  const small = await measureTable(measuring, 1_000)
+  const large = await measureTable(measuring, measuring.largeTable)
+  return [...small].flatMap(([name, value]) => {
+    const figure = { name: `list, ${name}, ${measuring.largeTable.toLocaleString('en')} workflows`, unit: 'ms CPU' }
+    const largeValue = large.get(name) ?? Number.NaN
+    return [
+      {
+        ...figure,
+        value: largeValue,
+        limit: { name: 'fixed', value: PAGE_CPU_MS },
+        reach: { kind: 'at most', ratio: 1 },
+      },
+      { ...figure, value: largeValue, limit: { name: 'at 1,000', value }, reach: { kind: 'at most', ratio: 1.5 } },
+    ] satisfies Figure[]
+  })
+}
+
+async function measureTable(measuring: Measuring, workflows: number): Promise<Map<string, number>> {
+  const bed = await createBed()
+  try {
+    measuring.say(`list: making ${workflows.toLocaleString('en')} workflows`)
+    const seeded = await seedOrganization(bed.client)
+    await seedWorkflows(bed.client, seeded, workflows, { detailed: 50 })
+    const gateway = await bed.gateway()
+    const pages = new Map<string, string>([
+      ['first page', '/v1/workflows'],
+      ['last page', await lastPagePath(gateway, seeded)],
+      ['a search that matches ten', `/v1/workflows?search=${RARE_WORD}`],
+      ['a search that matches none', `/v1/workflows?search=${ABSENT_WORD}`],
+      ['a search of one character that matches none', '/v1/workflows?search=%C3%A7'],
+    ])
+    const measured = new Map<string, number>()
+    for (const [name, path] of pages) {
+      measuring.say(`list: ${name}`)
+      const rounds: number[] = []
+      for (let round = 0; round < measuring.rounds; round += 1)
+        rounds.push(await cpuPerPage(bed, gateway, seeded, path))
+      measured.set(name, median(rounds))
+    }
+    return measured
+  } finally {
+    await bed.close()
+  }
+}
+
+async function cpuPerPage(bed: Bed, gateway: Service, seeded: Seeded, path: string): Promise<number> {
+  const headers = { authorization: `Bearer ${seeded.apiKey}` }
+  const get = async (): Promise<void> => {
+    const answer = await fetch(gateway.url + path, { headers })
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    await answer.arrayBuffer()
+  }
+  for (let warmUp = 0; warmUp < 20; warmUp += 1) await get()
+  const used = async (): Promise<number> =>
+    (await cpuMs(gateway.process.pid)) + (await cpuMsWithChildren(bed.postgres.pid))
+  const before = await used()
+  for (let request = 0; request < REQUESTS; request += 1) await get()
+  return ((await used()) - before) / REQUESTS
+}
+
+/** The path of the last page, found by walking the whole list. */
+async function lastPagePath(gateway: Service, seeded: Seeded): Promise<string> {
+  let path = '/v1/workflows?limit=100'
+  for (;;) {
+    const answer = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${seeded.apiKey}` } })
+    const page = (await answer.json()) as { pagination: { next_cursor: string | null } }
+    const { next_cursor: cursor } = page.pagination
+    if (cursor === null) return path.replace('limit=100', 'limit=25')
+    path = `/v1/workflows?limit=100&cursor=${encodeURIComponent(cursor)}`
+  }
+}

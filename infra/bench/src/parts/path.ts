@@ -1,0 +1,199 @@
+import { createBed, type Bed, type Service } from '../bed.ts'
+import { countFinished, type Customer, makeCustomer, queueStarts, start } from '../customer.ts'
+import { type Figure, median, percentile } from '../figure.ts'
+import { commitsPerSecond, createFloor } from '../limits.ts'
+import { residentMiB } from '../process-use.ts'
+import type { Measuring } from '../run-context.ts'
+
+const SESSIONS_AT_ONCE = 64
+const IDLE_STARTS = 200
+const QUEUED_STARTS = 10_000
+
+/** The whole path as separate processes over RabbitMQ, and an endpoint that answers after `endpointDelayMs`. */
+interface Path {
+  readonly bed: Bed
+  readonly gateway: Service
+  readonly runner: Service
+  readonly endpointUrl: string
+  readonly customer: Customer
+}
+
+async function withPath<Result>(
+  options: { endpointDelayMs: number; runnerEnv?: Record<string, string> },
+  measure: (path: Path) => Promise<Result>,
+): Promise<Result> {
+  const bed = await createBed()
+  try {
+    const endpoint = await bed.helper('./endpoint-server.ts', [String(options.endpointDelayMs)])
+    const dispatcher = await bed.dispatcher()
+    const gateway = await bed.gateway()
+    const customer = await makeCustomer(bed, dispatcher, endpoint.url)
+    const runner = await bed.runner(dispatcher.url, options.runnerEnv)
+    return await measure({ bed, gateway, runner, endpointUrl: endpoint.url, customer })
+  } finally {
+    await bed.close()
+  }
+}
+
+/** From the start of the request to the gateway until the endpoint has the payload, one start at a time. */
+export async function measureLatency(measuring: Measuring): Promise<Figure[]> {
+  return withPath({ endpointDelayMs: 0 }, async ({ bed, gateway, customer, endpointUrl }) => {
+    measuring.say('start → endpoint, idle')
+    const floor = await createFloor(bed.postgres.url, bed.rabbitMq.url, endpointUrl)
+    const begun = new Map<string, number>()
+    const floors: number[] = []
+    await takeArrivals(endpointUrl)
+    for (let number = 0; number < IDLE_STARTS; number += 1) {
+      floors.push(await floor.measure())
+      const context = `start ${number}`
+      const finished = await countFinished(bed.client)
+      begun.set(context, performance.timeOrigin + performance.now())
+      await start(gateway, customer, context)
+      await until(async () => (await countFinished(bed.client)) > finished)
+    }
+    await floor.close()
+    const latencies = (await takeArrivals(endpointUrl)).flatMap(({ text, at }) => {
+      const from = begun.get((JSON.parse(text) as { text?: string }).text ?? '')
+      return from === undefined ? [] : [at - from]
+    })
+    if (latencies.length !== IDLE_STARTS) throw new Error(`Only ${latencies.length} of ${IDLE_STARTS} starts arrived.`)
+    const limit = { name: 'HTTP + 2 commits + broker hop', value: median(floors) }
+    return [
+      {
+        name: 'start → endpoint, p50',
+        value: median(latencies),
+        unit: 'ms',
+        limit,
+        reach: { kind: 'at most', ratio: 3 },
+      },
+      {
+        name: 'start → endpoint, p99',
+        value: percentile(latencies, 0.99),
+        unit: 'ms',
+        limit,
+        reach: { kind: 'at most', ratio: 10 },
+      },
+    ]
+  })
+}
+
+/** Runs completed per second: 64 sessions at once, started one after another through the API; then 10,000 queued. */
+export async function measureRuns(measuring: Measuring): Promise<Figure[]> {
+  return withPath({ endpointDelayMs: 0 }, async (path) => {
+    const { bed, runner, customer } = path
+    const commits = await commitsPerSecond(bed.postgres.url, measuring.seconds)
+    measuring.say('runs per second, 64 sessions at once')
+    const rates: number[] = []
+    for (let round = 0; round < measuring.rounds; round += 1) rates.push(await runsPerSecond(path, measuring.seconds))
+    const rate = median(rates)
+
+    measuring.say('draining 10,000 queued starts')
+    const before = await countFinished(bed.client)
+    await queueStarts(bed.client, customer, QUEUED_STARTS)
+    const begun = performance.now()
+    let peakMiB = await residentMiB(runner.process.pid)
+    const idleMiB = peakMiB
+    await until(
+      async () => {
+        peakMiB = Math.max(peakMiB, await residentMiB(runner.process.pid))
+        return (await countFinished(bed.client)) - before >= QUEUED_STARTS
+      },
+      180_000,
+      200,
+    )
+    const draining = QUEUED_STARTS / ((performance.now() - begun) / 1_000)
+    return [
+      {
+        name: 'runs completed, 64 sessions at once',
+        value: rate,
+        unit: '/s',
+        limit: { name: 'single-row commits', value: commits },
+        reach: { kind: 'at least', ratio: 0.3 },
+      },
+      {
+        name: 'runs completed, draining 10,000',
+        value: draining,
+        unit: '/s',
+        limit: { name: '64 sessions at once', value: rate },
+        reach: { kind: 'at least', ratio: 0.8 },
+      },
+      {
+        name: 'runner memory at its peak, draining',
+        value: peakMiB,
+        unit: 'MiB',
+        limit: { name: 'before', value: idleMiB },
+        reach: { kind: 'at most', ratio: 1.5 },
+      },
+    ]
+  })
+}
+
+/** A runner with 1,000 sessions that wait on an endpoint of 30 s. */
+export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
+  const runnerEnv = { RUNNER_CONCURRENCY: '1000', RUNNER_ORGANIZATION_SHARE: '100' }
+  return withPath({ endpointDelayMs: 25_000, runnerEnv }, async ({ bed, runner, customer }) => {
+    measuring.say('1,000 sessions waiting on a slow endpoint')
+    await queueStarts(bed.client, customer, 1_000)
+    await until(async () => (await countInFlight(bed)) >= 900, 20_000)
+    const value = await residentMiB(runner.process.pid)
+    return [
+      {
+        name: 'runner, 1,000 sessions waiting',
+        value,
+        unit: 'MiB',
+        limit: { name: 'fixed', value: 150 },
+        reach: { kind: 'at most', ratio: 1 },
+      },
+    ]
+  })
+}
+
+/** Keeps 64 starts, each in a session of its own, on their way to the endpoint, and counts those that reach it. */
+async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
+  const before = await countReceived(endpointUrl)
+  const begun = performance.now()
+  const end = begun + seconds * 1_000
+  let started = 0
+  let received = 0
+  while (performance.now() < end) {
+    const free = SESSIONS_AT_ONCE - (started - received)
+    await Promise.all(Array.from({ length: free }, () => start(gateway, customer, 'text: a start of the benchmark')))
+    started += free
+    received = (await countReceived(endpointUrl)) - before
+  }
+  const rate = received / ((performance.now() - begun) / 1_000)
+  await until(async () => (await countUnfinished(bed)) === 0, 120_000, 100)
+  return rate
+}
+
+async function countInFlight(bed: Bed): Promise<number> {
+  const { rows } = await bed.client.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM deliveries WHERE outcome = 'in_flight'`,
+  )
+  return rows[0]?.count ?? 0
+}
+
+async function countUnfinished(bed: Bed): Promise<number> {
+  const { rows } = await bed.client.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM sessions WHERE last_finished_number < last_start_number`,
+  )
+  return rows[0]?.count ?? 0
+}
+
+async function countReceived(endpointUrl: string): Promise<number> {
+  const answer = await fetch(`${endpointUrl}/count`)
+  return ((await answer.json()) as { received: number }).received
+}
+
+async function takeArrivals(endpointUrl: string): Promise<{ text: string; at: number }[]> {
+  const answer = await fetch(endpointUrl)
+  return ((await answer.json()) as { arrivals: { text: string; at: number }[] }).arrivals
+}
+
+async function until(condition: () => Promise<boolean>, timeoutMs = 30_000, intervalMs = 2): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`Not done within ${timeoutMs / 1_000} s.`)
+    await new Promise((resolve) => setTimeout(resolve, intervalMs))
+  }
+}

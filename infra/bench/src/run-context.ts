@@ -1,0 +1,28 @@
+import { median } from './figure.ts'
+
+/** How long and how often to measure. */
+export interface Measuring {
+  /** Rounds of each measurement; the figure is their median. At least 3 for a figure that counts. */
+  readonly rounds: number
+  /** How long one round of a load lasts. */
+  readonly seconds: number
+  /** The largest table of the list and log figures. */
+  readonly largeTable: number
+  /** Says what is under way. */
+  readonly say: (line: string) => void
+}
+
+/** The medians of two measurements taken in turn, so that what disturbs the machine disturbs both. */
+export async function inTurn(
+  { rounds }: Measuring,
+  measure: () => Promise<number>,
+  measureLimit: () => Promise<number>,
+): Promise<{ value: number; limit: number }> {
+  const values: number[] = []
+  const limits: number[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    limits.push(await measureLimit())
+    values.push(await measure())
+  }
+  return { value: median(values), limit: median(limits) }
+}

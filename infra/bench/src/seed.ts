@@ -1,0 +1,96 @@
+import { createApiKey, hashApiKey, newId, workflowSearchText } from '@workflow-service/database'
+import type { Client } from 'pg'
+
+/** An organization to measure with. */
+export interface Seeded {
+  readonly organizationId: string
+  readonly apiKey: string
+}
+
+/** Makes an organization with a key and ten users. */
+export async function seedOrganization(client: Client): Promise<Seeded> {
+  const organizationId = newId()
+  const { key, prefix } = createApiKey()
+  await client.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, 'Bench'])
+  await client.query(
+    `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes) VALUES ($1, $2, 'bench', $3, $4, '{read,start}')`,
+    [newId(), organizationId, prefix, hashApiKey(key)],
+  )
+  await client.query(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name)
+     SELECT gen_random_uuid(), $1, 'user' || n || '@bench.test', 'First' || n, 'Last' || n FROM generate_series(1, 10) n`,
+    [organizationId],
+  )
+  return { organizationId, apiKey: key }
+}
+
+/** Words that the search figures look for: ten workflows have the rare one, none the absent one. */
+export const RARE_WORD = 'quokka'
+export const ABSENT_WORD = 'narwhal'
+
+/**
+ * Makes workflows with 5 triggers, 10 users and 20 files each, of which the list loads everything but the contents.
+ * The bulk beyond `detailed` has none of these, so that a million is made in minutes.
+ */
+export async function seedWorkflows(
+  client: Client,
+  { organizationId }: Seeded,
+  count: number,
+  { detailed = count, description = 'Sends what comes in to "Bench endpoint".' } = {},
+): Promise<void> {
+  const rare = workflowSearchText(`Workflow ${RARE_WORD}`, description)
+  const plain = workflowSearchText('Workflow number', description)
+  await client.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text, created_at)
+     SELECT gen_random_uuid(), $1, CASE WHEN is_rare THEN 'Workflow ${RARE_WORD}' ELSE 'Workflow number' END, $2, 'only_me', true,
+            CASE WHEN is_rare THEN $3 ELSE $4 END, now() - interval '1 year' + n * interval '1 second'
+     FROM (SELECT n, n % greatest($5 / 10, 1) = 0 AS is_rare FROM generate_series(1, $5) n) AS numbered`,
+    [organizationId, description, rare, plain, count],
+  )
+  // The first and the last of the list's order are the ones with everything, since those pages are measured.
+  await client.query(
+    `CREATE TEMP TABLE detailed AS
+     (SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at LIMIT $2) UNION
+     (SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at DESC LIMIT $2) UNION
+     (SELECT id FROM workflows WHERE organization_id = $1 AND name LIKE '%${RARE_WORD}%' LIMIT 10)`
+      .replaceAll('$1', `'${organizationId}'`)
+      .replaceAll('$2', String(Math.min(detailed, 50))),
+  )
+  await client.query(
+    `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+     SELECT users.organization_id, detailed.id, users.id FROM detailed, users WHERE users.organization_id = $1`,
+    [organizationId],
+  )
+  await client.query(
+    `INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, created_at)
+     SELECT gen_random_uuid(), detailed.id, 'Trigger ' || n, true, 'api', 'API', now() + n * interval '1 second'
+     FROM detailed, generate_series(1, 5) n`,
+  )
+  await client.query(
+    `INSERT INTO trigger_events (trigger_id, position, slug, name)
+     SELECT triggers.id, n, 'event' || n, 'Event ' || n FROM detailed JOIN triggers ON workflow_id = detailed.id, generate_series(0, 1) n`,
+  )
+  await client.query(
+    `INSERT INTO files (id, workflow_id, name, path, content)
+     SELECT gen_random_uuid(), detailed.id, 'file' || n || '.md', '{docs}', repeat('text ', 2000) FROM detailed, generate_series(1, 20) n`,
+  )
+  await client.query('DROP TABLE detailed')
+  await client.query('ANALYZE')
+}
+
+/** Makes finished payload deliveries of one source, newest last. */
+export async function seedDeliveries(
+  client: Client,
+  organizationId: string,
+  sourceId: string,
+  count: number,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, created_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
+            json_build_object('order_id', n), now() - interval '1 day' + n * interval '10 milliseconds', now()
+     FROM generate_series(1, $3) n`,
+    [organizationId, sourceId, count],
+  )
+  await client.query('ANALYZE deliveries')
+}
