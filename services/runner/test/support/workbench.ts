@@ -43,7 +43,6 @@ export const FAST: RunnerTiming = {
 export interface TestOrganization {
   readonly organizationId: string
   readonly workflowId: string
-  readonly sourceId: string
   readonly apiKeyId: string
   readonly endpoint: CustomerEndpoint
 }
@@ -61,7 +60,8 @@ export interface Workbench {
   readonly queue: SessionQueue
   /** Every log line of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
-  createOrganization(name?: string): Promise<TestOrganization>
+  /** The description names the webhook sources that a run posts to: "Order intake", "Audit log". */
+  createOrganization(options?: { name?: string; description?: string }): Promise<TestOrganization>
   /** Accepts a start as the gateway does, and publishes the wake-up unless told not to. */
   start(
     organization: TestOrganization,
@@ -126,10 +126,10 @@ export async function startWorkbench(): Promise<Workbench> {
     logLines,
     runnerEnv,
     run,
-    async createOrganization(name = 'Acme') {
+    async createOrganization({ name = 'Acme', description = 'Post what came in to Order intake.' } = {}) {
       const endpoint = await customerEndpoint()
       endpoints.push(endpoint)
-      const [organizationId, sourceId] = [newId(), newId()]
+      const organizationId = newId()
       const [applied] = await applyManifests(db, [
         toManifest({
           organization: { id: organizationId, name },
@@ -138,7 +138,7 @@ export async function startWorkbench(): Promise<Workbench> {
           workflows: [
             {
               name: 'Forward',
-              description: 'Post what came in to Order intake.',
+              description,
               scope: 'company_wide',
               is_active: true,
               triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
@@ -146,23 +146,25 @@ export async function startWorkbench(): Promise<Workbench> {
           ],
         }),
       ])
-      const saved = await fetch(
-        `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${sourceId}?verify=false`,
-        {
-          method: 'PUT',
-          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-          body: JSON.stringify({
-            name: 'Order intake',
-            description: 'Takes orders.',
-            endpoint_url: `${endpoint.url}/orders`,
-            example_request_body: { message: 'text' },
-          }),
-        },
-      )
-      if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
+      for (const source of ['Order intake', 'Audit log']) {
+        const saved = await fetch(
+          `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=false`,
+          {
+            method: 'PUT',
+            headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+            body: JSON.stringify({
+              name: source,
+              description: 'Takes what comes.',
+              endpoint_url: `${endpoint.url}/${source === 'Order intake' ? 'orders' : 'audit'}`,
+              example_request_body: { message: 'text' },
+            }),
+          },
+        )
+        if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
+      }
       const key = await db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
       const workflowId = applied!.workflows[0]!.id
-      return { organizationId, workflowId, sourceId, apiKeyId: key.id, endpoint }
+      return { organizationId, workflowId, apiKeyId: key.id, endpoint }
     },
     async start({ organizationId, workflowId, apiKeyId }, options = {}) {
       const { context = 'hello', sessionId = null, isPublished = true } = options
