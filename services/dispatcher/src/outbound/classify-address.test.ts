@@ -101,6 +101,12 @@ describe('classifyAddress, range by range', () => {
     expect(unknown).toEqual([])
   })
 
+  test('refuses also what the registries call globally reachable, since it is answered by whoever is nearest', () => {
+    const reachable = [...specialIpv4, ...specialIpv6].filter(({ globallyReachable }) => globallyReachable)
+    expect(reachable).toHaveLength(14)
+    expect(reachable.filter(({ cidr }) => isPublic(cidr.split('/')[0] ?? ''))).toEqual([])
+  })
+
   test('names the narrowest range that holds the address, and what it is for', () => {
     expect(classifyAddress('169.254.169.254')).toEqual({
       public: false,

@@ -19,6 +19,8 @@ export type ResolverOptions = {
   timeoutMs?: number
   /** How often each server is asked. Default 3: with the default timeout all of it ends within 7.5 s for one server. */
   tries?: number
+  /** A clock in milliseconds that never goes back. Default `performance.now`. */
+  now?: () => number
 }
 
 /** How much longer the other address family may take once one has answered with records. */
@@ -32,9 +34,10 @@ const serversMaxAgeMs = 60_000
  */
 export function createResolver(options: ResolverOptions = {}): NameResolver {
   const timeoutMs = options.timeoutMs ?? 1500
+  const now = options.now ?? (() => performance.now())
   // One channel serves many questions, since making one costs as much as a question.
   let channel = openChannel()
-  let openedAtMs = performance.now()
+  let openedAtMs = now()
   const retired = new Set<dns.Resolver>()
 
   function openChannel(): dns.Resolver {
@@ -44,12 +47,12 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
   }
 
   function currentChannel(): dns.Resolver {
-    if (options.servers === undefined && performance.now() - openedAtMs > serversMaxAgeMs) {
+    if (options.servers === undefined && now() - openedAtMs > serversMaxAgeMs) {
       // Questions under way stay with the old channel, which ends by itself once they are answered.
       retired.clear()
       retired.add(channel)
       channel = openChannel()
-      openedAtMs = performance.now()
+      openedAtMs = now()
     }
     return channel
   }

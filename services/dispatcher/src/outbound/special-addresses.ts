@@ -8,9 +8,6 @@ export type SpecialRange = {
   globallyReachable: boolean
 }
 
-/** The day on which the IANA registries were compared with the tables below. */
-export const registrySnapshot = '2026-07-18'
-
 const row = (cidr: string, reason: string, globallyReachable = false): SpecialRange => ({
   cidr,
   reason,
@@ -18,8 +15,8 @@ const row = (cidr: string, reason: string, globallyReachable = false): SpecialRa
 })
 
 /**
- * IPv4: every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890), and below it what the registry leaves
- * out. Narrow rows come before the wide ones that hold them, so that the first match is the most telling.
+ * IPv4: every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, and below it what the
+ * registry leaves out. Narrow rows come before the wide ones that hold them, so that the first match is the most telling.
  */
 export const specialIpv4: readonly SpecialRange[] = [
   row('0.0.0.0/32', 'this host'),
@@ -59,7 +56,8 @@ export const specialIpv4: readonly SpecialRange[] = [
 export const globalUnicastIpv6 = '2000::/3'
 
 /**
- * IPv6: every row of the IANA IPv6 Special-Purpose Address Registry, and below it what the registry leaves out.
+ * IPv6: every row of the IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, and below it what the registry
+ * leaves out.
  * The rows outside 2000::/3 only give the refusal its name. A wrapper around IPv4 is refused whole and never unwrapped.
  */
 export const specialIpv6: readonly SpecialRange[] = [

@@ -32,8 +32,8 @@ export type NameServer = {
 
 const errorBits = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5, FORMERR: 1, NOTIMP: 4 }
 
-/** Starts a real name server on 127.0.0.1, over UDP and TCP. */
-export async function nameServer(zone: Zone): Promise<NameServer> {
+/** Starts a real name server over UDP and TCP; by default on a free port of 127.0.0.1. */
+export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = {}): Promise<NameServer> {
   const questions: Question[] = []
   const sockets = new Set<Socket>()
 
@@ -97,14 +97,15 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
   /** UDP and TCP on one port: where TCP's is taken, another one is tried. */
   async function listen(): Promise<UdpSocket> {
     const socket = createSocket('udp4')
-    socket.bind(0, '127.0.0.1')
+    socket.bind(port, host)
     await once(socket, 'listening')
-    tcp.listen(socket.address().port, '127.0.0.1')
+    tcp.listen(socket.address().port, host)
     try {
       await once(tcp, 'listening')
       return socket
-    } catch {
+    } catch (error) {
       socket.close()
+      if (port !== 0) throw error
       return listen()
     }
   }
@@ -112,7 +113,7 @@ export async function nameServer(zone: Zone): Promise<NameServer> {
   udp.on('message', (bytes, from) => respond(bytes, 'udp', (answer) => udp.send(answer, from.port, from.address)))
 
   return {
-    address: `127.0.0.1:${udp.address().port}`,
+    address: `${host}:${udp.address().port}`,
     questions,
     async close() {
       for (const socket of sockets) socket.destroy()

@@ -1,9 +1,12 @@
-// Runs in a network namespace of its own, which reaches nothing but what is set up here: a public-looking network
-// with this program on one side and an endpoint, in a second namespace, on the other. So it can send, with no subnet
-// allowed, to addresses that the classifier finds public. Prints its findings as JSON.
+// Runs in network and mount namespaces of its own. The network reaches nothing but what is set up here: public-looking
+// addresses, with this program on one side and an endpoint, in a second namespace, on the other. So it can send, with
+// no subnet allowed, to addresses that the classifier finds public. Prints its findings as JSON.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { address, nameServer } from './name-server.ts'
@@ -65,7 +68,36 @@ const send = createSendRequest({ resolver })
 const post = (host: string, deadlineMs = 10_000) =>
   send({ url: `http://${host}/`, body: '{}', headers: {}, deadlineMs })
 
+// The system's name servers, as they stand in the file that this namespace alone sees.
+const folder = mkdtempSync(join(tmpdir(), 'namespace-'))
+const resolvConf = join(folder, 'resolv.conf')
+writeFileSync(resolvConf, 'nameserver 127.0.0.1\n')
+run(`mount --bind ${resolvConf} /etc/resolv.conf`)
+const systems = await Promise.all(
+  ['127.0.0.1', '127.0.0.2'].map((host, index) =>
+    nameServer(({ name, type }) => ({ records: type === 'A' ? [address(name, `192.0.2.${index + 1}`)] : [] }), {
+      host,
+      port: 53,
+    }),
+  ),
+)
+let nowMs = 0
+const system = createResolver({ now: () => nowMs })
+const resolve = async () => {
+  const resolution = await system.resolve('hooks.example.com')
+  return resolution.ok ? resolution.addresses : resolution.detail
+}
+const systemFirst = await resolve()
+writeFileSync(resolvConf, 'nameserver 127.0.0.2\n')
+nowMs = 60_000
+const systemWithinTheMinute = await resolve()
+nowMs = 60_001
+const systemAfterwards = await resolve()
+
 const findings = {
+  systemFirst,
+  systemWithinTheMinute,
+  systemAfterwards,
   ipv4: await post(publicIpv4),
   ipv6: await post(`[${publicIpv6}]`),
   both: await post('both.example.com'),
@@ -80,7 +112,9 @@ const findings = {
 }
 process.stdout.write(JSON.stringify(findings))
 
+system.close()
 resolver.close()
 trap.close()
-await dns.close()
+await Promise.all([dns, ...systems].map((each) => each.close()))
+rmSync(folder, { recursive: true })
 endpoint.kill()

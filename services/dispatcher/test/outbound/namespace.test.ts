@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 
 // Without root, a user namespace gives the rights inside it, where the machine allows that.
-const namespace = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net']
+const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
+const namespace = [...user, '--net', '--mount']
 const probe = [
   'ip link add here type veth peer name there',
   'ip -6 addr add 2606:4700::1/64 dev here nodad',
   'command -v nsenter',
   'unshare --net true',
+  'mount --bind /etc/hosts /etc/resolv.conf',
 ].join(' && ')
 const isPossible = spawnSync('unshare', [...namespace, 'sh', '-c', probe]).status === 0
 
@@ -27,7 +29,7 @@ async function findings(): Promise<unknown> {
 
 describe('with no subnet allowed', () => {
   const where = isPossible ? 'in a network namespace of its own' : 'not run: this machine allows no network namespace'
-  test(`public addresses are reached, and nothing else is, however a name turns (${where})`, async () => {
+  test(`public addresses are reached and nothing else is, by the system's name servers of the minute (${where})`, async () => {
     const expected = {
       ipv4: reached('::ffff:93.184.215.14'),
       ipv6: reached('2606:4700::14'),
@@ -39,6 +41,9 @@ describe('with no subnet allowed', () => {
       loopback: refused('127.0.0.1'),
       nobody: { kind: 'timed_out', phase: 'connect', sent: false },
       questionsForTurning: 4,
+      systemFirst: ['192.0.2.1'],
+      systemWithinTheMinute: ['192.0.2.1'],
+      systemAfterwards: ['192.0.2.2'],
       trapped: 0,
     }
     expect(isPossible ? await findings() : expected).toMatchObject(expected)
