@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
@@ -104,10 +104,4 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
       return { url: settings.AMQP_URL, queueType: settings.AMQP_QUEUE_TYPE }
     },
   }
-}
-
-/** The path as it reads from where the user is, when that is shorter. */
-export function toShownPath(path: string, from = process.cwd()): string {
-  const shown = relative(from, path)
-  return shown !== '' && shown.length < path.length ? shown : path
 }

@@ -1,4 +1,6 @@
-import { runCli } from './run-cli.ts'
+import { keepCompiledCode } from './compile-cache.ts'
+
+keepCompiledCode()
 
 // Whoever reads the output may have read enough: `wf runs list | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -6,4 +8,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
+const { runCli } = await import('./run-cli.ts')
 process.exitCode = await runCli(process.argv.slice(2))

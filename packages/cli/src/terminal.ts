@@ -1,3 +1,4 @@
+import { relative } from 'node:path'
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
 
@@ -107,4 +108,10 @@ export function showDuration(ms: number | null): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
+}
+
+/** The path as it reads from where the user is, when that is shorter. */
+export function toShownPath(path: string, from = process.cwd()): string {
+  const shown = relative(from, path)
+  return shown !== '' && shown.length < path.length ? shown : path
 }

@@ -215,10 +215,12 @@ export interface ManifestFault {
   readonly message: string
 }
 
-const check = compile(Manifest)
+/** Compiled when the first manifest comes: no service needs it, and it takes as long as all the rest of this package. */
+const validator = once(() => compile(Manifest))
 
 /** Every place where the value is not of the manifest's shape, in the manifest's order; none means that it is. */
 export function manifestShapeFaults(value: unknown): ManifestFault[] {
+  const check = validator()
   if (check(value)) return []
   return toFieldErrors(check.errors ?? [], Object.keys(Manifest.properties)).map(toManifestFault)
 }
@@ -229,4 +231,9 @@ export function toManifestFault({ field, code, message }: FieldError): ManifestF
     path: field === 'body' ? '' : field.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]'),
     message: code === 'missing' ? 'is missing' : message,
   }
+}
+
+function once<Result>(make: () => Result): () => Result {
+  let made: Result | undefined
+  return () => (made ??= make())
 }

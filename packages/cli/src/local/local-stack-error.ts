@@ -8,5 +8,6 @@ export function inWords(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOSPC' || code === 'EDQUOT') return 'no space is left on the disk'
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') return 'it may not be written'
+  if (code === 'ENOTDIR' || code === 'EEXIST') return 'something of that name is there that is no folder'
   return message
 }

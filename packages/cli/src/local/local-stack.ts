@@ -7,8 +7,8 @@ import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { createLogger, type Logger } from '@workflow-service/service-kit'
-import { toShownPath } from '../config.ts'
 import { createDispatcherClient } from '../dispatcher-client.ts'
+import { toShownPath } from '../terminal.ts'
 import type { LocalConfig } from './config.ts'
 import { applyDemo, curlLine, type Demo, followEndpoint, hasStarted, readDemo, startDemo } from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
@@ -126,7 +126,13 @@ async function boot(
 
   const isFirst = !(await hasStarted(db, demo))
   if (isFirst) await showDemo({ gatewayUrl, apiKey: secrets.DEMO_API_KEY, demo, screen, webhooks, signal })
-  screen.ready({ isFirst, gatewayUrl, curl: curlLine(gatewayUrl, secrets.DEMO_API_KEY, demo), localDir })
+  screen.ready({
+    isFirst,
+    gatewayUrl,
+    curl: curlLine(gatewayUrl, secrets.DEMO_API_KEY, demo),
+    localDir,
+    logsDir: logsDir(localDir),
+  })
   webhooks.showFromNowOn(demo.source.name)
 
   let isStopping = false

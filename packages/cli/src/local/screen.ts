@@ -1,9 +1,7 @@
 import { STATUS_CODES } from 'node:http'
-import { type Format, paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
-import { toShownPath } from '../config.ts'
+import { type Format, paint, showDuration, type Terminal, toShownPath, withoutControls } from '../terminal.ts'
 import type { ArrivedWebhook } from './demo-endpoint.ts'
 import type { DemoStart } from './demo.ts'
-import { logsDir } from './local-settings.ts'
 
 /** What the local stack shows while it boots and runs. */
 export interface Screen {
@@ -14,7 +12,8 @@ export interface Screen {
   /** `since`: when the start was sent, if this is the webhook of the demo's own start. */
   webhookArrived(sourceName: string, webhook: ArrivedWebhook, since?: Date): void
   demoIsMissing(hint: string): void
-  ready(facts: { isFirst: boolean; gatewayUrl: string; curl: string; localDir: string }): void
+  ready(facts: { isFirst: boolean; gatewayUrl: string; curl: string; localDir: string; logsDir: string }): void
+  stopping(): void
   line(text?: string): void
   fault(message: string): void
 }
@@ -88,11 +87,16 @@ export function createScreen(terminal: Terminal): Screen {
         `${colour('cyan', second)}  ${verdict}. It answered ${colour(answer.status < 300 ? 'green' : 'red', String(answer.status))} "${withoutControls(answer.text)}"`,
       )
     },
+    stopping: () => {
+      if (isLive) terminal.write(CLEAR_LINE)
+      line()
+      line('Stopping: what is under way ends first …')
+    },
     demoIsMissing: (hint) => {
       line()
       line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
     },
-    ready: ({ isFirst, gatewayUrl, curl, localDir }) => {
+    ready: ({ isFirst, gatewayUrl, curl, localDir, logsDir }) => {
       heading(isFirst ? 'Do it again, from another terminal' : 'Ready, with the data of before. From another terminal:')
       indented(curl)
       line()
@@ -102,7 +106,7 @@ export function createScreen(terminal: Terminal): Screen {
         ['What ran', 'npm run -s wf -- runs list'],
         ['What was sent', 'npm run -s wf -- logs "Order intake"'],
         ['Your own', 'copy packages/cli/src/local/demo.yaml, then npm run -s wf -- apply FILE'],
-        ['Logs', toShownPath(logsDir(localDir))],
+        ['Logs', toShownPath(logsDir)],
         ['Data', `${folder}, kept until you remove it`],
         ['Stop', 'Ctrl-C'],
       ]
