@@ -20,6 +20,7 @@ interface ComposeService {
   healthcheck?: { test: string[] }
   networks: string[]
   container_name?: string
+  depends_on?: Record<string, { condition: string }>
 }
 
 interface ExampleLine {
@@ -152,6 +153,13 @@ describe('the containers', () => {
     expect(service('postgres').networks).toEqual(['backend'])
     expect(compose).toHaveProperty('networks.backend.internal', true)
     expect(Object.values(compose.services).filter((each) => each.container_name !== undefined)).toEqual([])
+  })
+
+  test.each(services)('%s starts only on a migrated database', (name) => {
+    expect(service(name).depends_on).toMatchObject({
+      migrate: { condition: 'service_completed_successfully' },
+      postgres: { condition: 'service_healthy' },
+    })
   })
 
   test.each(services)('%s is asked for its readiness where it answers', (name) => {
