@@ -195,20 +195,21 @@ describe('classifyAddress', () => {
     )
     fc.assert(
       fc.property(special, (address) => expect(isPublic(address)).toBe(false)),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 
   test('finds every other address public, in any spelling', () => {
-    const ordinaryIpv4 = addressIn('0.0.0.0/0').filter((bits) => !isWithin(bits, 32, ipv4Ranges))
-    const ordinaryIpv6 = addressIn('2000::/3').filter((bits) => !isWithin(bits, 128, ipv6Ranges))
+    const special = [ipv4Ranges, ipv6Ranges].map((ranges) => ranges.map(([cidr]) => bounds(cidr)))
+    const ordinaryIpv4 = addressIn('0.0.0.0/0').filter((bits) => !isWithin(bits, special[0] ?? []))
+    const ordinaryIpv6 = addressIn('2000::/3').filter((bits) => !isWithin(bits, special[1] ?? []))
     const ordinary = fc.oneof(
       ordinaryIpv4.map(toIpv4),
       fc.tuple(ordinaryIpv6, fc.constantFrom(...ipv6Spellings)).map(([bits, spell]) => spell(bits)),
     )
     fc.assert(
       fc.property(ordinary, (address) => expect(classifyAddress(address)).toEqual({ public: true })),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 
@@ -226,11 +227,8 @@ function bounds(cidr: string): { first: bigint; last: bigint } {
   return { first, last: first + 2n ** BigInt(width(cidr) - Number(prefix)) - 1n }
 }
 
-function isWithin(bits: bigint, bitWidth: number, ranges: Row[]): boolean {
-  return ranges.some(([cidr]) => {
-    const { first, last } = bounds(cidr)
-    return width(cidr) === bitWidth && bits >= first && bits <= last
-  })
+function isWithin(bits: bigint, ranges: { first: bigint; last: bigint }[]): boolean {
+  return ranges.some(({ first, last }) => bits >= first && bits <= last)
 }
 
 function addressIn(cidr: string): fc.Arbitrary<bigint> {

@@ -1,20 +1,23 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
-import { pathToFileURL } from 'node:url'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { customerEndpoint, selfSignedCertificate } from '@workflow-service/testkit'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
 
 /** Sends one request from a process of its own with these variables, and gives the result that it prints. */
-async function sendWith(env: Record<string, string>, url: string): Promise<unknown> {
+async function sendWith(env: Record<string, string>, url: string, ca?: string): Promise<unknown> {
   const program = `
     import { createSendRequest } from '${outbound('send-request.ts')}'
     import { parseSubnets } from '${outbound('parse-subnets.ts')}'
-    const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
+    const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), ca: ${JSON.stringify(ca)} })
     const request = { url: '${url}', body: '{}', headers: {}, deadlineMs: 10_000 }
     process.stdout.write(JSON.stringify(await send(request)))
   `
@@ -56,7 +59,7 @@ describe('the environment', () => {
     expect(endpoint.requests).toEqual([])
   })
 
-  test('makes neither old TLS nor lax HTTP acceptable', async () => {
+  test('makes no lax HTTP acceptable', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX-Nul: a\u0000b\r\nContent-Length: 0\r\n\r\n'))
@@ -64,8 +67,36 @@ describe('the environment', () => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const result = await sendWith({ NODE_OPTIONS: '--insecure-http-parser --tls-min-v1.0' }, url)
+    const result = await sendWith({ NODE_OPTIONS: '--insecure-http-parser' }, url)
     server.close()
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'invalid_answer' })
+  })
+
+  test('makes no old TLS acceptable', async () => {
+    const certificate = await selfSignedCertificate({ names: ['127.0.0.1'] })
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+    const server = createTlsServer({ ...certificate, ...old }, (socket) => socket.end())
+    server.on('tlsClientError', () => undefined)
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const env = { NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=DEFAULT@SECLEVEL=0' }
+    const result = await sendWith(env, url, certificate.cert)
+    server.close()
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'protocol' })
+  })
+
+  test('may name further certificate authorities, beside those that the code names', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
+    const named = await selfSignedCertificate({ names: ['127.0.0.1'] })
+    const other = await selfSignedCertificate({ names: ['127.0.0.1'] })
+    writeFileSync(join(folder, 'named.pem'), named.cert)
+    const env = { NODE_EXTRA_CA_CERTS: join(folder, 'named.pem') }
+    const endpoint = await customerEndpoint({ tls: named })
+    expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered' })
+    expect(await sendWith(env, endpoint.url, other.cert)).toMatchObject({ kind: 'answered' })
+    expect(await sendWith({}, endpoint.url)).toMatchObject({ kind: 'unreachable', cause: 'tls' })
+    await endpoint.close()
+    rmSync(folder, { recursive: true })
   })
 })
