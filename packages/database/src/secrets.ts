@@ -86,7 +86,8 @@ export interface SecretRotation {
 
 /**
  * Encrypts every stored secret anew that is not under the first key of the list, in pages of `batchSize`. Safe beside
- * running dispatchers and to repeat: a secret that is saved meanwhile is left as saved. Afterwards the old keys can go.
+ * running dispatchers and to repeat: a secret that is saved meanwhile is left as saved. Once every dispatcher runs with the
+ * new list, and a rotation after that has nothing left to do, the old keys can go.
  */
 export async function rotateSecrets(
   db: Pick<Database, 'pool'>,

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from '@jest/globals'
+import { createSecretBox, SecretError } from './secrets.ts'
+
+const key = (): string => randomBytes(32).toString('base64')
+const owner = {
+  organizationId: 'a0000000-0000-7000-8000-000000000001',
+  sourceId: 'b0000000-0000-7000-8000-000000000002',
+}
+
+describe('a secret box', () => {
+  test.each([['a'], ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], ['mit Umlauten äöü und 🔑'], ['x'.repeat(1_000)]])(
+    'gives back what was put in: %s',
+    (secret) => {
+      const box = createSecretBox([key()])
+      expect(box.decrypt(owner, box.encrypt(owner, secret))).toBe(secret)
+    },
+  )
+
+  test('shows nothing of the secret, and never the same bytes twice', () => {
+    const box = createSecretBox([key()])
+    const secret = 'a secret that must not be seen'
+    const sealed = Array.from({ length: 50 }, () => box.encrypt(owner, secret))
+    expect(new Set(sealed.map((bytes) => bytes.toString('hex'))).size).toBe(50)
+    for (const bytes of sealed) expect(bytes.includes(secret)).toBe(false)
+  })
+
+  test('opens only for the organization and the source that it was sealed for', () => {
+    const box = createSecretBox([key()])
+    const sealed = box.encrypt(owner, 'bound')
+    const other = 'c0000000-0000-7000-8000-000000000003'
+    expect(() => box.decrypt({ ...owner, sourceId: other }, sealed)).toThrow(SecretError)
+    expect(() => box.decrypt({ ...owner, organizationId: other }, sealed)).toThrow(SecretError)
+    expect(() => box.decrypt({ organizationId: owner.sourceId, sourceId: owner.organizationId }, sealed)).toThrow(
+      SecretError,
+    )
+  })
+
+  test('takes the ids in any case for the same', () => {
+    const box = createSecretBox([key()])
+    const upper = { organizationId: owner.organizationId.toUpperCase(), sourceId: owner.sourceId.toUpperCase() }
+    expect(box.decrypt(upper, box.encrypt(owner, 'bound'))).toBe('bound')
+  })
+
+  test('notices every changed, missing and added byte', () => {
+    const box = createSecretBox([key()])
+    const sealed = box.encrypt(owner, 'sealed')
+    for (let index = 0; index < sealed.length; index += 1) {
+      const changed = Buffer.from(sealed)
+      changed[index] = (changed[index] ?? 0) ^ 1
+      expect(() => box.decrypt(owner, changed)).toThrow(SecretError)
+      expect(() => box.decrypt(owner, sealed.subarray(0, index))).toThrow(SecretError)
+    }
+    expect(() => box.decrypt(owner, Buffer.concat([sealed, Buffer.of(0)]))).toThrow(SecretError)
+  })
+
+  test('encrypts under the first key and decrypts under all', () => {
+    const [oldKey, newKey] = [key(), key()]
+    const sealed = createSecretBox([oldKey]).encrypt(owner, 'kept')
+    const rotating = createSecretBox([newKey, oldKey])
+    expect(rotating.decrypt(owner, sealed)).toBe('kept')
+    expect(rotating.isCurrent(sealed)).toBe(false)
+    const anew = rotating.encrypt(owner, 'kept')
+    expect(rotating.isCurrent(anew)).toBe(true)
+    expect(createSecretBox([newKey]).decrypt(owner, anew)).toBe('kept')
+  })
+
+  test('says which key is missing, and nothing of any key', () => {
+    const [oldKey, newKey] = [key(), key()]
+    const old = createSecretBox([oldKey])
+    const sealed = old.encrypt(owner, 'kept')
+    expect(() => createSecretBox([newKey]).decrypt(owner, sealed)).toThrow(
+      new SecretError(
+        `The signing secret is encrypted under key ${old.keyId}, which SECRETS_KEY does not list: add that key to the list, or enter the secret anew.`,
+      ),
+    )
+    expect(Buffer.from(oldKey, 'base64').toString('hex')).not.toContain(old.keyId)
+  })
+
+  test.each([
+    ['no key', []],
+    ['a short key', [randomBytes(31).toString('base64')]],
+    ['a long key', [randomBytes(33).toString('base64')]],
+    ['a short second key', [key(), 'AAAA']],
+  ])('refuses %s', (_what, keys) => {
+    expect(() => createSecretBox(keys)).toThrow(TypeError)
+  })
+})

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { createDatabase, createSecretBox, type Database, newId, rotateSecrets, type SecretBox } from '../src/index.ts'
+
+const key = (): string => randomBytes(32).toString('base64')
+const [oldKey, newKey] = [key(), key()]
+const oldBox = createSecretBox([oldKey])
+const rotatingBox = createSecretBox([newKey, oldKey])
+const newBox = createSecretBox([newKey])
+const organizationId = newId()
+
+let testDatabase: TestDatabase
+let db: Database
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 4 })
+  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+})
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+beforeEach(async () => {
+  await db.prisma.webhookSource.deleteMany()
+})
+
+async function addSource(box: SecretBox | null, secret: string): Promise<string> {
+  const id = newId()
+  const signingSecret = box && new Uint8Array(box.encrypt({ organizationId, sourceId: id }, secret))
+  await db.prisma.webhookSource.create({
+    data: {
+      id,
+      organizationId,
+      name: id,
+      nameKey: id,
+      description: '',
+      endpointUrl: 'https://hooks.example.com/',
+      exampleRequestBody: {},
+      signingSecret,
+    },
+  })
+  return id
+}
+
+async function open(box: SecretBox, sourceId: string): Promise<string | null> {
+  const { signingSecret } = await db.prisma.webhookSource.findUniqueOrThrow({ where: { id: sourceId } })
+  return signingSecret && box.decrypt({ organizationId, sourceId }, signingSecret)
+}
+
+describe('a rotation', () => {
+  test('leaves every secret readable under the new key alone, over several pages', async () => {
+    const ids: string[] = []
+    for (let index = 0; index < 7; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
+    const plain = await addSource(null, '')
+    expect(await rotateSecrets(db, rotatingBox, { batchSize: 3 })).toEqual({ rotated: 7, current: 0, failed: [] })
+    for (const [index, id] of ids.entries()) expect(await open(newBox, id)).toBe(`secret ${index}`)
+    expect(await open(newBox, plain)).toBeNull()
+  })
+
+  test('repeated, changes nothing', async () => {
+    await addSource(oldBox, 'once')
+    await rotateSecrets(db, rotatingBox)
+    expect(await rotateSecrets(db, rotatingBox)).toEqual({ rotated: 0, current: 1, failed: [] })
+  })
+
+  test('names what no listed key opens, and goes on with the rest', async () => {
+    const strange = await addSource(createSecretBox([key()]), 'lost')
+    const good = await addSource(oldBox, 'good')
+    expect(await rotateSecrets(db, rotatingBox)).toEqual({
+      rotated: 1,
+      current: 0,
+      failed: [{ organizationId, sourceId: strange, reason: expect.stringContaining('SECRETS_KEY does not list') }],
+    })
+    expect(await open(newBox, good)).toBe('good')
+  })
+
+  test('leaves a secret that is saved meanwhile as saved', async () => {
+    const id = await addSource(oldBox, 'before')
+    const saved = new Uint8Array(oldBox.encrypt({ organizationId, sourceId: id }, 'saved meanwhile'))
+    // The save comes between the rotation's read and its write: they go through a pool that saves first.
+    const pool = new Proxy(db.pool, {
+      get: (target, name) =>
+        name === 'query'
+          ? async (text: string, values: unknown[]) => {
+              if (text.startsWith('UPDATE')) {
+                await db.prisma.webhookSource.update({ where: { id }, data: { signingSecret: saved } })
+              }
+              return target.query(text, values)
+            }
+          : Reflect.get(target, name),
+    })
+    expect(await rotateSecrets({ pool }, rotatingBox)).toEqual({ rotated: 0, current: 0, failed: [] })
+    expect(await open(rotatingBox, id)).toBe('saved meanwhile')
+    expect(await rotateSecrets(db, rotatingBox)).toMatchObject({ rotated: 1 })
+    expect(await open(newBox, id)).toBe('saved meanwhile')
+  })
+
+  test('several at once agree', async () => {
+    const ids: string[] = []
+    for (let index = 0; index < 20; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
+    const results = await Promise.all([rotateSecrets(db, rotatingBox), rotateSecrets(db, rotatingBox)])
+    expect(results.flatMap(({ failed }) => failed)).toEqual([])
+    for (const [index, id] of ids.entries()) expect(await open(newBox, id)).toBe(`secret ${index}`)
+  })
+})
