@@ -53,10 +53,13 @@ async function install() {
 }
 
 function manifests() {
-  const rooms = ['packages', 'services'].flatMap((folder) =>
-    readdirSync(join(root, folder)).map((room) => `${folder}/${room}/package.json`),
-  )
-  return ['package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', ...rooms]
+  const workspace = readFileSync(join(root, 'pnpm-workspace.yaml'), 'utf8').replaceAll('\r', '')
+  const listed = /^packages:\n((?: +- .*\n)+)/m.exec(workspace)[1].match(/[^\s'"-][^\s'"]*/g)
+  const rooms = listed.flatMap((pattern) => {
+    const folder = pattern.replace(/\/\*$/, '')
+    return folder === pattern ? [folder] : readdirSync(join(root, folder)).map((room) => `${folder}/${room}`)
+  })
+  return ['package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', ...rooms.map((room) => `${room}/package.json`)]
 }
 
 function hashOf(files) {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { access, constants, rm, writeFile } from 'node:fs/promises'
+import { access, constants } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { readConfig } from './config.ts'
@@ -27,6 +28,17 @@ export async function isExecutable(file: string): Promise<boolean> {
   )
 }
 
+// Each package starts the system's own server when it is installed, unless a policy forbids that. Under a lock, since
+// test files install side by side, and the one that ends first must not lift the policy for the other.
+const installScript = `
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap 'rm -f $policy' EXIT
+  printf '#!/bin/sh\\nexit 101\\n' > $policy && chmod 755 $policy || exit 1
+fi
+apt="apt-get -q -o DPkg::Lock::Timeout=120"
+$apt update && $apt install --yes --no-install-recommends "$1"`
+
 /**
  * Installs a server's package without starting the server. Resolves to why it failed or was not tried; undefined when it
  * went well.
@@ -35,26 +47,16 @@ export async function installOnDebian(packageName: string, say: (line: string) =
   if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) return undefined
   if (process.getuid?.() !== 0) return 'only root can install it'
   say(`Installing ${packageName} with apt-get, once …`)
-  const policy = '/usr/sbin/policy-rc.d'
-  // The package starts the system's own server when it is installed; with this policy it does not.
-  const made = await writeFile(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755, flag: 'wx' }).then(
-    () => true,
-    () => false,
-  )
   const env = {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     DEBIAN_FRONTEND: 'noninteractive',
   }
-  const aptGet = async (...args: string[]) =>
-    await execute('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=120', ...args], { env, maxBuffer: 1 << 26 })
+  const lock = join(tmpdir(), 'workflow-service-apt.lock')
   try {
-    await aptGet('update')
-    await aptGet('install', '--yes', '--no-install-recommends', packageName)
+    await execute('flock', [lock, 'sh', '-c', installScript, 'sh', packageName], { env, maxBuffer: 1 << 26 })
     return undefined
   } catch (error) {
     const { stderr = '', message } = error as Error & { stderr?: string }
     return `apt-get failed: ${stderr.trim().split('\n').at(-1) || message}`
-  } finally {
-    if (made) await rm(policy, { force: true })
   }
 }
