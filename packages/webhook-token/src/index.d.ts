@@ -45,7 +45,7 @@ export type ServiceTokenCheck = { ok: true; timestamp: number } | { ok: false; r
 export type ServiceTokenFault = 'missing' | 'repeated' | 'malformed' | 'too_old' | 'too_new' | 'wrong_signature'
 
 export type ServiceTokenMiddleware = (
-  request: { headersDistinct: { [name: string]: string[] | undefined } },
+  request: { headers: { [name: string]: string | string[] | undefined } },
   response: { statusCode: number; setHeader(name: string, value: string): unknown; end(body: string): unknown },
   next: () => void,
 ) => void

@@ -45,9 +45,8 @@ export function checkServiceToken(headerValue, secret, options = {}) {
 export function verifyServiceToken(secret, options = {}) {
   checkServiceToken(undefined, secret)
   return (request, response, next) => {
-    // `headersDistinct` keeps repeated headers apart, where `headers` would join them.
-    const values = request.headersDistinct[serviceTokenHeader.toLowerCase()]
-    const check = checkServiceToken(values, secret, options)
+    // Node joins a repeated header with a comma, which makes it malformed.
+    const check = checkServiceToken(request.headers[serviceTokenHeader.toLowerCase()], secret, options)
     if (check.ok) {
       next()
       return
