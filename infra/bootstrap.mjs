@@ -21,12 +21,13 @@ const say = (line) => process.stdout.write(`${line}\n`)
 const seconds = (sinceMs) => `${((Date.now() - sinceMs) / 1000).toFixed(1)} s`
 
 async function main([command, ...args]) {
+  if (command !== 'start' && command !== 'test') {
+    throw new Fault('Usage: node infra/bootstrap.mjs start|test [arguments]')
+  }
   checkMachine()
   listenForSignals()
   await install()
-  if (command === 'start') return await runPinned(['packages/cli/src/local/main.ts', ...args])
-  if (command === 'test') return await test(args)
-  throw new Fault('Usage: node infra/bootstrap.mjs start|test [arguments]')
+  return command === 'start' ? await runPinned(['packages/cli/src/local/main.ts', ...args]) : await test(args)
 }
 
 function checkMachine() {
@@ -48,7 +49,8 @@ async function install() {
     return
   }
   // The install made the client already when its own step ran, but not when only the schema has changed.
-  await step('Generating the database client', [pinnedNode, prismaInputs[1]])
+  const generated = await step('Generating the database client', [pinnedNode, prismaInputs[1]])
+  if (generated.status !== 0) throw new Fault('The database client was not made: the lines above say why')
   writeStamp(wanted)
 }
 
@@ -135,11 +137,11 @@ function installEnvironment() {
 function progress() {
   let saidAt = Date.now()
   return (text) => {
-    const counts = /Progress: resolved (\d+), reused (\d+), downloaded (\d+), added (\d+)/g
+    const counts = /Progress: resolved \d+, reused (\d+), downloaded (\d+)/g
     const last = [...text.matchAll(counts)].at(-1)
     if (!last || Date.now() - saidAt < 5000) return
     saidAt = Date.now()
-    say(`  ${last[4]} of ${last[1]} packages`)
+    say(`  ${Number(last[1]) + Number(last[2])} packages so far …`)
   }
 }
 

@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { waitUntil } from '../packages/testkit/src/wait-until.ts'
+
+// A workspace in small: the bootstrap itself, and in the place of pnpm, Prisma and the local stack scripts that leave a
+// trace. What pnpm would put there is the Node that runs these tests.
+let workspace: string
+
+const pnpm = `#!/bin/sh
+if [ "$1" = --version ]; then echo 12.0.0; exit; fi
+echo "pnpm $*" >> calls
+[ -e pnpm-fails ] && { cat pnpm-fails; exit 1; }
+mkdir -p node_modules/node/bin && ln -sf "$REAL_NODE" node_modules/node/bin/node`
+
+const main = `
+import { appendFileSync } from 'node:fs'
+appendFileSync('calls', ['main', ...process.argv.slice(2)].join(' ') + '\\n')
+if (process.argv[2] === 'stay') {
+  process.on('SIGTERM', () => process.exit(7))
+  process.on('SIGINT', () => process.exit(8))
+  setInterval(() => {}, 1000)
+  console.log('up')
+} else process.exitCode = Number(process.argv[2] ?? 0)`
+
+const generate = `
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+appendFileSync('calls', 'generate\\n')
+mkdirSync('packages/database/src/generated', { recursive: true })
+writeFileSync('packages/database/src/generated/client.ts', '')`
+
+beforeEach(async () => {
+  workspace = await mkdtemp(join(tmpdir(), 'bootstrap-'))
+  await write(
+    'package.json',
+    JSON.stringify({ type: 'module', packageManager: 'pnpm@12.21.0', devDependencies: { node: '24' } }),
+  )
+  await write('pnpm-workspace.yaml', 'packages:\n  - services/*\n  - packages/*\n\npmOnFail: ignore\n')
+  await write('pnpm-lock.yaml', 'lockfileVersion: 9\n')
+  await write('services/gateway/package.json', '{}')
+  await write('packages/cli/src/local/main.ts', main)
+  await write('packages/database/prisma/schema.prisma', 'model A')
+  await write('packages/database/scripts/generate-prisma-client.mjs', generate)
+  await write('bin/pnpm', pnpm)
+  await chmod(join(workspace, 'bin/pnpm'), 0o755)
+  await symlink(process.execPath, join(workspace, 'bin/node'))
+  await mkdir(join(workspace, 'infra'))
+  await copyFile(join(dirname(fileURLToPath(import.meta.url)), 'bootstrap.mjs'), join(workspace, 'infra/bootstrap.mjs'))
+})
+
+afterEach(async () => {
+  await rm(workspace, { recursive: true, force: true })
+})
+
+async function write(file: string, content: string): Promise<void> {
+  await mkdir(dirname(join(workspace, file)), { recursive: true })
+  await writeFile(join(workspace, file), content)
+}
+
+function begin(...args: string[]) {
+  const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, REAL_NODE: process.execPath }
+  const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe']
+  return spawn(process.execPath, [join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
+}
+
+async function run(...args: string[]) {
+  const child = begin(...args)
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  return { status: child.exitCode, stdout, stderr }
+}
+
+/** What the scripts did since the last look. */
+async function calls(): Promise<string[]> {
+  const file = join(workspace, 'calls')
+  const lines = (await readFile(file, 'utf8').catch(() => '')).trimEnd().split('\n')
+  await rm(file, { force: true })
+  return lines
+}
+
+const installing = ['pnpm install --frozen-lockfile --reporter=append-only', 'generate']
+
+describe('the bootstrap', () => {
+  test('installs before the first start, and hands arguments and exit status through', async () => {
+    expect(await run('start', '3', '--port=1')).toMatchObject({ status: 3, stderr: '' })
+    expect(await calls()).toEqual([...installing, 'main 3 --port=1'])
+  })
+
+  test('installs again only when the lockfile, a manifest or the platform has changed', async () => {
+    await run('start')
+    await calls()
+    expect(await run('start')).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await calls()).toEqual(['main'])
+
+    await write('pnpm-lock.yaml', 'lockfileVersion: 9 \n')
+    await run('start')
+    expect(await calls()).toEqual([...installing, 'main'])
+
+    await write('services/gateway/package.json', '{ "name": "gateway" }')
+    await run('start')
+    expect(await calls()).toEqual([...installing, 'main'])
+
+    const stamp = join(workspace, 'node_modules/.workflow-service-install.json')
+    await writeFile(stamp, (await readFile(stamp, 'utf8')).replace(process.platform, 'other'))
+    await run('start')
+    expect(await calls()).toEqual([...installing, 'main'])
+  })
+
+  test('generates the database client again when only the schema has changed', async () => {
+    await run('start')
+    await calls()
+    await write('packages/database/prisma/schema.prisma', 'model B')
+    await run('start')
+    expect(await calls()).toEqual(['generate', 'main'])
+  })
+
+  test('does an install again that broke off', async () => {
+    await run('start')
+    await write('pnpm-lock.yaml', 'lockfileVersion: 10\n')
+    await write('pnpm-fails', 'something')
+    expect((await run('start')).status).toBe(1)
+    await write('pnpm-lock.yaml', 'lockfileVersion: 9\n')
+    await rm(join(workspace, 'pnpm-fails'))
+    await calls()
+    await run('start')
+    expect(await calls()).toEqual([...installing, 'main'])
+  })
+
+  test.each([
+    [
+      'request to https://registry.test failed, reason: getaddrinfo ENOTFOUND registry.test',
+      'the npm registry cannot be reached',
+    ],
+    ['ENOSPC: no space left on device, write', 'no space left on the disk of'],
+    ["EACCES: permission denied, mkdir '/srv/node_modules'", 'cannot be written: check who owns that folder'],
+    ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'pnpm-lock.yaml does not fit the package.json files'],
+  ])('says what to do when the install fails with %s', async (said, advice) => {
+    await write('pnpm-fails', said)
+    const { status, stderr } = await run('start')
+    expect(status).toBe(1)
+    expect(stderr).toContain(said)
+    expect(stderr.trimEnd().split('\n').at(-1)).toContain(advice)
+    expect(stderr).not.toContain('bootstrap.mjs:')
+  })
+
+  test.each([
+    ['SIGTERM', 7],
+    ['SIGINT', 8],
+  ] as const)('passes %s on once and waits for the end', async (signal, status) => {
+    const child = begin('start', 'stay')
+    let said = ''
+    child.stdout.on('data', (chunk) => (said += chunk))
+    await waitUntil(() => said.includes('up'))
+    child.kill(signal)
+    child.kill(signal)
+    const [code] = (await once(child, 'close')) as [number]
+    expect(code).toBe(status)
+  })
+
+  test('explains itself and installs nothing when it is called wrongly', async () => {
+    expect(await run('begin')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'Usage: node infra/bootstrap.mjs start|test [arguments]\n',
+    })
+    expect(await calls()).toEqual([''])
+  })
+})
