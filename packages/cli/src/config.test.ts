@@ -1,0 +1,56 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SettingsError } from '@workflow-service/service-kit'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { readCliConfig } from './config.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'workflow-service-config-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+const token = 't'.repeat(32)
+
+describe('readCliConfig', () => {
+  test('reads what each command needs, and only then', () => {
+    const config = readCliConfig({ DATABASE_URL: 'postgres://localhost/x', LOCAL_DIR: folder })
+    expect(config.databaseUrl()).toBe('postgres://localhost/x')
+    expect(() => config.dispatcher()).toThrow(SettingsError)
+  })
+
+  test('names every setting that is missing, with an example', () => {
+    expect(() => readCliConfig({ LOCAL_DIR: folder }).dispatcher()).toThrow(
+      /DISPATCHER_URL is missing.*Example: DISPATCHER_URL=http.*\n.*INTERNAL_API_TOKEN is missing.*Example: INTERNAL_API_TOKEN=/,
+    )
+  })
+
+  test('shows the first token of a list: the dispatcher takes any of them', () => {
+    const env = { DISPATCHER_URL: 'http://d', INTERNAL_API_TOKEN: `${token},${'o'.repeat(32)}`, LOCAL_DIR: folder }
+    expect(readCliConfig(env).dispatcher()).toEqual({ url: 'http://d', token })
+  })
+
+  test('finds the settings of the local stack where there is no DATABASE_URL', () => {
+    writeFileSync(
+      join(folder, 'env'),
+      `# made\nDATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\nINTERNAL_API_TOKEN=${token}\n`,
+    )
+    const config = readCliConfig({ LOCAL_DIR: folder, DATABASE_URL: ' ' })
+    expect(config.isLocal).toBe(true)
+    expect(config.databaseUrl()).toBe('postgres://local/x')
+    expect(config.dispatcher()).toEqual({ url: 'http://local', token })
+    expect(() => config.queue()).toThrow('The local stack of npm start needs no RabbitMQ')
+  })
+
+  test('never mixes the local stack into another environment', () => {
+    writeFileSync(
+      join(folder, 'env'),
+      `DATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\nINTERNAL_API_TOKEN=${token}\n`,
+    )
+    const config = readCliConfig({ LOCAL_DIR: folder, DATABASE_URL: 'postgres://production/x' })
+    expect(config.isLocal).toBe(false)
+    expect(config.databaseUrl()).toBe('postgres://production/x')
+    expect(() => config.dispatcher()).toThrow('DISPATCHER_URL is missing')
+  })
+})

@@ -1,0 +1,111 @@
+import { describe, expect, test } from '@jest/globals'
+import { parseManifest } from './manifest-file.ts'
+
+const faultsOf = (text: string) =>
+  parseManifest('m.yaml', text).faults.map(({ path, message, line }) => `${line ?? '-'} ${path}: ${message}`)
+const valueOf = (text: string) => parseManifest('m.yaml', text).value
+
+describe('parseManifest', () => {
+  test('reads YAML, and JSON with tabs and a byte order mark', () => {
+    expect(valueOf('organization: { name: Acme } # the one')).toEqual({ organization: { name: 'Acme' } })
+    expect(valueOf('\ufeff{\n\t"organization": {\n\t\t"name": "Acme"\n\t}\n}\n')).toEqual({
+      organization: { name: 'Acme' },
+    })
+  })
+
+  test.each<[string, string, string[]]>([
+    ['nothing', '', ['- : is empty: a manifest begins with "organization:"']],
+    ['a comment alone', '# nothing\n', ['- : is empty: a manifest begins with "organization:"']],
+    ['a scalar', 'hello', ['1 : must be a JSON object']],
+    ['no organization', 'users: []\n', ['1 organization: is missing']],
+    [
+      'the same name twice',
+      'organization: { name: A }\nusers: []\nusers: []\n',
+      ['3 : the same name twice in one object'],
+    ],
+    [
+      'the same name twice in JSON',
+      '{"organization": {"name": "A"},\n"organization": {"name": "B"}}',
+      ['2 : the same name twice in one object'],
+    ],
+    ['tabs as indentation', 'organization:\n\tname: Acme\n', ['2 : a tab as indentation: YAML takes spaces only']],
+    [
+      'several documents',
+      'organization: { name: A }\n---\norganization: { name: B }\n',
+      ['2 : holds several documents (---): put each manifest into a file of its own'],
+    ],
+    ['an unknown tag', 'organization: { name: !secret A }\n', ['1 : Unresolved tag: !secret']],
+    [
+      'a name that is no text',
+      'organization: { name: A }\n? [a]\n: b\n',
+      [expect.stringContaining('text') as unknown as string],
+    ],
+    [
+      'an alias without an anchor',
+      'organization: *acme\n',
+      ['- : Unresolved alias (the anchor must be set before the alias): acme'],
+    ],
+    ['YAML that ends half way', 'organization: { name: A', [expect.stringMatching(/^1 /) as unknown as string]],
+  ])('says what is wrong with %s', (_what, text, faults) => {
+    expect(faultsOf(text)).toEqual(faults)
+  })
+
+  test('names every fault with its line, in the order of the file', () => {
+    expect(
+      faultsOf(
+        [
+          'workflows:',
+          '  - name: A',
+          '    is_active: yes',
+          '    triggers:',
+          '      - trigger_source:',
+          '          name: API',
+          'users:',
+          '  - email: ada',
+          'organization: {}',
+        ].join('\n'),
+      ),
+    ).toEqual([
+      '3 workflows[0].is_active: must be true or false',
+      '6 workflows[0].triggers[0].trigger_source.slug: is missing',
+      '8 users[0].email: must be an email address such as ada@acme.test',
+      '9 organization.name: is missing',
+    ])
+  })
+
+  test('takes anchors, aliases and merge keys in moderation', () => {
+    const text =
+      'organization: { name: A }\nworkflows:\n  - &base { name: A, is_active: false }\n  - { <<: *base, name: B }\n'
+    expect(valueOf(text)).toMatchObject({ workflows: [{ name: 'A' }, { name: 'B', is_active: false }] })
+  })
+
+  test('refuses aliases that multiply', () => {
+    const levels = 'abcdefgh'.split('').map((name, index, all) => {
+      const item = index === 0 ? 'x' : `*${all[index - 1]}`
+      return `${name}: &${name} [${Array.from({ length: 9 }, () => item).join(', ')}]`
+    })
+    expect(faultsOf(`organization: { name: A }\n${levels.join('\n')}`)).toEqual([
+      '- : repeats its anchors more than 100 times: write the parts out, or split the file',
+    ])
+  })
+
+  test.each(['[', '{a: ', '- '])('refuses nesting without end: %s', (opening) => {
+    expect(faultsOf(opening.repeat(5_000))[0]).toMatch(/nested too deeply/)
+  })
+
+  test('keeps the digits of whole numbers that a double would round', () => {
+    const trigger = '{ trigger_source: { slug: api, name: API }, filters: { id: 12345678901234567890, small: 7 } }'
+    const { value, faults } = parseManifest(
+      'm.yaml',
+      `organization: { name: A }\nworkflows: [ { name: W, triggers: [ ${trigger} ] } ]\n`,
+    )
+    expect(faults).toEqual([])
+    expect(JSON.stringify(value)).toContain('"filters":{"id":12345678901234567890,"small":7}')
+  })
+
+  test('takes __proto__ for a name like any other', () => {
+    expect(faultsOf('organization: { name: A }\n__proto__: { suspended: true }\n')).toEqual([
+      '2 __proto__: is not a known field; remove it',
+    ])
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, test } from '@jest/globals'
+import { InvalidArgumentError } from 'commander'
+import { parseExpiry, parseId, parseLimit, parseList, parseTime } from './parse-options.ts'
+
+describe('parseTime', () => {
+  test.each([
+    ['2026-01-31', '2026-01-31T00:00:00.000Z'],
+    ['2026-01-31T09:30', '2026-01-31T09:30:00.000Z'],
+    ['2026-01-31 09:30:15', '2026-01-31T09:30:15.000Z'],
+    ['2026-01-31T09:30:15.5Z', '2026-01-31T09:30:15.500Z'],
+    ['2026-01-31T09:30:00+02:00', '2026-01-31T07:30:00.000Z'],
+  ])('reads %s as UTC unless it says otherwise', (text, iso) => {
+    expect(parseTime(text).toISOString()).toBe(iso)
+  })
+
+  test.each([
+    ['90s', 90],
+    ['15m', 900],
+    ['2h', 7_200],
+    ['7d', 604_800],
+  ])('reads %s as so long ago', (text, seconds) => {
+    const before = Date.now()
+    const time = parseTime(text).getTime()
+    expect(time).toBeGreaterThanOrEqual(before - seconds * 1_000)
+    expect(time).toBeLessThanOrEqual(Date.now() - seconds * 1_000)
+  })
+
+  test.each(['yesterday', '', '12', '2026-02-30x', '2026-13-01', '15 m', '-5m'])('refuses %j', (text) => {
+    expect(() => parseTime(text)).toThrow(InvalidArgumentError)
+  })
+})
+
+describe('parseExpiry', () => {
+  test('reads a length of time as from now on', () => {
+    expect(parseExpiry('90d').getTime()).toBeGreaterThan(Date.now() + 89 * 86_400_000)
+  })
+
+  test('refuses what is over', () => {
+    expect(() => parseExpiry('2020-01-01')).toThrow('It must be in the future.')
+  })
+})
+
+describe('parseLimit', () => {
+  test.each([
+    ['1', 1],
+    ['10000', 10_000],
+  ])('takes %s', (text, limit) => {
+    expect(parseLimit(text)).toBe(limit)
+  })
+
+  test.each(['0', '10001', '-1', '1.5', 'x', ''])('refuses %j', (text) => {
+    expect(() => parseLimit(text)).toThrow(InvalidArgumentError)
+  })
+})
+
+describe('parseId', () => {
+  test('answers in lower case', () => {
+    expect(parseId('01890A5D-AC96-774B-BCCE-B302099A8057')).toBe('01890a5d-ac96-774b-bcce-b302099a8057')
+  })
+
+  test('refuses anything else', () => {
+    expect(() => parseId('forward')).toThrow(InvalidArgumentError)
+  })
+})
+
+describe('parseList', () => {
+  const parse = parseList(['read', 'start'])
+
+  test('gives the items in their own order, each once', () => {
+    expect(parse('start, read,start')).toEqual(['read', 'start'])
+  })
+
+  test.each(['', 'write', 'read,write', 'read,'])('refuses %j', (text) => {
+    expect(() => parse(text)).toThrow('It must be one or more of read, start, separated by commas.')
+  })
+})

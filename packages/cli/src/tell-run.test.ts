@@ -1,0 +1,136 @@
+import type { RunStory } from '@workflow-service/database'
+import { describe, expect, test } from '@jest/globals'
+import { tellRun } from './tell-run.ts'
+
+const at = (ms: number) => new Date(Date.UTC(2026, 0, 31, 9, 0, 0, ms))
+const id = (digit: number) => `01890a5d-ac96-774b-bcce-${String(digit).repeat(12)}`
+const delivery = { id: id(7), source_id: id(8), source_name: 'Order intake' }
+
+const story: RunStory = {
+  id: id(1),
+  workflow_id: id(2),
+  session_id: id(3),
+  organization_id: id(4),
+  status: 'failed',
+  attempts: 2,
+  error: 'delivery_rejected: Order intake did not accept the payload',
+  created_at: at(0),
+  started_at: at(20),
+  finished_at: at(1_500),
+  workflow_name: 'Forward orders',
+  number: 3,
+  origin: 'api',
+  context: 'order_id: A-1\u001b[2J\ntotal: 3',
+  input_message: 'New:',
+  request_id: 'request-1',
+  steps: [
+    { position: 0, createdAt: at(30), kind: 'message', data: { agent: 'openai-compatible:m', text: 'New:\norder' } },
+    {
+      position: 1,
+      createdAt: at(500),
+      kind: 'model_answer',
+      data: {
+        turn: 1,
+        model: 'm',
+        finish_reason: 'tool-calls',
+        input_tokens: 120,
+        output_tokens: null,
+        parts: [
+          { type: 'reasoning', text: 'hm' },
+          { type: 'text', text: 'I send it.' },
+          { type: 'tool_call', call_id: 'c1', tool: 'order_intake', source_id: id(8), arguments: {}, fault: null },
+          { type: 'tool_call', call_id: 'c2', tool: 'nothing', source_id: null, arguments: {}, fault: 'no such tool' },
+        ],
+      },
+    },
+    {
+      position: 2,
+      createdAt: at(510),
+      kind: 'tool_call',
+      data: { call_id: 'c1', tool: 'order_intake', delivery: { ...delivery, payload: { order_id: 'A-1' } } },
+    },
+    {
+      position: 3,
+      createdAt: at(900),
+      kind: 'tool_result',
+      data: {
+        call_id: 'c1',
+        tool: 'order_intake',
+        ok: false,
+        text: 'Not accepted.',
+        delivery: { ...delivery, outcome: 'rejected', status: 422, answer: null, reason: 'The endpoint answered 422.' },
+      },
+    },
+    {
+      position: 4,
+      createdAt: at(950),
+      kind: 'tool_call',
+      data: { call_id: 'c3', tool: 'read_file', arguments: { path: 'a.md' } },
+    },
+    {
+      position: 5,
+      createdAt: at(960),
+      kind: 'tool_result',
+      data: { call_id: 'c3', tool: 'read_file', ok: true, text: '# A' },
+    },
+    { position: 6, createdAt: at(970), kind: 'note', data: { code: 'history_shortened', text: '2 turns left out' } },
+  ],
+  deliveries: [
+    {
+      ...delivery,
+      outcome: 'rejected',
+      status: 422,
+      reason: 'The endpoint answered 422.',
+      duration_ms: 380,
+      answer: null,
+      created_at: at(515),
+      finished_at: at(895),
+    },
+  ],
+}
+
+const told = tellRun({ write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }, story)
+
+describe('tellRun', () => {
+  test('says first what became of the run, of what workflow it is and where it came from', () => {
+    expect(told.split('\n').slice(0, 6)).toEqual([
+      `Run ${id(1)} failed after 1.5 s, attempt 2`,
+      `  workflow      Forward orders  ${id(2)}`,
+      `  session       ${id(3)}, start number 3`,
+      '  started by    the public API',
+      '  request       request-1',
+      `  organization  ${id(4)}`,
+    ])
+  })
+
+  test('tells each step with its time, and how long after the start was accepted', () => {
+    const headlines = told.split('\n').filter((line) => /^\d\d:\d\d:/.test(line))
+    expect(headlines).toEqual([
+      '09:00:00.000      +0 ms  accepted on 2026-01-31, with the context',
+      '09:00:00.020     +20 ms  a runner took it up',
+      '09:00:00.030     +30 ms  the agent (openai-compatible:m) was told',
+      '09:00:00.500    +500 ms  m answered, turn 1 (120 tokens read, ? written)',
+      '09:00:00.500    +500 ms  it thought',
+      '09:00:00.500    +500 ms  it said',
+      '09:00:00.500    +500 ms  it asked for nothing, which cannot be done',
+      `09:00:00.510    +510 ms  sends to Order intake, delivery ${id(7)}`,
+      '09:00:00.900    +900 ms  Order intake: rejected with status 422',
+      '09:00:00.950    +950 ms  calls read_file',
+      '09:00:00.960    +960 ms  read_file answered',
+      '09:00:00.970    +970 ms  note (history_shortened)',
+      '09:00:01.500     +1.5 s  failed',
+    ])
+  })
+
+  test('puts texts and payloads below their step, without what a terminal would obey', () => {
+    expect(told).toContain('│ order_id: A-1 [2J\n')
+    expect(told).toContain('│   "order_id": "A-1"\n')
+    expect(told).not.toContain('\u001b')
+  })
+
+  test('ends with the deliveries', () => {
+    expect(told).toMatch(
+      /\nDeliveries\nSENT \(UTC\).*\n2026-01-31 09:00:00 {2}Order intake {2}rejected {2}422 .*The endpoint answered 422\.\n$/,
+    )
+  })
+})

@@ -1,0 +1,59 @@
+import { describe, expect, test } from '@jest/globals'
+import { renderTable, showDuration, type Terminal } from './terminal.ts'
+
+const terminal = (changes: Partial<Terminal> = {}): Terminal => ({
+  write: () => {},
+  writeError: () => {},
+  isColoured: false,
+  columns: undefined,
+  ...changes,
+})
+const columns = [
+  { title: 'NAME', value: (row: { name: string; why: string }) => row.name },
+  { title: 'WHY', value: (row: { name: string; why: string }) => row.why, colour: () => 'red' as const },
+]
+
+describe('renderTable', () => {
+  test('aligns columns without lines and without white space at the end', () => {
+    const rows = [
+      { name: 'a', why: 'short' },
+      { name: 'longer', why: '' },
+    ]
+    expect(renderTable(terminal(), columns, rows, '')).toBe('NAME    WHY\na       short\nlonger\n')
+  })
+
+  test('says so when there is nothing', () => {
+    expect(renderTable(terminal(), columns, [], 'Nothing yet.')).toBe('Nothing yet.\n')
+  })
+
+  test('colours only where there are colours', () => {
+    const rows = [{ name: 'a', why: 'b' }]
+    expect(renderTable(terminal(), columns, rows, '')).not.toContain('\u001b')
+    expect(renderTable(terminal({ isColoured: true }), columns, rows, '')).toContain('\u001b[31mb\u001b[39m')
+  })
+
+  test('takes out what a terminal would obey: names and answers are text from outside', () => {
+    const rows = [{ name: 'a\u001b[2J\nb', why: '\u009b31m\u0007' }]
+    expect(renderTable(terminal(), columns, rows, '')).toBe('NAME     WHY\na [2J b   31m\n')
+  })
+
+  test('wraps the last column at the edge of a terminal, and nothing in a file', () => {
+    const rows = [{ name: 'a', why: 'one two three four five six seven eight nine ten' }]
+    const narrow = renderTable(terminal({ columns: 40 }), columns, rows, '')
+    expect(narrow.split('\n').length).toBeGreaterThan(3)
+    expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40)
+    expect(renderTable(terminal(), columns, rows, '').split('\n')).toHaveLength(3)
+  })
+})
+
+describe('showDuration', () => {
+  test.each([
+    [null, '–'],
+    [0, '0 ms'],
+    [999.4, '999 ms'],
+    [1_500, '1.5 s'],
+    [65_000, '1 min 5 s'],
+  ])('shows %p as %s', (ms, text) => {
+    expect(showDuration(ms)).toBe(text)
+  })
+})
