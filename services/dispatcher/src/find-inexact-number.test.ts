@@ -1,0 +1,47 @@
+import { describe, expect, test } from '@jest/globals'
+import { findInexactNumber } from './find-inexact-number.ts'
+
+describe('numbers that JavaScript', () => {
+  test.each([
+    '0',
+    '-0',
+    '1',
+    '-1',
+    '1.0',
+    '1.50',
+    '100',
+    '1e2',
+    '1E+2',
+    '1.5e-7',
+    '0.1',
+    '0.30000000000000004',
+    '1e21',
+    '1e-7',
+    '9007199254740991',
+    '9007199254740992',
+    '5e-324',
+    '1.7976931348623157e308',
+    '123456789012345',
+    '0.000001',
+    '100000000000000000000',
+    '12345678901234567000',
+  ])('holds as written: %s', (number) => {
+    expect(findInexactNumber(`{"a":[${number}]}`)).toBeUndefined()
+  })
+
+  test.each([
+    '9007199254740993',
+    '12345678901234567890',
+    '0.1234567890123456789',
+    '1e400',
+    '-1e400',
+    '1e-400',
+    '3.14159265358979323846',
+  ])('does not hold as written: %s', (number) => {
+    expect(findInexactNumber(`{"a":{"b":${number}},"c":1}`)).toBe(number)
+  })
+
+  test('are looked for outside of texts only', () => {
+    expect(findInexactNumber('{"a":"12345678901234567890","12345678901234567890":1}')).toBeUndefined()
+  })
+})
