@@ -1,6 +1,7 @@
 import { FIRST_ORGANIZATION, isDatabaseAway, type Taken } from '@workflow-service/database'
 import { describeError } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
 import { runSession } from './run-session.ts'
 
 /** Takes sessions up, as places allow. */
@@ -26,11 +27,11 @@ interface Offer {
 }
 
 /**
- * One loop takes sessions: those that were offered and, every `sweepMs` or when a place becomes free while work is known
+ * One loop takes sessions: those that were offered and, every few seconds or when a place becomes free while work is known
  * to wait, whatever waits longest. One statement at a time, so places and shares are never exceeded; offers that come
  * meanwhile go together in the next.
  */
-export function startIntake(ctx: AppContext, sweepMs: number): Intake {
+export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFresh'>): Intake {
   const { held, store, logger, runnerMetrics } = ctx
   const offers: Offer[] = []
   const sessions = new Set<Promise<void>>()
@@ -92,6 +93,7 @@ export function startIntake(ctx: AppContext, sweepMs: number): Intake {
       await new Promise((resume) => setImmediate(resume))
       if (stopping.signal.aborted) return
       try {
+        await leases.ensureFresh()
         await takeOffered()
         await sweep()
         if (isAway) logger.info('the database is back')
@@ -100,6 +102,7 @@ export function startIntake(ctx: AppContext, sweepMs: number): Intake {
         if (!isDatabaseAway(error)) logger.error({ error: describeError(error) }, 'sessions could not be taken up')
         else if (!isAway) logger.warn({ error: describeError(error) }, 'the database is away; sessions wait for it')
         isAway = isDatabaseAway(error)
+        for (const { done } of offers.splice(0)) done()
       }
       if (offers.length > 0 || (isSweepDue && held.free > 0 && !isAway)) wake.resolve()
     }
@@ -108,7 +111,7 @@ export function startIntake(ctx: AppContext, sweepMs: number): Intake {
   const timer = setInterval(() => {
     isSweepDue = true
     wake.resolve()
-  }, sweepMs)
+  }, ctx.timing.sweepMs)
   wake.resolve()
   const looping = loop()
 

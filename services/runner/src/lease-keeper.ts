@@ -4,6 +4,11 @@ import type { SessionStore } from './session-store.ts'
 
 /** Keeps this process's leases alive until it is stopped. */
 export interface LeaseKeeper {
+  /**
+   * Renews now if that is overdue, as after a pause of the process or an outage of the database. Sessions are taken only
+   * after it: else this process would take its own from itself. Rejects when they cannot be renewed.
+   */
+  ensureFresh(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -16,19 +21,21 @@ const RETRY_MS = 500
 export function startLeaseKeeper(options: {
   held: HeldSessions
   store: Pick<SessionStore, 'renew'>
+  leaseMs: number
   renewMs: number
   logger: Logger
   onLost: (session: HeldSession) => void
 }): LeaseKeeper {
-  const { held, store, renewMs, logger, onLost } = options
-  let isStopped = false
+  const { held, store, leaseMs, renewMs, logger, onLost } = options
+  const stopping = new AbortController()
+  let renewedMs = performance.now()
   let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> = Promise.resolve()
+  let renewing: Promise<void> | undefined
 
-  const renew = async (): Promise<number> => {
+  const renewAll = async (): Promise<void> => {
+    const beganMs = performance.now()
     const sessions = held.all()
-    if (sessions.length === 0) return renewMs
-    try {
+    if (sessions.length > 0) {
       const kept = await store.renew(sessions.map(({ lease }) => lease))
       const epochs = new Map(kept.map(({ sessionId, epoch }) => [sessionId, epoch]))
       const current = new Set(held.all())
@@ -36,25 +43,36 @@ export function startLeaseKeeper(options: {
         const isKept = epochs.get(session.lease.sessionId) === session.lease.epoch
         if (!isKept && !session.isEnding && current.has(session)) onLost(session)
       }
-      return renewMs
-    } catch (error) {
-      logger.warn({ leases: sessions.length, error: describeError(error) }, 'leases could not be renewed')
-      return RETRY_MS
     }
+    renewedMs = beganMs
   }
+  const renew = (): Promise<void> =>
+    (renewing ??= renewAll().finally(() => {
+      renewing = undefined
+    }))
+
   const schedule = (delayMs: number): void => {
-    if (isStopped) return
+    if (stopping.signal.aborted) return
     timer = setTimeout(() => {
-      running = renew().then(schedule)
+      renew().then(
+        () => schedule(renewMs),
+        (error: unknown) => {
+          logger.warn({ leases: held.size, error: describeError(error) }, 'leases could not be renewed')
+          schedule(RETRY_MS)
+        },
+      )
     }, delayMs)
   }
   schedule(renewMs)
 
   return {
+    async ensureFresh() {
+      if (performance.now() - renewedMs > leaseMs / 2) await renew()
+    },
     async stop() {
-      isStopped = true
+      stopping.abort()
       clearTimeout(timer)
-      await running
+      await renewing?.catch(() => {})
     },
   }
 }

@@ -28,8 +28,9 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
     const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
     const { held, store, timing, logger } = ctx
     const onLost = (session: Parameters<typeof loseSession>[1]) => loseSession(ctx, session)
-    const leases = startLeaseKeeper({ held, store, renewMs: timing.renewMs, logger, onLost })
-    const intake = startIntake(ctx, timing.sweepMs)
+    const { leaseMs, renewMs } = timing
+    const leases = startLeaseKeeper({ held, store, leaseMs, renewMs, logger, onLost })
+    const intake = startIntake(ctx, leases)
     const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
     const consumer = await ctx.sessionQueue.consume(({ session_id }) => intake.offer(session_id), {
       prefetch: Math.min(config.concurrency, MAX_PREFETCH),

@@ -29,7 +29,7 @@ export function isContextObject(value: ContextValue): value is ContextObject {
 }
 
 function parseObject(text: string): ContextObject | undefined {
-  const value = parseJson(text)
+  const value = /^\s*\{/.test(text) ? parseJson(text) : undefined
   return value !== undefined && isContextObject(value) ? value : undefined
 }
 

@@ -1,0 +1,101 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createDatabase, type Database, migrate, newId, showRun, showSession } from '@workflow-service/database'
+import { createInProcessQueue } from '@workflow-service/messaging'
+import { createLogger } from '@workflow-service/service-kit'
+import { type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
+import type { Agent } from '../src/agent/agent.ts'
+import { readRunnerConfig, startRunner } from '../src/index.ts'
+import { FAST } from './support/workbench.ts'
+
+let postgres: PrivatePostgres
+let db: Database
+beforeAll(async () => {
+  postgres = await startPostgres()
+  await migrate({ databaseUrl: postgres.url })
+  db = createDatabase({ url: postgres.url, applicationName: 'test' })
+}, 60_000)
+afterAll(async () => {
+  await db.close()
+  await postgres.stop()
+})
+
+/** A start that no gateway has to accept: this database has nothing else. */
+async function recordStart(): Promise<{ startId: string; sessionId: string }> {
+  const [organizationId, workflowId, startId, sessionId] = [newId(), newId(), newId(), newId()]
+  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+  await db.prisma.workflow.create({
+    data: {
+      id: workflowId,
+      organizationId,
+      name: 'w',
+      description: '',
+      searchText: 'w',
+      scope: 'company_wide',
+      isActive: true,
+    },
+  })
+  await db.prisma.session.create({
+    data: { id: sessionId, organizationId, lastStartNumber: 1, waitingSince: new Date() },
+  })
+  await db.prisma.start.create({
+    data: {
+      id: startId,
+      organizationId,
+      workflowId,
+      sessionId,
+      number: 1,
+      origin: 'api',
+      context: 'hello',
+      requestId: 'request-1',
+    },
+  })
+  return { startId, sessionId }
+}
+
+const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
+
+describe('a run while the database is away', () => {
+  test('waits for it and goes on in the same attempt, although its lease has run out meanwhile', async () => {
+    const { startId, sessionId } = await recordStart()
+    const { promise: isAway, resolve: goOn } = Promise.withResolvers<void>()
+    let isBegun = false
+    const agent: Agent = async (run) => {
+      await run.append([note('one')])
+      isBegun = true
+      await isAway
+      await run.append([note('two')])
+      await run.listSources()
+    }
+    // Nothing sends in this test; the runner only needs an address.
+    const dispatcher = createServer().listen(0, '127.0.0.1')
+    await once(dispatcher, 'listening')
+    const config = readRunnerConfig({
+      DATABASE_URL: postgres.url,
+      AMQP_URL: 'amqp://127.0.0.1:1',
+      DISPATCHER_URL: `http://127.0.0.1:${(dispatcher.address() as AddressInfo).port}`,
+      INTERNAL_API_TOKEN: 't'.repeat(32),
+      HOST: '127.0.0.1',
+      PORT: '0',
+    })
+    const logger = createLogger({ service: 'runner', level: 'silent' })
+    const runner = await startRunner(config, { agent, logger, sessionQueue: createInProcessQueue(), timing: FAST })
+    try {
+      await waitUntil(() => isBegun)
+      await postgres.kill()
+      goOn()
+      // Longer than the lease lasts.
+      await new Promise((done) => setTimeout(done, FAST.leaseMs * 1.5))
+      await postgres.restart()
+      await waitUntil(async () => (await showRun(db, startId))?.status === 'succeeded', { timeoutMs: 30_000 })
+      const run = await showRun(db, startId)
+      expect(run).toMatchObject({ attempts: 1, steps: [{ data: { text: 'one' } }, { data: { text: 'two' } }] })
+      expect(await showSession(db, sessionId)).toMatchObject({ lease: null, finished: 1 })
+    } finally {
+      await runner.stop()
+      dispatcher.close()
+    }
+  }, 90_000)
+})
