@@ -450,6 +450,32 @@ describe('an agent with a model', () => {
   })
 })
 
+test('gives the model its signed thoughts back, also after a crash', async () => {
+  const thought = { type: 'thinking', thinking: 'An order, so I send it.', signature: 'c2lnbmVk' }
+  const call = { type: 'tool_use', id: 'toolu_1', name: sendOrder.name, input: sendOrder.arguments }
+  const body = JSON.stringify({
+    type: 'message',
+    id: 'msg_1',
+    role: 'assistant',
+    model: 'stub-1',
+    content: [thought, call],
+    stop_reason: 'tool_use',
+    stop_sequence: null,
+    usage: { input_tokens: 10, output_tokens: 5 },
+  })
+  const turns: ModelTurn[] = [{ fault: 'status', status: 200, body }, { text: 'Done.' }]
+  const agent = await modelThatSays({ provider: 'anthropic', isStreaming: false }, turns)
+  const run = memoryRun({ sources })
+  run.crashAt({ boundary: 3, when: 'after' })
+  await expect(run.take(agent)).rejects.toBeInstanceOf(Crash)
+  run.crashAt(null)
+  await run.take(agent)
+  expect(run.sent).toHaveLength(1)
+  const messages = requests()[1]?.body['messages'] as { role: string; content: unknown[] }[]
+  expect(messages[1]).toMatchObject({ role: 'assistant', content: [thought, call] })
+  expect(messages[2]?.content[0]).toMatchObject({ type: 'tool_result', tool_use_id: 'toolu_1' })
+})
+
 describe('the session so far', () => {
   const speech: Speech = { provider: 'anthropic', isStreaming: false }
 
