@@ -24,7 +24,8 @@ export interface Verification {
 
 /** Sends the one request that carries the secret, once, and logs it without the secret. The organization must exist. */
 export async function verifySource(ctx: AppContext, request: VerificationRequest): Promise<Verification> {
-  const release = await ctx.places.take(request.sourceId)
+  // A place of its own: a source whose deliveries all hang must be mendable.
+  const release = await ctx.places.take(`verification:${request.sourceId}`)
   if (typeof release === 'string') throw serviceUnavailable('Too many requests to endpoints are under way; try again.')
   try {
     const started = await startLogEntry(ctx, request)

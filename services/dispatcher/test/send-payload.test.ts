@@ -6,6 +6,7 @@ import {
   type Answer,
   callDispatcher,
   saveTestSource,
+  sourceIn,
   startTestDispatcher,
   type TestDispatcher,
 } from './support/test-dispatcher.ts'
@@ -403,6 +404,10 @@ describe('limits', () => {
     const otherSource = await saveTestSource(dispatcher, { endpoint_url: others.url })
     expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
     await others.close()
+    const mended = await callDispatcher(narrow.url, 'PUT', dispatcher.sourcePath(sourceId), {
+      ...sourceIn({ endpoint_url: `http://127.0.0.1:${await freePort()}/` }),
+    })
+    expect(mended.body.error.reason).toBe('unreachable')
     open()
     for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
     expect((await send(id, {}, narrow.url)).body).toEqual(beyond.body)
@@ -453,6 +458,27 @@ describe('limits', () => {
     open()
     for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
     await slowEndpoint.close()
+  })
+})
+
+describe('the metrics', () => {
+  test('count deliveries by kind and outcome, time them, and show what is under way', async () => {
+    const another = await dispatcher.startAnother()
+    const { open, answer } = gate()
+    endpoint.answerWith(answer)
+    const call = send(newId(), {}, another.url)
+    await endpoint.waitForRequests(1)
+    const read = async (): Promise<string> => (await fetch(`${another.url}/metrics`)).text()
+    expect(await read()).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 1$/m)
+    open()
+    await call
+    await send(newId(), { payload: {} }, another.url)
+    const text = await read()
+    expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="accepted",service="dispatcher"\} 1$/m)
+    expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="invalid",service="dispatcher"\} 1$/m)
+    expect(text).toMatch(/^webhook_delivery_duration_seconds_count\{.*outcome="accepted".*\} 1$/m)
+    expect(text).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 0$/m)
+    expect(text).not.toContain(sourceId)
   })
 })
 

@@ -1,0 +1,64 @@
+import { describe, expect, test } from '@jest/globals'
+import { DatabaseError } from 'pg'
+import { isDatabaseAway } from './database-away.ts'
+
+function sqlError(code: string): DatabaseError {
+  return Object.assign(new DatabaseError('said by Postgres', 0, 'error'), { code })
+}
+const coded = (code: string): Error => Object.assign(new Error('said by somebody'), { code })
+
+describe('a database that is away', () => {
+  test.each([
+    ['refuses connections', coded('ECONNREFUSED')],
+    ['resets them', coded('ECONNRESET')],
+    ['is tried at several addresses', new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])],
+    ['is not found', coded('ENOTFOUND')],
+    ['is shutting down', sqlError('57P01')],
+    ['is starting up', sqlError('57P03')],
+    ['has no connection left', sqlError('53300')],
+    ['has a full disk', sqlError('53100')],
+    ['lost the connection', sqlError('08006')],
+    ['took too long for a statement', sqlError('57014')],
+    ['took too long for a lock', sqlError('55P03')],
+    ['has become a standby', sqlError('25006')],
+    ['does not answer a query', new Error('Query read timeout')],
+    ['does not answer a connection', new Error('timeout exceeded when trying to connect')],
+    ['breaks a connection', new Error('Connection terminated unexpectedly')],
+    ['is away for Prisma', Object.assign(coded('P1001'), { name: 'PrismaClientKnownRequestError' })],
+    [
+      'is away below Prisma',
+      Object.assign(coded('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '57P01' } } } }),
+    ],
+    ['is away below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
+  ])('%s', (_what, error) => {
+    expect(isDatabaseAway(error)).toBe(true)
+  })
+})
+
+describe('a database that is there', () => {
+  test.each([
+    ['finds a name twice', sqlError('23505')],
+    ['does not know a table', sqlError('42P01')],
+    ['refuses a value', sqlError('22P02')],
+    ['finds a name twice for Prisma', coded('P2002')],
+  ])('%s', (_what, error) => {
+    expect(isDatabaseAway(error)).toBe(false)
+  })
+
+  test.each([
+    [undefined],
+    [null],
+    ['ECONNREFUSED'],
+    [42],
+    [new TypeError('a bug')],
+    [Object.assign(new Error('file'), { code: 'ENOENT' })],
+  ])('has nothing to do with %p', (error) => {
+    expect(isDatabaseAway(error)).toBe(false)
+  })
+
+  test('is not looked for in circles', () => {
+    const circle = new Error('circle')
+    circle.cause = circle
+    expect(isDatabaseAway(circle)).toBe(false)
+  })
+})
