@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
+import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { agentSettings } from '../src/agent/agent-settings.ts'
 import { createBuiltinAgent } from '../src/agent/builtin-agent.ts'
 import { memoryRun, webhookSource } from './memory-run.ts'
@@ -67,6 +68,13 @@ describe('the README of the runner', () => {
     })
     const error = (await run.take(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
     expect(readme).toContain(`\`${error.code}: ${error.message}\``)
+  })
+
+  test('lists every outcome of a delivery that fails a run', () => {
+    const failed = DELIVERY_OUTCOMES.filter((outcome) => outcome !== 'accepted' && outcome !== 'in_flight')
+    expect(rows('code').map(([code]) => code)).toEqual(
+      expect.arrayContaining(failed.map((outcome) => `\`delivery_${outcome}\``)),
+    )
   })
 
   test('lists every setting of the agent', () => {
