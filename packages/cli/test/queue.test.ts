@@ -1,0 +1,55 @@
+import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
+import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
+import got from 'got'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { wf } from './support/wf.ts'
+
+let broker: TestBroker
+let queue: SessionQueue
+
+beforeAll(async () => {
+  broker = await createTestBroker()
+  queue = connectRabbitMq({ url: broker.url, queueType: 'classic', connectionName: 'test' })
+  await waitUntil(async () => await queue.depth())
+}, 180_000)
+afterAll(async () => {
+  await queue.close()
+  await broker.drop()
+})
+
+const show = async () => await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show', '--json'])
+
+describe('wf queue show', () => {
+  test('tells how many messages wait, and why each dead one could not be read', async () => {
+    await queue.publish({ session_id: '01890a5d-ac96-774b-bcce-b302099a8057' })
+    expect((await show()).json()).toEqual({ ready: 1, dead: 0, dead_letters: [] })
+
+    await poison('{"session": 1}')
+    const consumer = await queue.consume(async () => {}, { prefetch: 10 })
+    await waitUntil(async () => (await queue.depth()).dead === 1)
+    await consumer.close()
+    expect((await show()).json()).toMatchObject({
+      ready: 0,
+      dead: 1,
+      dead_letters: [{ reason: 'wrong_shape', body: '{"session": 1}', died_at: expect.any(String) }],
+    })
+    const { stdout } = await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show'])
+    expect(stdout).toMatch(/^0 waiting, 1 that could not be read\n\nDIED .*\n.* wrong_shape .*\{"session": 1\}\n$/s)
+  })
+
+  test('says where RabbitMQ does not answer', async () => {
+    const { exitStatus, stderr } = await wf({ AMQP_URL: 'amqp://u:hunter2@127.0.0.1:1' }, ['queue', 'show'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toMatch(/^Refused\. RabbitMQ at 127\.0\.0\.1:1 does not answer/)
+    expect(stderr).not.toContain('hunter2')
+  })
+})
+
+/** Puts a message into the queue that no gateway would write. */
+async function poison(payload: string): Promise<void> {
+  const { managementUrl } = broker
+  if (managementUrl === undefined) throw new Error('This test needs the management API of the broker')
+  await got.post(`${managementUrl}/api/exchanges/${encodeURIComponent(broker.virtualHost)}/amq.default/publish`, {
+    json: { properties: {}, routing_key: 'workflow.sessions', payload, payload_encoding: 'string' },
+  })
+}

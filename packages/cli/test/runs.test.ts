@@ -1,0 +1,183 @@
+import { deriveId, newId } from '@workflow-service/database'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createSetting, type Setting } from './support/setting.ts'
+import { wf } from './support/wf.ts'
+
+interface RunJson {
+  id: string
+  status: string
+}
+
+let setting: Setting
+let organizationId: string
+const workflowIds = [newId(), newId()] as const
+const sessionIds = [newId(), newId()] as const
+
+beforeAll(async () => {
+  setting = await createSetting()
+  const manifest = {
+    organization: { name: 'Acme' },
+    workflows: [
+      { id: workflowIds[0], name: 'Forward' },
+      { id: workflowIds[1], name: 'Report' },
+    ],
+    sessions: sessionIds.map((id) => ({ id })),
+  }
+  await wf(setting.env, ['apply', await setting.file('m.yaml', manifest)])
+  organizationId = deriveId('organization', 'Acme')
+  await addRun(0, 0, 'succeeded', '2026-01-31T09:00:00Z')
+  await addRun(0, 1, 'failed', '2026-01-31T10:00:00Z')
+  await addRun(1, 0, 'queued', '2026-01-31T11:00:00Z')
+  await addRun(0, 0, 'succeeded', '2026-01-31T12:00:00Z')
+}, 60_000)
+afterAll(async () => await setting.close())
+
+const runIds: string[] = []
+
+async function addRun(workflow: 0 | 1, session: 0 | 1, status: string, createdAt: string): Promise<void> {
+  const id = newId()
+  runIds.push(id)
+  const isFinished = status !== 'queued'
+  const created = new Date(createdAt)
+  await setting.db.pool.query('UPDATE sessions SET last_start_number = last_start_number + 1 WHERE id = $1', [
+    sessionIds[session],
+  ])
+  await setting.db.prisma.start.create({
+    data: {
+      id,
+      organizationId,
+      workflowId: workflowIds[workflow],
+      sessionId: sessionIds[session],
+      number: BigInt(runIds.length),
+      origin: 'api',
+      context: 'order_id: A-1',
+      requestId: 'request-1',
+      status,
+      attempts: isFinished ? 1 : 0,
+      error: status === 'failed' ? 'model_refused: no' : null,
+      createdAt: created,
+      startedAt: isFinished ? created : null,
+      finishedAt: isFinished ? new Date(created.getTime() + 1_500) : null,
+    },
+  })
+  await setting.db.prisma.runStep.create({
+    data: { runId: id, position: 0, kind: 'message', data: { agent: 'builtin', text: 'hello' }, epoch: 1n },
+  })
+}
+
+const list = async (...args: string[]) =>
+  (await wf(setting.env, ['runs', 'list', '--organization', organizationId, ...args, '--json'])).json() as RunJson[]
+const placesOf = async (...args: string[]) => (await list(...args)).map(({ id }) => runIds.indexOf(id))
+
+const sessions = async (...args: string[]) => await wf(setting.env, ['sessions', ...args])
+
+describe('wf runs list', () => {
+  test('prints exactly the fields that programs rely on, newest first', async () => {
+    const [run] = await list('--status', 'failed')
+    expect(run).toEqual({
+      id: runIds[1],
+      workflow_id: workflowIds[0],
+      session_id: sessionIds[1],
+      status: 'failed',
+      attempts: 1,
+      error: 'model_refused: no',
+      created_at: '2026-01-31T10:00:00.000Z',
+      started_at: '2026-01-31T10:00:00.000Z',
+      finished_at: '2026-01-31T10:00:01.500Z',
+    })
+    expect(await placesOf()).toEqual([3, 2, 1, 0])
+  })
+
+  test('filters by status, workflow, session and time, and stops at the limit', async () => {
+    expect(await placesOf('--status', 'queued')).toEqual([2])
+    expect(await placesOf('--workflow', workflowIds[0])).toEqual([3, 1, 0])
+    expect(await placesOf('--session', sessionIds[1])).toEqual([1])
+    expect(await placesOf('--since', '2026-01-31T10:00:00Z', '--until', '2026-01-31T12:00:00Z')).toEqual([2, 1])
+    expect(await placesOf('--limit', '2')).toEqual([3, 2])
+    expect(await placesOf('--since', '2026-02-01')).toEqual([])
+  })
+
+  test('shows people a table with the names of the workflows', async () => {
+    const { stdout } = await wf(setting.env, ['runs', 'list'])
+    expect(stdout.split('\n')[2]).toMatch(/^2026-01-31 11:00:00 {2}queued +– +[0-9a-f-]{36} {2}Report$/)
+    expect(stdout.split('\n')[3]).toMatch(/^2026-01-31 10:00:00 {2}failed +1.5 s .* Forward +model_refused: no$/)
+  })
+
+  test.each([
+    ['--status', 'lost'],
+    ['--workflow', 'Forward'],
+    ['--session', 'x'],
+    ['--since', 'x'],
+    ['--limit', '-1'],
+  ])('takes %s %s for bad usage', async (option, value) => {
+    expect(await wf(setting.env, ['runs', 'list', option, value])).toMatchObject({ exitStatus: 2 })
+  })
+})
+
+describe('wf runs show', () => {
+  test('tells the journal as a story', async () => {
+    const { exitStatus, stdout } = await wf(setting.env, ['runs', 'show', runIds[1] ?? ''])
+    expect(exitStatus).toBe(0)
+    expect(stdout).toMatch(/^Run .* failed after 1\.5 s\n {2}workflow +Forward/)
+    expect(stdout).toContain('the agent (builtin) was told\n')
+  })
+
+  test('prints the journal as JSON', async () => {
+    const { json } = await wf(setting.env, ['runs', 'show', runIds[0] ?? '', '--json'])
+    expect(json()).toMatchObject({
+      id: runIds[0],
+      workflow_name: 'Forward',
+      steps: [{ position: 0, kind: 'message', data: { text: 'hello' }, created_at: expect.any(String) }],
+      deliveries: [],
+    })
+  })
+
+  test('refuses a run that is not there', async () => {
+    const id = newId()
+    expect(await wf(setting.env, ['runs', 'show', id])).toMatchObject({
+      exitStatus: 1,
+      stderr: `Refused. There is no run ${id}: wf runs list shows them.\n`,
+    })
+  })
+})
+
+describe('wf sessions', () => {
+  test('open makes one, close closes it, and open opens it again', async () => {
+    const opened = (await sessions('open', '--json')).json() as { id: string; is_open: boolean }
+    expect(opened.is_open).toBe(true)
+    const closed = await sessions('close', opened.id, '--json')
+    expect(closed.json()).toMatchObject({ id: opened.id, is_open: false, closed_at: expect.any(String) })
+    const again = await sessions('open', opened.id, '--json')
+    expect(again.json()).toMatchObject({ id: opened.id, is_open: true, closed_at: null })
+  })
+
+  test('open takes the id that is given', async () => {
+    const id = newId()
+    expect((await sessions('open', id.toUpperCase(), '--json')).json()).toMatchObject({ id })
+  })
+
+  test('show tells its state, its counts and its runs', async () => {
+    const { stdout } = await sessions('show', sessionIds[0])
+    expect(stdout).toMatch(/ is open since /)
+    expect(stdout).toMatch(/starts +3 accepted, 0 finished/)
+    expect(stdout).toContain('Report')
+    expect((await sessions('show', sessionIds[0], '--json')).json()).toMatchObject({
+      starts: 3,
+      runs: [{ id: runIds[3] }, { id: runIds[2] }, { id: runIds[0] }],
+    })
+  })
+
+  test('close says how many accepted starts still run', async () => {
+    expect((await sessions('close', sessionIds[1])).stdout).toBe(
+      `Session ${sessionIds[1]} is closed. 1 accepted starts still run.\n`,
+    )
+  })
+
+  test.each(['close', 'show'])('%s refuses a session that is not there', async (command) => {
+    const id = newId()
+    expect(await sessions(command, id)).toMatchObject({
+      exitStatus: 1,
+      stderr: `Refused. There is no session ${id}.\n`,
+    })
+  })
+})

@@ -1,0 +1,99 @@
+import { fileURLToPath } from 'node:url'
+import { createDatabase } from '@workflow-service/database'
+import { createTestDatabase, startProcess, type TestDatabase } from '@workflow-service/testkit'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { wf } from './support/wf.ts'
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+let testDatabase: TestDatabase
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+}, 60_000)
+afterAll(async () => await testDatabase.drop())
+
+const migrate = async (...args: string[]) => await wf({ DATABASE_URL: testDatabase.url }, ['migrate', ...args])
+
+describe('wf', () => {
+  test.each<[string, string[]]>([
+    ['no command', []],
+    ['a command that needs another', ['keys']],
+    ['an unknown command', ['aply']],
+    ['an unknown option', ['runs', 'list', '--all']],
+    ['a missing argument', ['apply']],
+    ['an option without its value', ['runs', 'list', '--limit']],
+    ['too many arguments', ['migrate', 'now']],
+  ])('exits with 2 on %s and says how it is used', async (_what, args) => {
+    const { exitStatus, stdout, stderr } = await wf({}, args)
+    expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
+    expect(stderr).toMatch(/Usage: wf|error: [^]*--help says more/)
+  })
+
+  test.each<[string[]]>([[['--help']], [['apply', '--help']], [['help', 'keys', 'create']]])(
+    'exits with 0 on %j and explains',
+    async (args) => {
+      const { exitStatus, stdout } = await wf({}, args)
+      expect(exitStatus).toBe(0)
+      expect(stdout).toMatch(/^Usage: wf/)
+    },
+  )
+
+  test('exits with 1 on a missing setting, and names it with an example', async () => {
+    const { exitStatus, stderr } = await wf({}, ['runs', 'list'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toMatch(/DATABASE_URL is missing\. .*Example: DATABASE_URL=postgres:/)
+  })
+
+  test('says where PostgreSQL does not answer, without the password', async () => {
+    const { exitStatus, stderr } = await wf({ DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x' }, ['runs', 'list'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toMatch(/^Refused\. PostgreSQL at u@127\.0\.0\.1:1\/x does not answer .*Is it running\?/)
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test('prints a refusal as JSON with --json', async () => {
+    const { stderr } = await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list', '--json'])
+    expect(JSON.parse(stderr)).toEqual({ error: { message: 'There is no organization yet: wf apply FILE makes one.' } })
+  })
+
+  test('as a process: the exit status, plain text where there is no terminal, and the end of a pipe', async () => {
+    const env = { DATABASE_URL: testDatabase.url, LOCAL_DIR: '/nonexistent' }
+    const refused = await startProcess({ args: [main, 'runs', 'list'], env })
+    expect(await refused.exited).toMatchObject({ code: 1 })
+    expect(refused.stderr).toBe('Refused. There is no organization yet: wf apply FILE makes one.\n')
+    const misused = await startProcess({ args: [main, 'runs', 'lst'], env })
+    expect(await misused.exited).toMatchObject({ code: 2 })
+    const script = '"$0" "$1" --help | head -n 1; echo "${PIPESTATUS[0]}"'
+    const piped = await startProcess({ command: 'bash', args: ['-c', script, process.execPath, main], env })
+    expect(await piped.exited).toMatchObject({ code: 0 })
+    expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
+    expect(piped.stderr).toBe('')
+  })
+})
+
+describe('wf migrate', () => {
+  test('makes the tables once, and is safe when several run at once', async () => {
+    const db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+    await db.pool.query('DROP SCHEMA public CASCADE')
+    await db.pool.query('CREATE SCHEMA public')
+    await db.close()
+    expect(await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list'])).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringContaining('the tables are missing: run wf migrate.'),
+    })
+    const results = await Promise.all([migrate('--json'), migrate('--json'), migrate('--json')])
+    const applied = results.map(({ json }) => (json() as { applied: string[] }).applied)
+    expect(results.map(({ exitStatus }) => exitStatus)).toEqual([0, 0, 0])
+    expect(applied.flat().toSorted()).toEqual([...new Set(applied.flat())].toSorted())
+    expect(applied.flat()).toContain('001_organizations')
+    expect(await migrate()).toMatchObject({ exitStatus: 0, stdout: 'The database is up to date.\n' })
+  })
+
+  test('says what to do when the database does not exist', async () => {
+    const url = new URL(testDatabase.url)
+    url.pathname = '/no_such_database'
+    const { exitStatus, stderr } = await wf({ DATABASE_URL: url.href }, ['migrate'])
+    expect(exitStatus).toBe(1)
+    expect(stderr).toContain('the database in DATABASE_URL does not exist: create it first')
+  })
+})
