@@ -1,0 +1,203 @@
+import { randomBytes } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { applyManifests, createDatabase, type Database, migrate, newId, toManifest } from '@workflow-service/database'
+import {
+  customerEndpoint,
+  type CustomerEndpoint,
+  freePort,
+  startPostgres,
+  type StartedProcess,
+  startProcess,
+  startRabbitMq,
+} from '@workflow-service/testkit'
+import type { RunnerTiming } from '../../src/index.ts'
+
+/** One part of the service, as a process that can be killed. */
+export interface Part {
+  readonly name: string
+  /** Kills it (SIGKILL), and resolves when it is gone. */
+  kill(): Promise<void>
+  /** Starts it again, and resolves when it is up. */
+  restart(): Promise<void>
+  /** Stops it in its tracks (SIGSTOP), and lets it go on. */
+  pause(): void
+  resume(): void
+}
+
+/** The whole service on this machine, each part a process of its own, and one organization with one workflow. */
+export interface ServiceSystem {
+  readonly parts: readonly Part[]
+  readonly gatewayUrl: string
+  readonly workflowId: string
+  readonly apiKey: string
+  readonly endpoint: CustomerEndpoint
+  readonly db: Database
+  /** What the services wrote, for whoever looks for the reason of a fault. */
+  output(): string
+  stop(): Promise<void>
+}
+
+/** Starts everything: two runners, and one of each other part. */
+export async function startServiceSystem(options: {
+  timing: Partial<RunnerTiming>
+  log: (line: string) => void
+}): Promise<ServiceSystem> {
+  const { timing, log } = options
+  const stops: (() => Promise<unknown>)[] = []
+  const stopAll = async (): Promise<void> => {
+    for (const stop of stops.toReversed()) await stop()
+  }
+  try {
+    const [postgres, rabbitMq, endpoint] = await Promise.all([startPostgres(), startRabbitMq(), customerEndpoint()])
+    stops.push(
+      () => endpoint.close(),
+      () => rabbitMq.stop(),
+      () => postgres.stop(),
+    )
+    await migrate({ databaseUrl: postgres.url })
+    const db = createDatabase({ url: postgres.url, applicationName: 'chaos', maxConnections: 5 })
+    stops.push(() => db.close())
+
+    const internalApiToken = randomBytes(24).toString('hex')
+    const [gatewayPort, metricsPort, dispatcherPort] = [await freePort(), await freePort(), await freePort()]
+    const shared = { DATABASE_URL: postgres.url, HOST: '127.0.0.1' }
+    const broker = { AMQP_URL: rabbitMq.url, AMQP_QUEUE_TYPE: 'quorum' }
+    const dispatcherUrl = `http://127.0.0.1:${dispatcherPort}`
+    const runner = (name: string) =>
+      createProcessPart(name, {
+        args: [fileURLToPath(new URL('../support/runner-process.ts', import.meta.url)), JSON.stringify(timing)],
+        env: { ...shared, ...broker, PORT: '0', DISPATCHER_URL: dispatcherUrl, INTERNAL_API_TOKEN: internalApiToken },
+        readyLine: '"running"',
+      })
+    const services = [
+      createProcessPart('gateway', {
+        args: [mainOf('@workflow-service/gateway')],
+        env: {
+          ...shared,
+          ...broker,
+          PORT: String(gatewayPort),
+          METRICS_PORT: String(metricsPort),
+          RATE_LIMIT_PER_MINUTE: '0',
+        },
+        readyLine: '"listening"',
+      }),
+      createProcessPart('dispatcher', {
+        args: [mainOf('@workflow-service/dispatcher')],
+        env: {
+          ...shared,
+          PORT: String(dispatcherPort),
+          INTERNAL_API_TOKEN: internalApiToken,
+          SECRETS_KEY: randomBytes(32).toString('base64'),
+          WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+        },
+        readyLine: '"listening"',
+      }),
+      runner('runner 1'),
+      runner('runner 2'),
+    ]
+    stops.push(...services.map((service) => () => service.kill()))
+    log('starting the services')
+    await Promise.all(services.map((service) => service.restart()))
+    const { workflowId, apiKey } = await setUpOrganization(db, dispatcherUrl, internalApiToken, endpoint)
+    return {
+      parts: [...services, { name: 'postgres', ...bound(postgres) }, { name: 'rabbitmq', ...bound(rabbitMq) }],
+      gatewayUrl: `http://127.0.0.1:${gatewayPort}`,
+      workflowId,
+      apiKey,
+      endpoint,
+      db,
+      output: () => services.map((service) => service.output()).join('\n'),
+      stop: stopAll,
+    }
+  } catch (error) {
+    await stopAll()
+    throw error
+  }
+}
+
+function bound(server: {
+  kill(): Promise<void>
+  restart(): Promise<void>
+  pause(): void
+  resume(): void
+}): Omit<Part, 'name'> {
+  return {
+    kill: () => server.kill(),
+    restart: () => server.restart(),
+    pause: () => server.pause(),
+    resume: () => server.resume(),
+  }
+}
+
+function mainOf(service: string): string {
+  return fileURLToPath(new URL('main.ts', import.meta.resolve(service)))
+}
+
+function createProcessPart(
+  name: string,
+  options: { args: string[]; env: Record<string, string>; readyLine: string },
+): Part & { output(): string } {
+  const { args, env, readyLine } = options
+  let running: StartedProcess | undefined
+  const outputs: string[] = []
+  return {
+    name,
+    async kill() {
+      if (!running) return
+      running.kill('SIGKILL')
+      await running.exited
+      outputs.push(`--- ${name}\n${running.stdout}${running.stderr}`)
+      running = undefined
+    },
+    async restart() {
+      running = await startProcess({ args, env, readyWhen: { line: readyLine }, timeoutMs: 120_000 })
+    },
+    pause: () => void running?.kill('SIGSTOP'),
+    resume: () => void running?.kill('SIGCONT'),
+    output: () => [...outputs, `--- ${name}\n${running?.stdout ?? ''}${running?.stderr ?? ''}`].join('\n'),
+  }
+}
+
+/** One workflow that posts to two webhook sources, one after the other. */
+async function setUpOrganization(
+  db: Database,
+  dispatcherUrl: string,
+  token: string,
+  endpoint: CustomerEndpoint,
+): Promise<{ workflowId: string; apiKey: string }> {
+  const organizationId = newId()
+  const [applied] = await applyManifests(db, [
+    toManifest({
+      organization: { id: organizationId, name: 'Chaos' },
+      users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
+      api_keys: [{ name: 'chaos', scopes: ['read', 'start'] }],
+      workflows: [
+        {
+          name: 'Forward',
+          description: 'Post to Order intake, then to Audit log.',
+          scope: 'company_wide',
+          is_active: true,
+          triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
+        },
+      ],
+    }),
+  ])
+  for (const [name, path] of [
+    ['Order intake', 'orders'],
+    ['Audit log', 'audit'],
+  ]) {
+    const url = `${dispatcherUrl}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=false`
+    const saved = await fetch(url, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        name,
+        description: 'Takes what comes.',
+        endpoint_url: `${endpoint.url}/${path}`,
+        example_request_body: { message: 'text' },
+      }),
+    })
+    if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
+  }
+  return { workflowId: applied!.workflows[0]!.id, apiKey: applied!.apiKeys[0]!.key! }
+}
