@@ -153,7 +153,6 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     const outgoing = httpRequest({
       method: 'POST',
       path: `${url.pathname}${url.search}`,
-      setHost: false,
       headers: {
         ...request.headers,
         Host: url.host,
@@ -182,7 +181,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
       progress.answered = answered
-      if (answered.status < 200 || answered.status > 299 || !mayHoldText(answer.headers)) {
+      if (answered.status > 299 || !mayHoldText(answer.headers)) {
         resolve(answered)
         return
       }
