@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals'
+import { SettingsError } from '@workflow-service/service-kit'
+import { readRunnerConfig } from './config.ts'
+
+const env = {
+  DATABASE_URL: 'postgres://workflow:secret@postgres:5432/workflow',
+  AMQP_URL: 'amqp://workflow:secret@rabbitmq:5672',
+  DISPATCHER_URL: 'http://dispatcher:8081',
+  INTERNAL_API_TOKEN: 'a'.repeat(32),
+}
+
+function faultsOf(given: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    readRunnerConfig(given)
+    return []
+  } catch (error) {
+    if (error instanceof SettingsError) return error.faults
+    throw error
+  }
+}
+
+describe('readRunnerConfig', () => {
+  test('needs four settings and has defaults for all others', () => {
+    expect(readRunnerConfig(env)).toEqual({
+      databaseUrl: env.DATABASE_URL,
+      databasePoolSize: 10,
+      amqpUrl: env.AMQP_URL,
+      amqpQueueType: 'quorum',
+      dispatcherUrl: env.DISPATCHER_URL,
+      internalApiToken: env.INTERNAL_API_TOKEN,
+      host: '0.0.0.0',
+      port: 8082,
+      logLevel: 'info',
+      concurrency: 100,
+      perOrganization: 50,
+      agent: { kind: 'builtin' },
+    })
+  })
+
+  test('names every fault at once, and never a secret', () => {
+    const faults = faultsOf({
+      DATABASE_URL: 'mysql://root:hunter2@db',
+      AMQP_QUEUE_TYPE: 'stream',
+      INTERNAL_API_TOKEN: 'hunter2',
+      RUNNER_CONCURRENCY: 'many',
+      RUNNER_ORGANIZATION_SHARE: '0',
+      AGENT_MODEL: 'gpt',
+    })
+    expect(faults.map((fault) => fault.split(' ', 1).join('')).toSorted()).toEqual([
+      'AGENT_MODEL',
+      'AMQP_QUEUE_TYPE',
+      'AMQP_URL',
+      'DATABASE_URL',
+      'DISPATCHER_URL',
+      'INTERNAL_API_TOKEN',
+      'RUNNER_CONCURRENCY',
+      'RUNNER_ORGANIZATION_SHARE',
+    ])
+    expect(faults.join()).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['100', '50', 50],
+    ['100', '100', 100],
+    ['3', '50', 1],
+    ['1', '1', 1],
+  ])('of %s places, %s per cent are %i', (concurrency, share, expected) => {
+    const settings = { ...env, RUNNER_CONCURRENCY: concurrency, RUNNER_ORGANIZATION_SHARE: share }
+    expect(readRunnerConfig(settings).perOrganization).toBe(expected)
+  })
+
+  test('of several tokens of the internal API the first is used', () => {
+    const settings = { ...env, INTERNAL_API_TOKEN: `${'b'.repeat(32)}, ${'a'.repeat(32)}` }
+    expect(readRunnerConfig(settings).internalApiToken).toBe('b'.repeat(32))
+  })
+
+  test("a model's settings are asked for when it is chosen", () => {
+    expect(faultsOf({ ...env, AGENT_MODEL: 'anthropic:claude-sonnet-4-5' }).join()).toContain('AGENT_API_KEY')
+    expect(faultsOf({ ...env, AGENT_MODEL: 'openai-compatible:some-model' }).join()).toContain('AGENT_BASE_URL')
+  })
+})

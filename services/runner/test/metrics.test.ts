@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { RunningRunner } from '../src/index.ts'
+import { FAST, startWorkbench, type Workbench } from './support/workbench.ts'
+
+let bench: Workbench
+let runner: RunningRunner
+beforeAll(async () => {
+  bench = await startWorkbench()
+  runner = await bench.startRunner({ timing: FAST })
+})
+afterAll(() => bench.stop())
+
+const get = (path: string) => fetch(`http://127.0.0.1:${runner.port}${path}`)
+
+describe("the runner's own HTTP server", () => {
+  test('answers /healthz and /readyz', async () => {
+    expect((await get('/healthz')).status).toBe(200)
+    expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { database: 'ok', broker: 'ok' } })
+  })
+
+  test('answers every other path in the error shape', async () => {
+    const answer = await get('/v1/workflows')
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
+  })
+
+  test('tells runs by outcome, leases, the backlog, the queue, and how long steps and runs take', async () => {
+    const acme = await bench.createOrganization()
+    await bench.waitForRuns([await bench.start(acme)])
+    const metrics = await (await get('/metrics')).text()
+    for (const line of [
+      /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
+      /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,
+      /^runner_step_duration_seconds_count\{service="runner",kind="tool_result"\} 1$/m,
+      /^runner_start_wait_seconds_count\{service="runner"\} 1$/m,
+      /^runner_sessions_taken_total\{by="(message|sweep)",service="runner"\} 1$/m,
+      /^runner_leases_held\{service="runner"\} \d+$/m,
+      /^runner_leases_lost_total\{service="runner"\} 0$/m,
+      /^runner_places\{service="runner"\} 100$/m,
+      /^sessions_waiting\{service="runner"\} 0$/m,
+      /^sessions_waiting_oldest_seconds\{service="runner"\} 0$/m,
+      /^session_queue_messages\{queue="ready",service="runner"\} 0$/m,
+    ]) {
+      expect(metrics).toMatch(line)
+    }
+  })
+})
