@@ -26,7 +26,7 @@ export function createApp(ctx: AppContext): Express {
   app.disable('etag')
   app.set('query parser', 'simple')
   app.use(assignRequestId)
-  app.use(healthRoutes({ metrics: ctx.metrics, checks: { database: () => ctx.db.ping() } }))
+  app.use(healthRoutes({ metrics: ctx.metrics, checks: { postgres: () => ctx.db.ping() } }))
   const document = describeInternalApi()
   app.get('/internal/openapi.json', (_req, res) => {
     res.json(document)

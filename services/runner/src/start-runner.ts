@@ -67,7 +67,7 @@ function createApp({ db, sessionQueue, metrics, logger }: AppContext): express.E
   const app = express()
   app.disable('x-powered-by')
   app.use(assignRequestId)
-  app.use(healthRoutes({ metrics, checks: { database: () => db.ping(), broker: () => sessionQueue.ping() } }))
+  app.use(healthRoutes({ metrics, checks: { postgres: () => db.ping(), rabbitmq: () => sessionQueue.ping() } }))
   app.use(handleNotFound)
   app.use(handleErrors(logger))
   return app

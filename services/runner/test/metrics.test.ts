@@ -15,7 +15,7 @@ const get = (path: string) => fetch(`http://127.0.0.1:${runner.port}${path}`)
 describe("the runner's own HTTP server", () => {
   test('answers /healthz and /readyz', async () => {
     expect((await get('/healthz')).status).toBe(200)
-    expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { database: 'ok', broker: 'ok' } })
+    expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } })
   })
 
   test('answers every other path in the error shape', async () => {
