@@ -31,7 +31,8 @@ CREATE TABLE deliveries (
   kind            text NOT NULL CHECK (kind IN ('verification', 'payload')),
   outcome         text NOT NULL CHECK (outcome IN
     ('accepted', 'rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown', 'in_flight')),
-  status          integer CHECK (status BETWEEN 100 AND 999),
+  -- As the endpoint wrote it: three digits, whatever they mean.
+  status          integer CHECK (status BETWEEN 0 AND 999),
   -- Why it was not accepted, in words; for `invalid` also field by field.
   reason          text,
   mismatches      json,

@@ -6,6 +6,7 @@ import {
   isDatabaseAway,
   recordOutcome,
 } from '@workflow-service/database'
+import { ANSWER_MAX_LENGTH, truncateText } from '@workflow-service/contract'
 import { describeError, type Logger } from '@workflow-service/service-kit'
 
 /** Records outcomes, and keeps those in memory that the database does not take for the moment. */
@@ -49,7 +50,8 @@ export function createOutcomeRecorder({ db, logger }: { db: Pick<Database, 'pool
   }
 
   return {
-    record: async (delivery, result) => {
+    record: async (delivery, reported) => {
+      const result = toStorable(reported)
       const known = { ...delivery, ...result, finishedAt: new Date() }
       try {
         const finishedAt = await recordOutcome(db, delivery.organizationId, delivery.id, result)
@@ -71,4 +73,29 @@ export function createOutcomeRecorder({ db, logger }: { db: Pick<Database, 'pool
     },
     stop: () => stopping.abort(),
   }
+}
+
+const REASON_MAX_LENGTH = 2_000
+const FIELD_MAX_LENGTH = 200
+
+/**
+ * The result as the log takes it, whatever an endpoint answered or an agent made up: a field's name may hold NUL, and be
+ * as long as the payload.
+ */
+function toStorable(result: DeliveryResult): DeliveryResult {
+  return {
+    ...result,
+    reason: result.reason && toLine(result.reason, REASON_MAX_LENGTH),
+    answer: result.answer && truncateText(result.answer, ANSWER_MAX_LENGTH),
+    mismatches:
+      result.mismatches?.map(({ field, code, message }) => ({
+        field: toLine(field, FIELD_MAX_LENGTH),
+        code,
+        message: toLine(message, REASON_MAX_LENGTH),
+      })) ?? null,
+  }
+}
+
+function toLine(text: string, limit: number): string {
+  return truncateText(text.toWellFormed().replaceAll(/\p{Cc}/gu, '\uFFFD'), limit)
 }

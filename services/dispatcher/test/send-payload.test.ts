@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, customerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
+import { type CustomerEndpoint, customerEndpoint, freePort, rawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import {
   type Answer,
@@ -118,6 +118,16 @@ describe('200', () => {
     expect(endpoint.requests).toHaveLength(1)
   })
 
+  test.each(['000', '099', '600', '999'])('the odd status %s is a rejection, and recorded', async (status) => {
+    const odd = await rawEndpoint((socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`))
+    const source = await saveTestSource(dispatcher, { endpoint_url: odd.url }, 'false')
+    const id = newId()
+    const answer = await send(id, { source_id: source })
+    expect(answer.body).toMatchObject({ outcome: 'rejected', status: Number(status) })
+    expect((await send(id, { source_id: source })).body).toEqual(answer.body)
+    await odd.close()
+  })
+
   test('an endpoint that nobody serves is unreachable', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}/`
     const deaf = await saveTestSource(dispatcher, { endpoint_url: nowhere }, 'false')
@@ -148,6 +158,15 @@ describe('200', () => {
     endpoint.answerWith((request) => ({ body: `${SECRET} ${String(request.headers['x-service-token'])} ok` }))
     expect((await send(newId())).body.answer).toBe('[hidden] [hidden] ok')
   })
+
+  test('an answer that grows by that is cut to 300 characters, and recorded', async () => {
+    const short = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'abcdef' })
+    endpoint.answerWith({ body: 'abcdef'.repeat(50) })
+    const id = newId()
+    const answer = await send(id, { source_id: short })
+    expect(answer.body.answer).toHaveLength(300)
+    expect((await send(id, { source_id: short })).body).toEqual(answer.body)
+  })
 })
 
 describe('payloads against the example', () => {
@@ -177,6 +196,20 @@ describe('payloads against the example', () => {
     expect(endpoint.requests).toEqual([])
     const nested = await send(newId(), { source_id: typed, payload: { type: 'order', data: { type: verification } } })
     expect(nested.body.outcome).toBe('accepted')
+  })
+
+  test.each([
+    ['NUL', 'a\u0000b'],
+    ['half of a surrogate pair', 'a\ud800b'],
+    ['a line end', 'a\nb'],
+    ['200,000 characters', 'x'.repeat(200_000)],
+  ])('a field whose name holds %s is invalid like any other, and recorded', async (_what, name) => {
+    const id = newId()
+    const answer = await send(id, { payload: { ...payload, [name]: 1 } })
+    expect(answer.body).toMatchObject({ outcome: 'invalid', mismatches: [{ code: expect.any(String) }] })
+    expect(answer.body.reason?.length).toBeLessThanOrEqual(2_000)
+    expect((await send(id, { payload: { ...payload, [name]: 1 } })).body).toEqual(answer.body)
+    expect(endpoint.requests).toEqual([])
   })
 
   test('a payload of more than 256 KiB is invalid', async () => {
