@@ -266,15 +266,20 @@ async function commandOf(pid: number): Promise<string> {
 /** PostgreSQL refuses to run as root; then it runs as `postgres`, made when missing, else as `nobody`. */
 async function serverIdentity(): Promise<Identity> {
   if (process.platform === 'win32' || process.getuid?.() !== 0) return {}
+  const identity = await findServerUser()
+  // A container's root may lack the right to become somebody else.
+  if (identity && !(await run(identity, '/bin/sh', ['-c', ':'])).failed) return identity
+  throw new EmbeddedPostgresError(
+    'PostgreSQL does not run as root, and this root cannot become the user "postgres": run this as another user',
+  )
+}
+
+async function findServerUser(): Promise<Identity | undefined> {
   const existing = await findUser('postgres')
   if (existing) return existing
   const make = ['--system', '--user-group', '--no-create-home', '--shell', '/bin/false', 'postgres']
   await run({}, 'useradd', make)
-  const user = (await findUser('postgres')) ?? (await findUser('nobody'))
-  if (user) return user
-  throw new EmbeddedPostgresError(
-    'PostgreSQL cannot run as root: make a user named "postgres", or run this as another user',
-  )
+  return (await findUser('postgres')) ?? (await findUser('nobody'))
 }
 
 async function findUser(name: string): Promise<Required<Identity> | undefined> {

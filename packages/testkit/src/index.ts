@@ -5,8 +5,8 @@
  *
  * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host of its own on servers that
  * the Jest run starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others
- * to use instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that a test may kill, pause and restart. Whatever is
- * started here ends with the process that started it, however that ends.
+ * to use instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that a test may kill, pause and
+ * restart. Whatever is started here ends with the process that started it, however that ends.
  */
 export {
   customerEndpoint,

@@ -17,6 +17,11 @@ describe('waitUntil', () => {
     expect(await waitUntil(condition, { intervalMs: 1 })).toBe(true)
   })
 
+  test('gives up on a condition that hangs', async () => {
+    const waiting = waitUntil(() => new Promise<boolean>(() => {}), { timeoutMs: 20 })
+    await expect(waiting).rejects.toThrow('Waited 20 ms in vain for the condition')
+  })
+
   test('says what it waited for in vain, with the last error', async () => {
     const cause = new Error('refused')
     const condition = () => Promise.reject(cause)

@@ -11,7 +11,7 @@ export interface WaitOptions {
 
 /**
  * Polls until the condition gives something truthy and returns that. A condition that throws counts as not yet. Rejects
- * after the timeout with the message and the last error.
+ * after the timeout with the message and the last error, also when the condition itself hangs.
  */
 export async function waitUntil<Value>(
   condition: () => Value | Promise<Value>,
@@ -20,11 +20,16 @@ export async function waitUntil<Value>(
   const deadline = Date.now() + timeoutMs
   for (;;) {
     let cause: unknown
+    const abort = new AbortController()
     try {
-      const value = await condition()
+      const late = pause(deadline - Date.now(), undefined, { signal: abort.signal })
+      late.catch(() => {})
+      const value = await Promise.race([condition(), late])
       if (value) return value
     } catch (error) {
       cause = error
+    } finally {
+      abort.abort()
     }
     if (Date.now() >= deadline) {
       const what = typeof message === 'string' ? message : message()
