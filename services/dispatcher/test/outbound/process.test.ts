@@ -21,6 +21,11 @@ async function sendWith(env: Record<string, string>, url: string, ca?: string): 
     const request = { url: '${url}', body: '{}', headers: {}, deadlineMs: 10_000 }
     process.stdout.write(JSON.stringify(await send(request)))
   `
+  return run(program, env)
+}
+
+/** What the program prints as JSON. */
+async function run(program: string, env: Record<string, string>): Promise<unknown> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -30,6 +35,36 @@ async function sendWith(env: Record<string, string>, url: string, ca?: string): 
   await once(child, 'close')
   return JSON.parse(printed)
 }
+
+describe('a hundred requests to endpoints of every kind', () => {
+  test('leave no socket and no timer behind', async () => {
+    const endpoint = await customerEndpoint({ paths: { '/hang': 'hang', '/reset': 'reset' } })
+    const targets = [
+      [`${endpoint.url}/`, 'answered', 60_000],
+      [`${endpoint.url}/reset`, 'unreachable', 60_000],
+      [`${endpoint.url}/hang`, 'timed_out', 500],
+      [endpoint.url.replace('http:', 'https:'), 'unreachable', 60_000],
+      ['http://10.0.0.1/', 'refused', 60_000],
+    ]
+    const program = `
+      import { createSendRequest } from '${outbound('send-request.ts')}'
+      import { parseSubnets } from '${outbound('parse-subnets.ts')}'
+      const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
+      const targets = ${JSON.stringify(targets)}
+      const held = () => process.getActiveResourcesInfo().filter((kind) => /TCP|TLS|Timeout/.test(kind))
+      const rounds = Array.from({ length: 20 }, () => targets).flat()
+      const results = await Promise.all(rounds.map(([url, , deadlineMs]) => send({ url, body: '{}', headers: {}, deadlineMs })))
+      // Sockets that are closed are let go one turn later.
+      for (let turn = 0; turn < 100 && held().length > 0; turn++) await new Promise(setImmediate)
+      const kinds = results.slice(0, targets.length).map(({ kind }) => kind)
+      process.stdout.write(JSON.stringify({ kinds, held: held() }))
+      process.exit()
+    `
+    const printed = await run(program, {})
+    await endpoint.close()
+    expect(printed).toEqual({ kinds: targets.map(([, kind]) => kind), held: [] })
+  })
+})
 
 describe('the environment', () => {
   test('brings no proxy in: variables that name one are ignored, whatever Node makes of them', async () => {
