@@ -51,6 +51,7 @@ async function boot(
   signal: AbortSignal,
   stack: AsyncDisposableStack,
 ): Promise<LocalStack> {
+  signal.throwIfAborted()
   const { localDir } = config
   const last = await readLastSettings(localDir)
   checkServiceSettings(config)
