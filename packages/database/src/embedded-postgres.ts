@@ -284,8 +284,8 @@ async function findServerUser(): Promise<Identity | undefined> {
 
 async function findUser(name: string): Promise<Required<Identity> | undefined> {
   const [uid, gid] = await Promise.all([run({}, 'id', ['-u', name]), run({}, 'id', ['-g', name])])
-  if (uid.failed || gid.failed) return undefined
-  return { uid: Number(uid.output), gid: Number(gid.output) }
+  const ids = { uid: Number.parseInt(uid.output, 10), gid: Number.parseInt(gid.output, 10) }
+  return ids.uid > 0 && ids.gid >= 0 ? ids : undefined
 }
 
 function packagedBinaries(): Binaries {

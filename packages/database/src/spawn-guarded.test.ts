@@ -24,6 +24,13 @@ describe('spawnGuarded', () => {
     expect(await program.exited).toEqual({ code: 7, signal: null })
   })
 
+  test('keeps what the program said until it is read, also when it has ended', async () => {
+    const program = await node(`console.log('out'); console.error('err')`)
+    await program.exited
+    await new Promise((done) => setImmediate(done))
+    expect([await text(program.stdout), await text(program.stderr)]).toEqual(['out\n', 'err\n'])
+  })
+
   test('signals the program itself and tells which signal ended it', async () => {
     const program = await node('setInterval(() => {}, 1000)')
     expect(isAlive(program.pid)).toBe(true)

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:os'
 import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 
 /** How to start a program that must not outlive this process. */
 export interface GuardedSpawnOptions {
@@ -72,6 +72,9 @@ export async function spawnGuarded(options: GuardedSpawnOptions): Promise<Guarde
         stdio: [stdin, 'pipe', 'pipe', 'pipe'],
       })
     : spawn(command, args, { env, cwd, stdio: [stdin, 'pipe', 'pipe'], windowsHide: true })
+  // When a program ends, Node throws away what nobody has read yet.
+  const stdout = child.stdout!.pipe(new PassThrough())
+  const stderr = child.stderr!.pipe(new PassThrough())
   await once(child, 'spawn')
   child.stdin?.on('error', () => {}).end(input)
   const exited = new Promise<Exit>((settle) => {
@@ -86,7 +89,7 @@ export async function spawnGuarded(options: GuardedSpawnOptions): Promise<Guarde
       return false
     }
   }
-  return { pid, stdout: child.stdout!, stderr: child.stderr!, exited, kill }
+  return { pid, stdout, stderr, exited, kill }
 }
 
 async function readPid(pipe: Readable): Promise<number> {

@@ -22,7 +22,7 @@ export async function waitUntil<Value>(
     let cause: unknown
     const abort = new AbortController()
     try {
-      const late = pause(deadline - Date.now(), undefined, { signal: abort.signal })
+      const late = pause(Math.max(deadline - Date.now(), 0), undefined, { signal: abort.signal })
       late.catch(() => {})
       const value = await Promise.race([condition(), late])
       if (value) return value
