@@ -18,9 +18,10 @@ export type UrlHost =
   | { kind: 'name'; name: string }
   | { kind: 'loopbackName'; name: string }
 
+/** `message` is a whole sentence without its full stop, `detail` a part of one; `address` is what was refused, if it is one. */
 export type UrlVerdict =
   | { ok: true; url: URL; host: UrlHost }
-  | { ok: false; code: UrlFaultCode; message: string; address: string | null }
+  | { ok: false; code: UrlFaultCode; message: string; detail: string; address: string | null }
 
 /**
  * Judges an endpoint URL as typed, without asking DNS: `http` or `https`, at most 2,000 characters, no user info, and
@@ -49,8 +50,7 @@ export function judgeUrl(text: string, allowed: Subnets = noSubnets): UrlVerdict
   if ('code' in host) return host
   if (spelling !== undefined) return fault('url_parsing', spelling)
   if (isIPv4(url.hostname) && readAuthority(text).replace(/:\d*$/u, '') !== url.hostname) {
-    const message = `The host is another spelling of ${url.hostname}: write it like that`
-    return fault('url_not_public', message, url.hostname)
+    return notPublic(`the host is another spelling of ${url.hostname}: write it like that`, url.hostname)
   }
   if (url.port === '0') return fault('url_parsing', 'Port 0 cannot be reached: use a port from 1 to 65535')
   return { ok: true, url, host }
@@ -93,7 +93,7 @@ function judgeHost({ hostname }: URL, allowed: Subnets): UrlHost | (UrlVerdict &
 function judgeLiteral(address: string, allowed: Subnets): UrlHost | (UrlVerdict & { ok: false }) {
   const verdict = judgeAddress(address, allowed)
   if (verdict.permitted) return { kind: 'address', address }
-  return fault('url_not_public', `The endpoint must be publicly reachable: ${verdict.detail}`, address)
+  return notPublic(verdict.detail, address)
 }
 
 function judgeName(name: string, allowed: Subnets): UrlHost | (UrlVerdict & { ok: false }) {
@@ -107,11 +107,11 @@ function judgeName(name: string, allowed: Subnets): UrlHost | (UrlVerdict & { ok
   const last = labels.at(-1) ?? ''
   if (allowed.cidrs.length > 0) return { kind: last === 'localhost' ? 'loopbackName' : 'name', name }
   if (labels.length === 1 || !/^(?:[a-z]+|xn--[a-z0-9-]+)$/u.test(last)) {
-    return fault('url_not_public', `The endpoint must be publicly reachable: "${name}" has no top-level domain`)
+    return notPublic(`the host name "${name}" has no top-level domain`)
   }
   const suffix = privateUseSuffixes.find((candidate) => `.${name}`.endsWith(candidate))
   if (suffix === undefined) return { kind: 'name', name }
-  return fault('url_not_public', `The endpoint must be publicly reachable: names that end in ${suffix} are private`)
+  return notPublic(`host names that end in ${suffix} are private`)
 }
 
 /**
@@ -137,6 +137,11 @@ function isLongerThan(text: string, limit: number): boolean {
   return text.length > limit && (text.length > 2 * limit || Array.from(text).length > limit)
 }
 
-function fault(code: UrlFaultCode, message: string, address: string | null = null): UrlVerdict & { ok: false } {
-  return { ok: false, code, message, address }
+function fault(code: UrlFaultCode, message: string): UrlVerdict & { ok: false } {
+  return { ok: false, code, message, detail: message, address: null }
+}
+
+function notPublic(detail: string, address: string | null = null): UrlVerdict & { ok: false } {
+  const message = `The endpoint must be publicly reachable: ${detail}`
+  return { ok: false, code: 'url_not_public', message, detail, address }
 }

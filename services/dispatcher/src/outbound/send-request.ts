@@ -86,7 +86,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
     const judged = judgeUrl(request.url, allowed)
-    if (!judged.ok) return { kind: 'refused', code: judged.code, address: judged.address, detail: judged.message }
+    if (!judged.ok) return { kind: 'refused', code: judged.code, address: judged.address, detail: judged.detail }
     const { url, host } = judged
     const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
