@@ -95,14 +95,14 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
   server.on('clientError', (fault: NodeJS.ErrnoException, socket: Socket) => {
     const res = answers.get(socket)
-    if (fault.code === 'ECONNRESET' || !socket.writable || res?.headersSent === true) {
-      if (res?.writableFinished !== true || !socket.writable) socket.destroy(fault)
-      else answerRaw(socket, describeFault(fault), onRefusal)
-    } else if (res && underWay.has(res)) {
+    if (fault.code === 'ECONNRESET' || !socket.writable) socket.destroy(fault)
+    else if (!res || (res.req.complete && res.writableFinished)) answerRaw(socket, describeFault(fault), onRefusal)
+    // The fault is the next request's: the one before is answered as if nothing had come after it.
+    else if (res.req.complete) res.once('finish', () => answerRaw(socket, describeFault(fault), onRefusal))
+    else if (res.headersSent) socket.destroy(fault)
+    else {
       refuse(res, describeFault(fault))
       res.once('finish', () => closeSoon(socket))
-    } else {
-      answerRaw(socket, describeFault(fault), onRefusal)
     }
   })
 

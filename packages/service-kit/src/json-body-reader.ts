@@ -1,4 +1,6 @@
-import express, { type RequestHandler } from 'express'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { RequestHandler } from 'express'
+import { getRawBody } from 'raw-body'
 import { ApiError } from './api-error.ts'
 
 const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset[\t ]*=[\t ]*"?utf-8"?[\t ]*)?;?[\t ]*$/i
@@ -8,18 +10,23 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * Reads a JSON body into `req.body`, and its text into `res.locals.bodyText`; both undefined when there is none. Anything
  * else is a 400: another type, a charset beside UTF-8, compression, more than `maxBytes`, bytes that are no UTF-8, text
- * that is no JSON.
+ * that is no JSON. What is too large is answered at once; what still comes of it is thrown away.
  */
-export function jsonBodyReader(options: { maxBytes: number }): RequestHandler {
-  const readBytes = express.raw({ type: () => true, limit: options.maxBytes, inflate: false })
+export function jsonBodyReader({ maxBytes }: { maxBytes: number }): RequestHandler {
   return (req, res, next) => {
-    readBytes(req, res, (error?: unknown) => {
+    const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
+    if (transferEncoding === undefined && (length === undefined || length === '0')) {
+      next()
+      return
+    }
+    getRawBody(req, { length: length ?? null, limit: maxBytes }, (error, bytes) => {
       if (error) {
+        req.resume()
         next(error)
         return
       }
       try {
-        const text = decode(req.body as unknown, req.headers['content-type'])
+        const text = decode(bytes, req.headers)
         res.locals['bodyText'] = text
         req.body = text === undefined ? undefined : parse(text)
         next()
@@ -30,8 +37,14 @@ export function jsonBodyReader(options: { maxBytes: number }): RequestHandler {
   }
 }
 
-function decode(bytes: unknown, type: string | undefined): string | undefined {
-  if (!Buffer.isBuffer(bytes) || bytes.length === 0) return undefined
+function decode(
+  bytes: Uint8Array,
+  { 'content-type': type, 'content-encoding': encoding }: IncomingHttpHeaders,
+): string | undefined {
+  if (bytes.length === 0) return undefined
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
+  }
   if (type === undefined || !JSON_TYPE.test(type)) {
     throw new ApiError(
       'unsupported_media_type',

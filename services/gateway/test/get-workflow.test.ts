@@ -141,8 +141,8 @@ describe('200, in order', () => {
   const byCodePoint = ['B', 'Z', 'a', 'b', 'é', '\ufffd', '🚀']
 
   test('users by email, by code point', async () => {
-    const emails = ['é@x', 'a@x', 'B@x', 'a.b@x', 'a-b@x', '🚀@x', '\ufffd@x', 'Z@x']
-    const body = await applied(startableWorkflow(), { users: emails.map((email) => person(email)) })
+    const mixed = ['é@x', 'a@x', 'B@x', 'a.b@x', 'a-b@x', '🚀@x', '\ufffd@x', 'Z@x']
+    const body = await applied(startableWorkflow(), { users: mixed.map((email) => person(email)) })
     expect(body.users.map(({ email }) => email)).toEqual([
       'B@x',
       'Z@x',

@@ -23,7 +23,8 @@ export async function openConnection(url: string): Promise<RawConnection> {
   socket.setEncoding('utf8')
   socket.on('data', (text: string) => (received += text))
   socket.on('error', () => {})
-  const ended = once(socket, 'close').then(() => received)
+  const { promise: ended, resolve } = Promise.withResolvers<string>()
+  socket.once('close', () => resolve(received))
   await once(socket, 'connect')
   return { socket, write: (bytes) => void socket.write(bytes), ended }
 }

@@ -1,0 +1,65 @@
+import { describe, expect, test } from '@jest/globals'
+import { SettingsError } from '@workflow-service/service-kit'
+import { readGatewayConfig } from './config.ts'
+
+const required = { DATABASE_URL: 'postgres://localhost/x', AMQP_URL: 'amqp://localhost' }
+const faultsOf = (env: NodeJS.ProcessEnv): string => {
+  try {
+    readGatewayConfig(env)
+    return ''
+  } catch (error) {
+    if (error instanceof SettingsError) return error.message
+    throw error
+  }
+}
+
+describe('readGatewayConfig', () => {
+  test('fills in the defaults of design 4', () => {
+    expect(readGatewayConfig(required)).toEqual({
+      databaseUrl: 'postgres://localhost/x',
+      databasePoolSize: 20,
+      amqpUrl: 'amqp://localhost',
+      amqpQueueType: 'quorum',
+      host: '0.0.0.0',
+      port: 8080,
+      metricsPort: 9080,
+      logLevel: 'info',
+      rateLimitPerMinute: 600,
+      rateLimitStoreUrl: undefined,
+      trustProxy: false,
+      corsOrigins: [],
+      maxRequestsInFlight: 2_000,
+    })
+  })
+
+  test('names every fault at once, the proxy among them', () => {
+    const message = faultsOf({ PORT: 'x', TRUST_PROXY: 'true', CORS_ORIGINS: '*', RATE_LIMIT_PER_MINUTE: '-1' })
+    for (const name of ['DATABASE_URL', 'AMQP_URL', 'PORT', 'TRUST_PROXY', 'CORS_ORIGINS', 'RATE_LIMIT_PER_MINUTE']) {
+      expect(message).toContain(`- ${name} `)
+    }
+  })
+
+  test.each<[text: string, value: unknown]>([
+    ['', false],
+    ['false', false],
+    ['0', false],
+    ['1', 1],
+    ['12', 12],
+    ['10.0.0.0/8', ['10.0.0.0/8']],
+    ['loopback, 10.1.2.3, fd00::/8', ['loopback', '10.1.2.3', 'fd00::/8']],
+  ])('reads TRUST_PROXY=%j', (text, value) => {
+    expect(readGatewayConfig({ ...required, TRUST_PROXY: text }).trustProxy).toEqual(value)
+  })
+
+  test.each(['true', '-1', '1.5', 'everyone', '10.0.0.0/33', '10.0.0'])(
+    'refuses TRUST_PROXY=%j and says what to write',
+    (text) => {
+      expect(faultsOf({ ...required, TRUST_PROXY: text })).toContain('Example: TRUST_PROXY=')
+    },
+  )
+
+  test('takes a list of origins', () => {
+    const { corsOrigins } = readGatewayConfig({ ...required, CORS_ORIGINS: 'https://a.example, http://localhost:3000' })
+    expect(corsOrigins).toEqual(['https://a.example', 'http://localhost:3000'])
+  })
+})

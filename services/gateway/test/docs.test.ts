@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describePublicApi, ERROR_STATUSES, OPERATIONS } from '@workflow-service/contract'
+import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+const committed = fileURLToPath(new URL('../openapi.json', import.meta.url))
+let gateway: TestGateway
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+describe('the OpenAPI document', () => {
+  test('is committed as it is served; `pnpm --filter @workflow-service/gateway openapi` writes it anew', async () => {
+    const answer = await fetch(`${gateway.url}/v1/openapi.json`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
+    const served: unknown = await answer.json()
+    expect(JSON.parse(await readFile(committed, 'utf8'))).toEqual(served)
+    expect(served).toEqual(describePublicApi())
+  })
+
+  test('passes Redocly’s strict rules', async () => {
+    const room = dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json'))
+    const linting = promisify(execFile)(
+      process.execPath,
+      [join(room, 'bin/cli.js'), 'lint', committed, '--extends', 'recommended-strict', '--format', 'json'],
+      { env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
+    )
+    const { stdout } = await linting
+    expect((JSON.parse(stdout) as { totals: object }).totals).toMatchObject({ errors: 0, warnings: 0 })
+  }, 60_000)
+
+  test('is version 1.0.0 and declares for every operation its success and every error of contract 7', () => {
+    const { info, paths } = describePublicApi() as {
+      info: { version: string }
+      paths: Record<string, Record<string, { operationId: string; responses: object }>>
+    }
+    expect(info.version).toBe('1.0.0')
+    const declared = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { responses }]) => [
+        `${method} ${path}`,
+        Object.keys(responses).map(Number),
+      ]),
+    )
+    const expected = Object.values(OPERATIONS).map(({ method, path, success }) => [
+      `${method} ${path}`,
+      [success.status, ...ERROR_STATUSES],
+    ])
+    expect(Object.fromEntries(declared)).toEqual(Object.fromEntries(expected))
+  })
+})
+
+describe('the reference page', () => {
+  test('loads everything that it names from this host, and may load from no other', async () => {
+    const page = await fetch(`${gateway.url}/docs`)
+    const html = await page.text()
+    expect(page.status).toBe(200)
+    expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'; script-src 'self';/)
+    const names = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, name]) => String(name))
+    expect(names).toEqual(expect.arrayContaining(['docs/swagger-ui-bundle.js', 'docs/swagger-ui.css', 'docs/start.js']))
+    expect(names.filter((name) => /^(\w+:)?\/\//.test(name))).toEqual([])
+    for (const name of names) {
+      const answer = await fetch(new URL(name, `${gateway.url}/docs`))
+      expect([name, answer.status]).toEqual([name, 200])
+      expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+      expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(0)
+    }
+  })
+
+  test('answers no status that the contract does not have, whatever is asked of it', async () => {
+    const { headers } = await fetch(`${gateway.url}/docs`)
+    expect([headers.get('etag'), headers.get('last-modified'), headers.get('x-powered-by')]).toEqual([null, null, null])
+    for (const header of [
+      'If-None-Match: *',
+      'If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT',
+      'Range: bytes=5-1',
+      'Range: bytes=0-5',
+    ]) {
+      const [name = '', value = ''] = header.split(/: (.*)/)
+      for (const path of ['/docs', '/docs/swagger-ui.css', '/v1/openapi.json']) {
+        expect((await fetch(`${gateway.url}${path}`, { headers: { [name]: value } })).status).toBe(200)
+      }
+    }
+    expect((await fetch(`${gateway.url}/docs`, { method: 'POST' })).status).toBe(401)
+  })
+})

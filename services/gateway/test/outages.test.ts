@@ -1,0 +1,259 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { migrate, newId } from '@workflow-service/database'
+import type { SessionQueue } from '@workflow-service/messaging'
+import { type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
+import { fileURLToPath } from 'node:url'
+import { callGateway } from './support/call.ts'
+import { openConnection } from './support/raw-request.ts'
+import {
+  startableWorkflow,
+  startGatewayProcess,
+  startTestGateway,
+  testEnv,
+  type TestGateway,
+} from './support/test-gateway.ts'
+
+const readiness = async (metricsUrl: string): Promise<number> => (await fetch(`${metricsUrl}/readyz`)).status
+
+describe('while the database is away', () => {
+  let postgres: PrivatePostgres
+  let gateway: TestGateway
+  let workflowId: string
+
+  beforeAll(async () => {
+    postgres = await startPostgres()
+    await migrate({ databaseUrl: postgres.url })
+    gateway = await startTestGateway({}, { databaseUrl: postgres.url })
+    const workflow = startableWorkflow()
+    workflowId = String(workflow['id'])
+    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+  }, 120_000)
+
+  afterAll(async () => {
+    thaw()
+    await gateway.stop()
+    await postgres.stop()
+  })
+
+  test.each([
+    ['killed', () => postgres.kill()],
+    ['frozen', freeze],
+  ])(
+    '%s: everything that needs it is 503 within 5 s, and all is well again by itself',
+    async (_how, harm) => {
+      expect((await gateway.get('/v1/workflows')).status).toBe(200)
+      await harm()
+      const startedAt = performance.now()
+      const answers = await Promise.all([
+        gateway.get('/v1/workflows'),
+        gateway.get(`/v1/workflows/${workflowId}`),
+        gateway.start(workflowId, { context: 'go' }),
+        gateway.start(workflowId, { context: 'go' }, { headers: { 'Idempotency-Key': newId() } }),
+      ])
+      const tookMs = performance.now() - startedAt
+      expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503])
+      expect(answers.map(({ body }) => body.error.code)).toEqual(answers.map(() => 'service_unavailable'))
+      expect(tookMs).toBeLessThan(5_500)
+      expect(await readiness(gateway.metricsUrl)).toBe(503)
+      expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200)
+      expect((await gateway.get('/nowhere', { key: 'malformed' })).status).toBe(401)
+      await waitUntil(async () => (await gateway.get('/v1/organization')).status === 503, { timeoutMs: 10_000 })
+      thaw()
+      await postgres.restart()
+      await waitUntil(async () => (await gateway.start(workflowId, { context: 'go' })).status === 202, {
+        timeoutMs: 20_000,
+      })
+      expect(await readiness(gateway.metricsUrl)).toBe(200)
+    },
+    90_000,
+  )
+
+  test('a start that was answered 503 before it was sent is not recorded later on', async () => {
+    const [sent, waiting] = [newId(), newId()]
+    const batchesBefore = await countBatches()
+    await freeze()
+    // As many statements as the gateway has under way at once; what became of them, nobody knows.
+    const first = [gateway.start(workflowId, { context: sent })]
+    await waitUntil(async () => (await countBatches()) === batchesBefore + 1)
+    first.push(gateway.start(workflowId, { context: sent }))
+    await waitUntil(async () => (await countBatches()) === batchesBefore + 2)
+    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }))
+    const answers = await Promise.all([...first, ...rest])
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+    thaw()
+    await waitUntil(async () => (await gateway.start(workflowId, { context: 'after' })).status === 202, {
+      timeoutMs: 20_000,
+    })
+    const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE context = $1', [waiting])
+    expect(rowCount).toBe(0)
+  }, 90_000)
+
+  const countBatches = async (): Promise<number> => {
+    const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    return Number(/^gateway_start_batch_size_count\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0)
+  }
+
+  let frozen: number[] = []
+
+  /** Stops every process of the server as it is: connections stay open, and nothing is answered. */
+  async function freeze(): Promise<void> {
+    const { rows } = await gateway.db.pool.query<{ pid: number }>(
+      `SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'`,
+    )
+    // The postmaster first: it would make new ones.
+    frozen = [postgres.pid, ...rows.map(({ pid }) => pid)]
+    for (const pid of frozen) process.kill(pid, 'SIGSTOP')
+  }
+
+  function thaw(): void {
+    for (const pid of frozen.splice(0)) process.kill(pid, 'SIGCONT')
+  }
+
+  test('starts and serves a gateway before there is a database', async () => {
+    await postgres.kill()
+    const other = await gateway.startAnother()
+    expect((await callGateway(other.url, 'GET', '/v1/organization', { key: gateway.organization.key })).status).toBe(
+      503,
+    )
+    await postgres.restart()
+    await waitUntil(async () => {
+      const { status } = await callGateway(other.url, 'GET', '/v1/organization', { key: gateway.organization.key })
+      return status === 200
+    })
+  }, 90_000)
+})
+
+describe('while the broker is away', () => {
+  const publishing: SessionQueue['publish'][] = [async () => 'failed', () => new Promise(() => {})]
+
+  test.each(publishing)(
+    'answers 202 all the same, records the start, and stays ready (%#)',
+    async (publish) => {
+      const sessionQueue: SessionQueue = {
+        publish,
+        consume: async () => ({ close: async () => {} }),
+        depth: async () => ({ ready: 0, dead: 0 }),
+        deadLetters: async () => [],
+        ping: () => Promise.reject(new Error('away')),
+        close: async () => {},
+      }
+      const gateway = await startTestGateway({}, { sessionQueue })
+      const workflow = startableWorkflow()
+      await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+      const { status, body } = await gateway.start(String(workflow['id']), { context: 'go' })
+      expect(status).toBe(202)
+      const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE id = $1', [body.id])
+      expect(rowCount).toBe(1)
+      const ready = await fetch(`${gateway.metricsUrl}/readyz`)
+      expect([ready.status, await ready.json()]).toEqual([
+        200,
+        { status: 'ok', checks: { postgres: 'ok', rabbitmq: 'failed' } },
+      ])
+      await gateway.stop()
+    },
+    60_000,
+  )
+})
+
+describe('in flight', () => {
+  let gateway: TestGateway
+
+  beforeAll(async () => {
+    gateway = await startTestGateway()
+  }, 60_000)
+
+  afterAll(() => gateway.stop())
+
+  test('one request more than the limit is answered 503 with Retry-After', async () => {
+    const { url } = await gateway.startAnother({ maxRequestsInFlight: 2 })
+    const waiting = await Promise.all([openConnection(url), openConnection(url)])
+    for (const connection of waiting) {
+      connection.write(
+        `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n`,
+      )
+    }
+    await waitUntil(async () => (await gateway.get('/v1/organization', { url })).status === 503)
+    for (const connection of waiting) connection.write('{}')
+    for (const { ended } of waiting) expect(await ended).toMatch(/^HTTP\/1\.1 400 /)
+    await waitUntil(async () => (await gateway.get('/v1/organization', { url })).status === 200)
+  })
+})
+
+describe('while shutting down', () => {
+  let gateway: TestGateway
+  const running: { stop(): Promise<unknown> }[] = []
+
+  beforeAll(async () => {
+    gateway = await startTestGateway()
+  }, 60_000)
+
+  afterEach(async () => {
+    for (const each of running.splice(0)) await each.stop()
+  })
+
+  afterAll(() => gateway.stop())
+
+  test('ends what is under way, closes its connections, takes no new one, and exits with status 0', async () => {
+    const started = await startGatewayProcess(gateway.database.url)
+    running.push(started)
+    const open = await openConnection(started.url)
+    const head = `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n`
+    open.write(head)
+    const idle = await openConnection(started.url)
+    idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    await waitUntil(async () => (await fetch(`${started.metricsUrl}/healthz`)).ok)
+    started.kill('SIGTERM')
+    await waitUntil(() => started.jsonLines.some(({ msg }) => msg === 'stopping'))
+    await idle.ended
+    await expect(openConnection(started.url)).rejects.toThrow('ECONNREFUSED')
+    open.write('{}')
+    const received = await open.ended
+    expect(received).toMatch(/^HTTP\/1\.1 422 /)
+    expect(received).toMatch(/\r\nConnection: close\r\n/)
+    expect(await started.exited).toEqual({ code: 0, signal: null })
+    expect(started.jsonLines.at(-1)?.['msg']).toBe('stopped')
+  }, 60_000)
+
+  test('under load, answers nothing but what the contract has, and loses no start that it answered 202', async () => {
+    const started = await startGatewayProcess(gateway.database.url)
+    running.push(started)
+    const workflow = startableWorkflow()
+    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const [accepted, unexpected]: [string[], unknown[]] = [[], []]
+    const load = Array.from({ length: 16 }, async () => {
+      for (;;) {
+        try {
+          const call = { key: gateway.organization.key, body: { context: 'go' } }
+          const { status, body } = await callGateway(
+            started.url,
+            'POST',
+            `/v1/workflows/${String(workflow['id'])}/start`,
+            call,
+          )
+          if (status === 202) accepted.push(body.id)
+          else unexpected.push(status)
+        } catch (error) {
+          const { code } = error as { code?: string }
+          if (code === 'ECONNREFUSED') return
+          if (code !== 'ECONNRESET') unexpected.push(error)
+        }
+      }
+    })
+    await waitUntil(() => accepted.length > 50)
+    started.kill('SIGTERM')
+    await Promise.all([...load, started.exited])
+    expect(unexpected).toEqual([])
+    const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE id = ANY ($1)', [accepted])
+    expect(rowCount).toBe(accepted.length)
+  }, 60_000)
+})
+
+test('a port that is taken ends the boot with a clear line', async () => {
+  const gateway = await startTestGateway()
+  const { port } = new URL(gateway.url)
+  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+  const started = await startProcess({ args: [main], env: { ...testEnv(gateway.database.url), PORT: port } })
+  expect((await started.exited).code).toBe(1)
+  expect(started.stderr).toContain(`Port ${port} is taken`)
+  await gateway.stop()
+}, 60_000)

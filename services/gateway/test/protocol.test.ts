@@ -1,0 +1,279 @@
+import { once } from 'node:events'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { ErrorResponse } from '@workflow-service/contract'
+import { waitUntil } from '@workflow-service/testkit'
+import { faultsOfAnswer } from './support/call.ts'
+import { openConnection, parseAnswer, type RawAnswer, sendRaw } from './support/raw-request.ts'
+import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+
+let gateway: TestGateway
+let authorization: string
+
+beforeAll(async () => {
+  gateway = await startTestGateway()
+  authorization = `Authorization: Bearer ${gateway.organization.key}\r\n`
+}, 60_000)
+
+afterAll(() => gateway.stop())
+
+/** Status and code of an answer that keeps to the contract. */
+function outcomeOf(answer: RawAnswer | null): string {
+  if (!answer) return 'no answer'
+  const body = JSON.parse(answer.text) as ErrorResponse
+  const faults = faultsOfAnswer('GET', '/', { ...answer, body })
+  return faults.length > 0 ? faults.join('; ') : `${answer.status} ${body.error.code}`
+}
+const idOf = async (id: string): Promise<string> =>
+  String((await gateway.get('/v1/organization', { headers: { 'X-Request-Id': id } })).headers['x-request-id'])
+const preflight = (url: string, origin: string) =>
+  fetch(`${url}/v1/organization`, {
+    method: 'OPTIONS',
+    headers: {
+      Origin: origin,
+      'Access-Control-Request-Method': 'GET',
+      'Access-Control-Request-Headers': 'authorization',
+    },
+  })
+const head = (lines: string) =>
+  `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${authorization}${lines}\r\n`
+const request = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}${more}\r\n`
+const CLOSE = 'Connection: close\r\n'
+
+describe('what is no request', () => {
+  test.each<[what: string, bytes: string | Buffer]>([
+    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['bytes', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
+    ['an unknown method', 'FETCH /v1/organization HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a request line without a target', 'GET HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a target with bytes beyond ASCII', Buffer.from('GET /v1/\xff HTTP/1.1\r\nHost: x\r\n\r\n', 'latin1')],
+    ['another protocol version', 'GET / HTTP/3.7\r\nHost: x\r\n\r\n'],
+    ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['a header without a colon', 'GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n'],
+    ['a header name with a space', 'GET / HTTP/1.1\r\nHost: x\r\na b: c\r\n\r\n'],
+    ['a header with NUL', 'GET / HTTP/1.1\r\nHost: x\r\na: b\0c\r\n\r\n'],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
+    ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`],
+    ['many headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\n${'X-Long: x\r\n'.repeat(2_000)}\r\n`],
+    ['a target over 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
+    ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+    ['a length that is no number', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n'],
+    ['a negative length', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
+    [
+      'a length and chunks',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['chunks that are not last', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n'],
+  ])('%s is answered 400', async (_what, bytes) => {
+    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
+  })
+
+  test('CONNECT is answered 404', async () => {
+    const bytes = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'
+    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('404 not_found')
+  })
+
+  test('is told in a metric and in the log, and does not stop the next request of another connection', async () => {
+    await sendRaw(gateway.url, 'hello\r\n\r\n')
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    expect(metrics).toMatch(/gateway_refusals_total\{code="invalid_request",[^}]*\} [1-9]/)
+    expect(gateway.logLines.some(({ msg }) => msg === 'request.refused')).toBe(true)
+    expect((await gateway.get('/v1/organization')).status).toBe(200)
+  })
+})
+
+describe('what is a request, although an odd one', () => {
+  test.each<[what: string, lines: string, expected: string]>([
+    ['HTTP/1.0 without Host', `GET /nowhere HTTP/1.0\r\n`, '404 not_found'],
+    [
+      'an unknown expectation',
+      `GET /nowhere HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n${CLOSE}`,
+      '404 not_found',
+    ],
+    [
+      'an upgrade',
+      'GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n',
+      '404 not_found',
+    ],
+    ['an absolute target', `GET http://x/nowhere HTTP/1.1\r\nHost: x\r\n${CLOSE}`, '404 not_found'],
+    ['the target *', `OPTIONS * HTTP/1.1\r\nHost: x\r\n${CLOSE}`, '404 not_found'],
+    ['TRACE', `TRACE /v1/organization HTTP/1.1\r\nHost: x\r\n${CLOSE}`, '404 not_found'],
+    ['a method of WebDAV', `PROPFIND /v1/organization HTTP/1.1\r\nHost: x\r\n${CLOSE}`, '404 not_found'],
+  ])('%s', async (_what, lines, expected) => {
+    const answer = await sendRaw(gateway.url, Buffer.from(`${lines}${authorization}\r\n`, 'latin1'))
+    expect(outcomeOf(answer)).toBe(expected)
+  })
+
+  test('broken percent codes in the path', async () => {
+    for (const id of ['%', '%zz', '%f', '%ff', '%c3%28', '%ed%a0%80']) {
+      const answer = await sendRaw(
+        gateway.url,
+        `GET /v1/workflows/${id} HTTP/1.1\r\nHost: x\r\n${CLOSE}${authorization}\r\n`,
+      )
+      expect(outcomeOf(answer)).toBe('400 invalid_request')
+    }
+  })
+})
+
+describe('methods and paths', () => {
+  const paths = ['/v1/organization', '/v1/workflows', '/v1/workflows/01890a5d-ac96-774b-bcce-b302099a8057']
+  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])(
+    '%s is not offered for what is read',
+    async (method) => {
+      for (const path of paths) expect((await gateway.call(method, path)).status).toBe(404)
+    },
+  )
+
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])('%s is not offered for a start', async (method) => {
+    expect((await gateway.call(method, `${paths[2]}/start`)).status).toBe(404)
+  })
+
+  test.each([
+    '/',
+    '/v1',
+    '/v1/',
+    '/v1/organization/',
+    '/v1//organization',
+    '/V1/organization',
+    '/v1/Organization',
+    '/v1/organization%2F',
+    '/v1/workflows/',
+    '/v1/workflows//start',
+    '/v1/workflows/x/y',
+    '/v2/organization',
+    '/v1/../v1/organization',
+    '/readyz',
+    '/metrics',
+    '/docs/',
+    '/docs/../package.json',
+    '/docs/swagger-ui.js',
+    '/docs/%2e%2e/package.json',
+    '/favicon.ico',
+  ])('GET %s is not found', async (path) => {
+    // Written by hand, since clients put paths in order before they send them.
+    const answer = await sendRaw(gateway.url, `GET ${path} HTTP/1.1\r\nHost: x\r\n${CLOSE}${authorization}\r\n`)
+    expect(outcomeOf(answer)).toBe('404 not_found')
+  })
+})
+
+describe('bodies that do not arrive', () => {
+  test('chunks that are junk are answered 400', async () => {
+    const bytes = `${head('Transfer-Encoding: chunked\r\n')}zz\r\nhello\r\n`
+    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
+  })
+
+  test('a body in chunks is taken as any other', async () => {
+    const bytes = `${head(`Transfer-Encoding: chunked\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
+    expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('422 validation_error')
+  })
+
+  test('a body that is announced too large is refused before it comes', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(head('Content-Length: 1000000000\r\n'))
+    await once(connection.socket, 'data')
+    connection.socket.destroy()
+    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 body_too_large')
+  })
+
+  test('a body in chunks that becomes too large is refused before its end', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(head('Transfer-Encoding: chunked\r\n'))
+    connection.write(`50000\r\n${' '.repeat(0x50000)}\r\n`)
+    await once(connection.socket, 'data')
+    connection.socket.destroy()
+    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 body_too_large')
+  })
+
+  test('a body that the caller ends early is answered 400', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.socket.end(`${head('Content-Length: 100\r\n')}{}`)
+    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
+  })
+
+  test('a body that stops half way: the caller gone, nothing remains of the request', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(`${head('X-Request-Id: half-way\r\nContent-Length: 100\r\n')}{"context":`)
+    connection.socket.destroy()
+    await connection.ended
+    expect((await gateway.get('/v1/organization')).status).toBe(200)
+    expect(gateway.logLines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  test('a body that stops half way: the caller still there, 400 once the deadline is over', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(`${head('Content-Length: 100\r\n')}{"context":`)
+    const answer = parseAnswer(await connection.ended)
+    expect(outcomeOf(answer)).toBe('400 invalid_request')
+    expect(answer?.text).toContain('took too long')
+  }, 40_000)
+
+  test('headers that stop half way are answered 400 once the deadline is over', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write('GET /v1/organization HTTP/1.1\r\nHost: x\r\n')
+    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
+  }, 40_000)
+
+  test('a connection on which nothing comes is closed', async () => {
+    const connection = await openConnection(gateway.url)
+    expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
+  }, 40_000)
+})
+
+describe('several requests on one connection', () => {
+  test('are answered in order', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(request('/v1/organization') + request('/nowhere') + request('/v1/workflows', CLOSE))
+    const received = await connection.ended
+    expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '404', '200'])
+  })
+
+  test('a broken one takes nothing away from the one before', async () => {
+    const connection = await openConnection(gateway.url)
+    connection.write(`${request('/v1/workflows')}rubbish\r\n\r\n`)
+    const received = await connection.ended
+    expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '400'])
+  })
+})
+
+describe('X-Request-Id', () => {
+  test.each(['a', 'req-1', '01890a5d-ac96-774b-bcce-b302099a8057', 'a/b:c+d=e.f_g', 'x'.repeat(128)])(
+    'keeps %s',
+    async (id) => {
+      expect(await idOf(id)).toBe(id)
+    },
+  )
+
+  test.each(['x'.repeat(129), 'a b', 'a"b', '<script>', 'a,b', '{}'])('makes a new one for %j', async (id) => {
+    expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+  })
+
+  test('is repeated in an error and in the log', async () => {
+    const { body } = await gateway.get('/nowhere', { headers: { 'X-Request-Id': 'find-me' } })
+    expect(body.error.request_id).toBe('find-me')
+    await waitUntil(() => gateway.logLines.some(({ request_id: id, status }) => id === 'find-me' && status === 404))
+  })
+})
+
+describe('CORS', () => {
+  test('is off by default', async () => {
+    const answer = await preflight(gateway.url, 'https://app.example')
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null])
+  })
+
+  test('lets the pages of the origins named call and read, and no other', async () => {
+    const { url } = await gateway.startAnother({ corsOrigins: ['https://app.example', 'https://other.example'] })
+    const allowed = await preflight(url, 'https://app.example')
+    expect(allowed.status).toBe(200)
+    expect(allowed.headers.get('access-control-allow-origin')).toBe('https://app.example')
+    expect(allowed.headers.get('access-control-allow-headers')).toMatch(/authorization/i)
+    expect(allowed.headers.get('access-control-allow-credentials')).toBeNull()
+    const answer = await gateway.get('/v1/organization', { url, headers: { Origin: 'https://other.example' } })
+    expect(answer.headers['access-control-allow-origin']).toBe('https://other.example')
+    expect(answer.headers['access-control-expose-headers']).toContain('X-Request-Id')
+    const error = await gateway.get('/v1/organization', { url, key: null, headers: { Origin: 'https://app.example' } })
+    expect([error.status, error.headers['access-control-allow-origin']]).toEqual([401, 'https://app.example'])
+    for (const origin of ['https://evil.example', 'https://app.example.evil', 'http://app.example', 'null']) {
+      const refused = await preflight(url, origin)
+      expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, null])
+    }
+  })
+})
