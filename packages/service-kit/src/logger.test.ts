@@ -30,11 +30,15 @@ describe('createLogger', () => {
     ['at the top', { signing_secret: 'hunter2' }],
     ['one level down', { headers: { authorization: 'Bearer hunter2' } }],
     ['two levels down', { req: { headers: { 'x-service-token': 'hunter2' } } }],
-  ])('hides a secret %s', (_where, fields) => {
+    ['in a list', { keys: [{ name: 'ci', key: 'hunter2' }] }],
+  ])('hides a secret %s, and nothing beside it', (_where, fields) => {
     const { lines, logger } = collect()
-    logger.info(fields, 'line')
+    const before = JSON.stringify(fields)
+    logger.info({ ...fields, outcome: 'fine' }, 'line')
     expect(lines.join()).not.toContain('hunter2')
-    expect(lines.join()).toContain('[hidden]')
+    expect(lines[0]).toContain('[hidden]')
+    expect(lines[0]).toContain('"outcome":"fine"')
+    expect(JSON.stringify(fields)).toBe(before)
   })
 })
 
