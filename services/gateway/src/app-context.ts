@@ -52,6 +52,7 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
       logger,
       onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
     })
+  if (overrides.sessionQueue) gatewayMetrics.brokerUp.set(1)
   const keys = createKeyRing({ db, onLookUp: (count) => gatewayMetrics.keyLookUps.inc(count) })
   const keyUses = createKeyUses({ db, logger })
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })

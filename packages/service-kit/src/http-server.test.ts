@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { ApiError } from './api-error.ts'
+import { type HttpServer, type HttpServerOptions, startHttpServer } from './http-server.ts'
+import { writeJson } from './write-json.ts'
+
+const running: HttpServer[] = []
+const refusals: ApiError[] = []
+
+const start = async (
+  options: Partial<HttpServerOptions> = {},
+  answer = () => Promise.resolve(),
+): Promise<HttpServer> => {
+  const server = await startHttpServer(
+    (_req, res) => {
+      const write = () =>
+        writeJson(res, { status: 200, body: '{"a":"ß"}', requestId: 'r1', headers: ['X-More', 'yes'] })
+      void answer().then(write)
+    },
+    { host: '127.0.0.1', port: 0, onRefusal: (error) => refusals.push(error), ...options },
+  )
+  running.push(server)
+  return server
+}
+
+/** Sends the text, and gives all that came back until the connection was closed. */
+async function exchange({ port }: HttpServer, text: string): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port })
+  let received = ''
+  socket.setEncoding('utf8').on('data', (more: string) => (received += more))
+  socket.write(text)
+  await once(socket, 'close')
+  return received
+}
+
+afterEach(async () => {
+  refusals.splice(0)
+  await Promise.all(running.splice(0).map((server) => server.close(0)))
+})
+
+describe('startHttpServer', () => {
+  test('answers with the headers given, the length in bytes, and those of every JSON answer', async () => {
+    const { port } = await start()
+    const answer = await fetch(`http://127.0.0.1:${port}/`)
+    expect(await answer.json()).toEqual({ a: 'ß' })
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': '10',
+      'x-request-id': 'r1',
+      'x-more': 'yes',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+    })
+  })
+
+  test.each([
+    ['no HTTP', 'rubbish\r\n\r\n', 'The request is not valid HTTP/1.1.'],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 'The Host header is missing.'],
+    [
+      'too much',
+      `GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`,
+      'The headers are larger than 16 KiB.',
+    ],
+  ])('answers %s in the error shape, and tells of it', async (_what, text, message) => {
+    const received = await exchange(await start(), text)
+    expect(received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(received).toMatch(/\r\nConnection: close\r\n/)
+    expect(JSON.parse(received.split('\r\n\r\n')[1] ?? '')).toEqual({
+      error: { code: 'invalid_request', message, request_id: expect.any(String) },
+    })
+    expect(refusals.map((error) => error.message)).toEqual([message])
+  })
+
+  test('cuts headers that do not arrive in time', async () => {
+    const received = await exchange(
+      await start({ headersTimeoutMs: 50, requestTimeoutMs: 100 }),
+      'GET / HTTP/1.1\r\nHost: x\r\n',
+    )
+    expect(received).toContain('The request took too long to arrive.')
+  })
+
+  test('refuses one request more than may be under way, and takes the next when one has ended', async () => {
+    const gate = Promise.withResolvers<void>()
+    const server = await start({ maxRequestsInFlight: 1 }, () => gate.promise)
+    const first = fetch(`http://127.0.0.1:${server.port}/`)
+    while (server.inFlight === 0) await new Promise((done) => setImmediate(done))
+    const second = await fetch(`http://127.0.0.1:${server.port}/`)
+    expect([second.status, second.headers.get('retry-after')]).toEqual([503, '1'])
+    gate.resolve()
+    expect((await first).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200)
+  })
+
+  test('lets a request under way end when it closes, and then its connection', async () => {
+    const gate = Promise.withResolvers<void>()
+    const server = await start({}, () => gate.promise)
+    const answer = fetch(`http://127.0.0.1:${server.port}/`)
+    while (server.inFlight === 0) await new Promise((done) => setImmediate(done))
+    const closing = server.close()
+    await expect(fetch(`http://127.0.0.1:${server.port}/`)).rejects.toThrow('fetch failed')
+    gate.resolve()
+    expect((await answer).headers.get('connection')).toBe('close')
+    await closing
+  })
+
+  test('cuts what has not ended when the grace is over', async () => {
+    const server = await start({}, () => new Promise(() => {}))
+    const answer = fetch(`http://127.0.0.1:${server.port}/`)
+    answer.catch(() => {})
+    while (server.inFlight === 0) await new Promise((done) => setImmediate(done))
+    await server.close(10)
+    await expect(answer).rejects.toThrow('fetch failed')
+  })
+
+  test('says which port is taken', async () => {
+    const { port } = await start()
+    await expect(start({ port })).rejects.toThrow(`Port ${port} is taken`)
+  })
+})
