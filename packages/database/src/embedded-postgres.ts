@@ -49,9 +49,15 @@ export interface EmbeddedPostgres {
   stop: (how?: 'fast' | 'immediate') => Promise<void>
 }
 
-/** What went wrong, in one line that says what to do. */
+/** What went wrong, in one line that says what to do. The code is for those who can do something about it themselves. */
 export class EmbeddedPostgresError extends Error {
   override name = 'EmbeddedPostgresError'
+  readonly code?: 'data_dir_in_use' | 'killed_server_ending' | 'port_taken'
+
+  constructor(message: string, options: { code?: EmbeddedPostgresError['code']; cause?: unknown } = {}) {
+    super(message, options)
+    this.code = options.code
+  }
 }
 
 const applicationName = 'workflow_service'
@@ -97,11 +103,15 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     } catch (error) {
       // Between finding a free port and binding it, somebody else may take it; and the processes of a server that was
       // killed need a moment to notice.
-      const mayPass = error instanceof OrphansError || (error instanceof PortTakenError && options.port === undefined)
-      if (!mayPass || attempt === 50) throw error
+      if (!isPassing(error, options.port === undefined) || attempt === 50) throw error
       await pause(100)
     }
   }
+}
+
+function isPassing(error: unknown, anyPortWillDo: boolean): boolean {
+  if (!(error instanceof EmbeddedPostgresError)) return false
+  return error.code === 'killed_server_ending' || (error.code === 'port_taken' && anyPortWillDo)
 }
 
 async function startServer(
@@ -251,6 +261,7 @@ async function removeStaleLock(dataDir: string): Promise<void> {
   if ((await commandOf(pid)).includes('postgres')) {
     throw new EmbeddedPostgresError(
       `${dataDir} is in use by another running instance (PostgreSQL pid ${pid}): stop that one first`,
+      { code: 'data_dir_in_use' },
     )
   }
   await rm(lockFile, { force: true })
@@ -420,21 +431,25 @@ function startFailure(output: string, dataDir: string, port?: number): EmbeddedP
     )
   }
   if (portTaken.test(output)) {
-    return new PortTakenError(`Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`)
+    return new EmbeddedPostgresError(
+      `Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`,
+      { code: 'port_taken' },
+    )
   }
   if (output.includes('pre-existing shared memory block')) {
-    return new OrphansError(`${dataDir} is still in use by the processes of a server that was killed: end those first`)
+    return new EmbeddedPostgresError(
+      `${dataDir} is still in use by the processes of a server that was killed: end those first`,
+      { code: 'killed_server_ending' },
+    )
   }
   if (output.includes('is another postmaster') || output.includes('Is another postmaster')) {
-    return new EmbeddedPostgresError(`${dataDir} is in use by another running instance: stop that one first`)
+    return new EmbeddedPostgresError(`${dataDir} is in use by another running instance: stop that one first`, {
+      code: 'data_dir_in_use',
+    })
   }
   const last = output.trim().split('\n').slice(-5).join(' · ')
   return new EmbeddedPostgresError(`PostgreSQL did not start: ${last || 'it said nothing'}`)
 }
-
-class PortTakenError extends EmbeddedPostgresError {}
-
-class OrphansError extends EmbeddedPostgresError {}
 
 async function orSay<Result>(work: Promise<Result>, what: string): Promise<Result> {
   try {

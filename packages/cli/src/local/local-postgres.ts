@@ -36,5 +36,5 @@ export async function startLocalPostgres(
 }
 
 function isInUse(error: unknown): boolean {
-  return error instanceof EmbeddedPostgresError && error.message.includes('in use by')
+  return error instanceof EmbeddedPostgresError && error.code === 'data_dir_in_use'
 }
