@@ -22,6 +22,25 @@ describe('renderTable', () => {
     expect(renderTable(terminal(), columns, rows, '')).toBe('NAME    WHY\na       short\nlonger\n')
   })
 
+  test('counts the columns that a text takes, not its characters', () => {
+    const rows = [
+      { name: '注文', why: 'wide' },
+      { name: 'abcd', why: 'as wide' },
+      { name: 'e\u0301', why: 'narrow' },
+    ]
+    expect(renderTable(terminal(), columns, rows, '')).toBe(
+      'NAME  WHY\n注文  wide\nabcd  as wide\ne\u0301     narrow\n',
+    )
+  })
+
+  test('shows thousands of rows under one head', () => {
+    const rows = Array.from({ length: 3_000 }, (_, place) => ({ name: `row ${place}`, why: '' }))
+    const lines = renderTable(terminal(), columns, rows, '').trimEnd().split('\n')
+    expect(lines).toHaveLength(3_001)
+    expect(lines.filter((line) => line.startsWith('NAME'))).toHaveLength(1)
+    expect(lines.at(-1)).toBe('row 2999')
+  })
+
   test('says so when there is nothing', () => {
     expect(renderTable(terminal(), columns, [], 'Nothing yet.')).toBe('Nothing yet.\n')
   })

@@ -1,6 +1,7 @@
 import { relative } from 'node:path'
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
+import stringWidth from 'string-width'
 
 /** Where `wf` writes, and what it may do there. */
 export interface Terminal {
@@ -50,45 +51,50 @@ export function renderTable<Row>(
 ): string {
   if (rows.length === 0) return `${whenEmpty}\n`
   const texts = rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))
-  const table = new Table({
-    head: columns.map(({ title }) => paint(terminal, 'dim', title)),
-    chars: NO_LINES,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-    wordWrap: true,
-    colWidths: widthsOf(terminal, columns, texts),
+  const colWidths = widthsOf(terminal, columns, texts)
+  const head = columns.map(({ title }) => paint(terminal, 'dim', title))
+  const painted = rows.map((row, place) =>
+    columns.map(({ colour }, index) => {
+      const text = texts[place]?.[index] ?? ''
+      const format = colour?.(row)
+      return format === undefined ? text : paint(terminal, format, text)
+    }),
+  )
+  const parts = Array.from({ length: Math.ceil(rows.length / ROWS_AT_ONCE) }, (_, part) => {
+    const table = new Table({ ...STYLE, colWidths, ...(part === 0 ? { head } : {}) })
+    table.push(...painted.slice(part * ROWS_AT_ONCE, (part + 1) * ROWS_AT_ONCE))
+    return table.toString().split('\n')
   })
-  for (const [rowIndex, row] of rows.entries()) {
-    table.push(
-      columns.map(({ colour }, index) => {
-        const text = texts[rowIndex]?.[index] ?? ''
-        const format = colour?.(row)
-        return format === undefined ? text : paint(terminal, format, text)
-      }),
-    )
-  }
-  return `${table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')}\n`
+  return parts
+    .flat()
+    .map((line) => `${line.trimEnd()}\n`)
+    .join('')
 }
+
+/** cli-table3 takes time with the square of the rows. */
+const ROWS_AT_ONCE = 100
 
 const LINES = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right', 'left']
 const MORE_LINES = ['left-mid', 'mid', 'mid-mid', 'right', 'right-mid']
-const NO_LINES = { ...Object.fromEntries([...LINES, ...MORE_LINES].map((name) => [name, ''])), middle: ' '.repeat(GAP) }
+const STYLE = {
+  chars: { ...Object.fromEntries([...LINES, ...MORE_LINES].map((name) => [name, ''])), middle: ' '.repeat(GAP) },
+  style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+  wordWrap: true,
+}
 
+/** Every column as wide as its widest text, but the last one not beyond the edge of the terminal. */
 function widthsOf(
   { columns: total }: Terminal,
   columns: readonly { title: string }[],
-  cells: readonly string[][],
-): (number | null)[] {
-  if (total === undefined) return []
+  texts: readonly string[][],
+): number[] {
   const widths = columns.map(({ title }, index) =>
-    Math.max(title.length, ...cells.map((row) => row[index]?.length ?? 0)),
+    texts.reduce((widest, row) => Math.max(widest, stringWidth(row[index] ?? '')), title.length),
   )
+  if (total === undefined) return widths
   const others = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP, 0)
-  const last = Math.max(LAST_COLUMN_MIN_WIDTH, total - others - 1)
-  return [...widths.slice(0, -1).map(() => null), (widths.at(-1) ?? 0) > last ? last : null]
+  const rest = Math.max(LAST_COLUMN_MIN_WIDTH, total - others - 1)
+  return widths.map((width, index) => (index === widths.length - 1 ? Math.min(width, rest) : width))
 }
 
 /** The text on one line, without what a terminal would obey: names and answers are text from outside. */
