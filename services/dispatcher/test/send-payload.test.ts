@@ -54,6 +54,10 @@ function gate(): { open: () => void; answer: () => Promise<{ status: number }> }
   return { open: () => resolve({ status: 200 }), answer: () => promise }
 }
 
+/** What the database holds: a repeated call may be answered from memory. */
+const newestEntry = async (source: string): Promise<unknown> =>
+  (await dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries?limit=1`)).body.data[0]
+
 const isRecorded = async (id: string): Promise<boolean> =>
   (await dispatcher.db.prisma.delivery.findUnique({ where: { id } })) !== null
 
@@ -124,7 +128,7 @@ describe('200', () => {
     const id = newId()
     const answer = await send(id, { source_id: source })
     expect(answer.body).toMatchObject({ outcome: 'rejected', status: Number(status) })
-    expect((await send(id, { source_id: source })).body).toEqual(answer.body)
+    expect(await newestEntry(source)).toEqual(answer.body)
     await odd.close()
   })
 
@@ -165,7 +169,7 @@ describe('200', () => {
     const id = newId()
     const answer = await send(id, { source_id: short })
     expect(answer.body.answer).toHaveLength(300)
-    expect((await send(id, { source_id: short })).body).toEqual(answer.body)
+    expect(await newestEntry(short)).toEqual(answer.body)
   })
 })
 
@@ -208,7 +212,7 @@ describe('payloads against the example', () => {
     const answer = await send(id, { payload: { ...payload, [name]: 1 } })
     expect(answer.body).toMatchObject({ outcome: 'invalid', mismatches: [{ code: expect.any(String) }] })
     expect(answer.body.reason?.length).toBeLessThanOrEqual(2_000)
-    expect((await send(id, { payload: { ...payload, [name]: 1 } })).body).toEqual(answer.body)
+    expect(await newestEntry(sourceId)).toEqual(answer.body)
     expect(endpoint.requests).toEqual([])
   })
 
@@ -410,7 +414,10 @@ describe('422', () => {
 
   test('refuses a payload that nests too deep, however deep', async () => {
     for (const levels of [40, 100_000]) {
-      const body = JSON.stringify(deliveryBody()).replace('12', `${'['.repeat(levels)}${']'.repeat(levels)}`)
+      const body = JSON.stringify(deliveryBody()).replace(
+        '"total":12',
+        `"total":${'['.repeat(levels)}${']'.repeat(levels)}`,
+      )
       const answer = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
       expect(answer).toMatchObject({
         status: 422,
