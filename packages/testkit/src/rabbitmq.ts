@@ -33,7 +33,8 @@ const startTimeoutMs = 120_000
 
 /**
  * Starts a RabbitMQ node on free ports of 127.0.0.1 with its own data, cookie and name server (epmd), so that it never
- * meets a node of the system. Takes about 5 s. Works with RabbitMQ 3.10 to 4.x.
+ * meets a node of the system. Takes about 5 s. Works with RabbitMQ 3.10 to 4.x. A kill takes what the node had not yet
+ * written: with 3.x a queue declared in the last seconds, with any version what was not confirmed.
  */
 export async function startRabbitMq(options: { say?: (line: string) => void } = {}): Promise<PrivateRabbitMq> {
   const installation = await findRabbitMq(options.say ?? (() => {}))
