@@ -55,6 +55,12 @@ function toUrl(port: number): string {
   return `http://127.0.0.1:${port}${PATH}`
 }
 
+/** Whether the demo's endpoint may have listened there at some time. */
+export function isDemoEndpoint(url: string): boolean {
+  const { port } = new URL(url)
+  return toUrl(Number(port)) === url
+}
+
 async function take(
   request: IncomingMessage,
   response: ServerResponse,

@@ -11,6 +11,7 @@ import {
 import got from 'got'
 import { parse } from 'yaml'
 import type { DispatcherClient } from '../dispatcher-client.ts'
+import { isDemoEndpoint } from './demo-endpoint.ts'
 
 /** What demo.yaml leaves open. */
 export interface DemoValues {
@@ -66,13 +67,12 @@ export async function followEndpoint(
   db: Database,
   dispatcher: DispatcherClient,
   demo: Demo,
-  urls: { readonly last: string | undefined; readonly now: string },
+  endpointUrl: string,
 ): Promise<void> {
-  if (urls.last === urls.now) return
   const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
-  if (!stored || stored.endpointUrl !== urls.last) return
+  if (!stored || stored.endpointUrl === endpointUrl || !isDemoEndpoint(stored.endpointUrl)) return
   const { name, description, exampleRequestBody } = stored
-  const source = { name, description, endpoint_url: urls.now, example_request_body: exampleRequestBody }
+  const source = { name, description, endpoint_url: endpointUrl, example_request_body: exampleRequestBody }
   await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
 }
 

@@ -120,7 +120,7 @@ async function boot(
   await screen.step('Demo', async (remark) => {
     const areSecretsNew = Object.keys(secrets).some((name) => last[name] === undefined)
     const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
-    if (!isApplied) await followEndpoint(db, dispatcher, demo, { last: last['DEMO_ENDPOINT_URL'], now: endpoint.url })
+    if (!isApplied) await followEndpoint(db, dispatcher, demo, endpoint.url)
     remark(isApplied ? describeDemo(demo) : 'as it was left')
   })
   signal.throwIfAborted()
