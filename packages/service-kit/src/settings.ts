@@ -106,7 +106,7 @@ function wordsFor(error: ErrorObject): string {
 }
 
 function exampleOf(schema: TObject, name: string): string {
-  const property = schema.properties[name] as { examples?: (string | number)[]; description?: string } | undefined
+  const property = schema.properties[name]
   const example = property?.examples?.[0]
   const purpose = property?.description ? ` ${property.description}` : ''
   return `.${purpose}${example === undefined ? '' : ` Example: ${name}=${String(example)}`}`

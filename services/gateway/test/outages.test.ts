@@ -74,9 +74,9 @@ describe('while the database is away', () => {
     await freeze()
     // As many statements as the gateway has under way at once; what became of them, nobody knows.
     const first = [gateway.start(workflowId, { context: sent })]
-    await waitUntil(async () => (await countBatches()) === batchesBefore + 1)
+    await waitUntil(async () => (await countBatches()) >= batchesBefore + 1)
     first.push(gateway.start(workflowId, { context: sent }))
-    await waitUntil(async () => (await countBatches()) === batchesBefore + 2)
+    await waitUntil(async () => (await countBatches()) >= batchesBefore + 2)
     const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }))
     const answers = await Promise.all([...first, ...rest])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
@@ -106,7 +106,13 @@ describe('while the database is away', () => {
   }
 
   function thaw(): void {
-    for (const pid of frozen.splice(0)) process.kill(pid, 'SIGCONT')
+    for (const pid of frozen.splice(0)) {
+      try {
+        process.kill(pid, 'SIGCONT')
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
   }
 
   test('starts and serves a gateway before there is a database', async () => {
