@@ -15,7 +15,8 @@ export async function askForBroker(): Promise<BrokerServer> {
 async function ask(path: string): Promise<unknown> {
   const { controlUrl } = readConfig()
   if (!controlUrl) throw new Error('This works inside of Jest only: run "npm test", or jest with infra/jest.config.mjs')
-  const answer = await fetch(controlUrl + path)
+  // One worker runs many test files: a connection kept from an earlier one may be closing just now.
+  const answer = await fetch(controlUrl + path, { headers: { connection: 'close' } })
   if (!answer.ok) throw new Error(await answer.text())
   return await answer.json()
 }

@@ -198,6 +198,8 @@ export async function callManagement(
     headers: {
       authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
       'content-type': 'application/json',
+      // A connection kept since an earlier call may be closing just now.
+      connection: 'close',
     },
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.timeout(10_000),
