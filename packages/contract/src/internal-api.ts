@@ -98,15 +98,18 @@ export const DeliveryIn = Type.Object(
     payload: JsonObject('What to send: shaped like the example.'),
     run_id: Type.Optional(Nullable(Uuid({ description: 'The run that sends it.' }))),
     lease: Type.Optional(
-      Type.Object(
-        {
-          session_id: Uuid({ description: 'The session that the runner holds.' }),
-          epoch: Type.Integer({
-            minimum: 0,
-            description: 'The epoch of its lease; sent only while it is the current one.',
-          }),
-        },
-        { ...closed, title: 'LeaseIn', description: "The runner's lease of the session." },
+      Nullable(
+        Type.Object(
+          {
+            session_id: Uuid({ description: 'The session that the runner holds.' }),
+            epoch: Type.Integer({
+              minimum: 0,
+              maximum: Number.MAX_SAFE_INTEGER,
+              description: 'The epoch of its lease; sent only while it is the current one.',
+            }),
+          },
+          { ...closed, title: 'LeaseIn', description: "The runner's lease of the session." },
+        ),
       ),
     ),
   },

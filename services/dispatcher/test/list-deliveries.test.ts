@@ -104,6 +104,14 @@ describe('200', () => {
     expect(idsOf(await walk(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
   })
 
+  test.each([
+    'since=0000-01-01T00:00:00Z',
+    'until=9999-12-31T23:59:59.999999999Z',
+    `cursor=${Buffer.from(`999999999999999.${'f'.repeat(32)}`).toString('base64url')}`,
+  ])('takes the ends of time: %s', async (query) => {
+    expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
+  })
+
   test('a source that was saved and never used has an empty log', async () => {
     const fresh = await saveTestSource(dispatcher, {}, 'false')
     expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })

@@ -142,6 +142,12 @@ describe('200', () => {
     })
   })
 
+  test('a delivery of no run may say so with null or by leaving it out', async () => {
+    for (const change of [{}, { run_id: null, lease: null }]) {
+      expect((await send(newId(), change)).body).toMatchObject({ outcome: 'accepted', run_id: null, session_id: null })
+    }
+  })
+
   test('without a secret, no token is sent', async () => {
     const plain = await saveTestSource(dispatcher, { endpoint_url: endpoint.url })
     endpoint.requests.length = 0
@@ -404,6 +410,7 @@ describe('422', () => {
     ['a list as payload', { payload: [] }, 'payload', 'dict_type'],
     ['an id that is none', { source_id: 'x' }, 'source_id', 'uuid_parsing'],
     ['a lease without epoch', { lease: { session_id: newId() } }, 'lease.epoch', 'missing'],
+    ['an epoch beyond all', { lease: { session_id: newId(), epoch: 1e20 } }, 'lease.epoch', 'less_than_equal'],
     ['an unknown field', { extra: 1 }, 'extra', 'extra_forbidden'],
   ])('refuses %s', async (_what, change, field, code) => {
     expect(await send(newId(), change)).toMatchObject({
