@@ -54,9 +54,10 @@ CREATE TABLE starts (
 -- The last line of defence: no two runs of one session at once.
 CREATE UNIQUE INDEX starts_one_running_per_session ON starts (session_id) WHERE status = 'running';
 CREATE INDEX starts_list ON starts (organization_id, created_at DESC, id DESC);
-CREATE INDEX starts_list_by_status ON starts (organization_id, status, created_at DESC, id DESC);
+-- Not of the many that succeeded, which the list itself finds soon: two writes less for each run.
+CREATE INDEX starts_list_by_status ON starts (organization_id, status, created_at DESC, id DESC)
+  WHERE status <> 'succeeded';
 CREATE INDEX starts_workflow ON starts (workflow_id, created_at DESC, id DESC);
-CREATE INDEX starts_api_key ON starts (api_key_id);
 
 CREATE TABLE run_steps (
   run_id     uuid NOT NULL REFERENCES starts ON DELETE CASCADE,

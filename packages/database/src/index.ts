@@ -105,6 +105,7 @@ export {
   findWebhookSource,
   hasWebhookSourceLog,
   listWebhookSources,
+  listWebhookSourcesOf,
   nameKey,
   saveWebhookSource,
   type SaveOutcome,

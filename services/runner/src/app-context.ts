@@ -1,8 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { createDatabase, type Database, measureBacklog } from '@workflow-service/database'
+import {
+  createDatabase,
+  type Database,
+  listWebhookSourcesOf,
+  measureBacklog,
+  type WebhookSource,
+} from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import {
+  createLogger,
+  createMetrics,
+  describeError,
+  type Logger,
+  microBatch,
+  type Registry,
+} from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
@@ -20,6 +33,8 @@ export interface AppContext {
   readonly sessionQueue: SessionQueue
   readonly held: HeldSessions
   readonly store: SessionStore
+  /** The organization's webhook sources, read after the call; many runs that ask at once are answered by one statement. */
+  readonly listSources: (organizationId: string) => Promise<readonly WebhookSource[]>
   readonly dispatcher: DispatcherClient
   readonly agent: Agent
   readonly metrics: Registry
@@ -107,6 +122,13 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
       perOrganization: config.perOrganization,
       held,
     }),
+    listSources: microBatch(
+      async (organizationIds: string[]) => {
+        const sources = await listWebhookSourcesOf(db, [...new Set(organizationIds)])
+        return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
+      },
+      { maxSize: 100, concurrency: 2 },
+    ),
     dispatcher,
     agent:
       overrides.agent ??

@@ -2,7 +2,6 @@ import type { JournalStep } from '@workflow-service/contract'
 import {
   type ClaimedRun,
   listEarlierRuns,
-  listWebhookSources,
   listWorkflowFiles,
   MAX_ATTEMPTS,
   readSteps,
@@ -95,7 +94,7 @@ function toAgentRun(
       turns: await read(() => listEarlierRuns(db, organizationId, { sessionId, number, limit })),
       total: number - 1,
     }),
-    listSources: () => read(() => listWebhookSources(db, organizationId)),
+    listSources: () => read(() => ctx.listSources(organizationId)),
     listFiles: () => read(() => listWorkflowFiles(db, organizationId, workflow.id)),
     readFile: (fileId) => read(() => readWorkflowFile(db, organizationId, workflow.id, fileId)),
     append: (added) => journal.append(added),
