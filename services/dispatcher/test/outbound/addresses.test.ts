@@ -3,6 +3,7 @@ import type { TcpNetConnectOpts } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { customerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
 import type { CustomerEndpoint } from '@workflow-service/testkit'
+import { openConnection } from '../../src/outbound/open-connection.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import { noSubnets, parseSubnets } from '../../src/outbound/parse-subnets.ts'
 import { createResolver } from '../../src/outbound/resolver.ts'
@@ -240,6 +241,14 @@ describe('a connection', () => {
     expect(result).toHaveProperty('detail', 'the connection went to an address that was not judged')
     await waitUntil(() => endpoint.connections === 1)
     expect(endpoint.requests).toEqual([])
+  })
+})
+
+describe('a connection that is begun after the deadline', () => {
+  test('is not made', () => {
+    const socket = new Socket()
+    void openConnection(['93.184.215.14'], 80, AbortSignal.abort(), () => socket)
+    expect(socket.destroyed).toBe(true)
   })
 })
 

@@ -147,6 +147,13 @@ describe('through an egress proxy', () => {
     expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null, detail })
   })
 
+  test('what the proxy says is shown shortened and in plain characters', async () => {
+    const told = `no\u00ff\u0080 ${'x'.repeat(1000)}`
+    proxy.behave = (socket) => socket.write(`HTTP/1.1 407 No\r\nX-Smokescreen-Error: ${told}\r\n\r\n`, 'latin1')
+    const result = await post('http://hooks.example.com/')
+    expect(result).toHaveProperty('detail', expect.stringMatching(/ \(no x{197}\)$/u))
+  })
+
   test.each([
     [502, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
     [504, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
