@@ -3,11 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 const INTERVAL_MS = 100
 
 /** Asks until the question is answered; rejects with its last error when that takes longer than `timeoutMs`. */
-export async function waitFor<Answer>(
-  ask: () => Promise<Answer>,
-  timeoutMs: number,
-  signal?: AbortSignal,
-): Promise<Answer> {
+export async function waitFor<Answer>(ask: () => Promise<Answer>, timeoutMs: number): Promise<Answer> {
   const deadlineMs = performance.now() + timeoutMs
   for (;;) {
     try {
@@ -15,6 +11,6 @@ export async function waitFor<Answer>(
     } catch (error) {
       if (performance.now() >= deadlineMs) throw error
     }
-    await pause(INTERVAL_MS, undefined, { signal })
+    await pause(INTERVAL_MS)
   }
 }

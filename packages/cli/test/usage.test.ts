@@ -72,10 +72,18 @@ describe('wf', () => {
 })
 
 describe('wf migrate', () => {
-  test('makes the tables once, and is safe when several run at once', async () => {
+  test('says what the role lacks, makes the tables once, and is safe when several run at once', async () => {
     const db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
     await db.pool.query('DROP SCHEMA public CASCADE')
+    expect((await migrate()).stderr).toContain(
+      'The database has no schema "public": as its owner, run CREATE SCHEMA public.',
+    )
     await db.pool.query('CREATE SCHEMA public')
+    await db.pool.query('REVOKE CREATE ON SCHEMA public FROM CURRENT_USER')
+    expect((await migrate()).stderr).toMatch(
+      /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
+    )
+    await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
     await db.close()
     expect(await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list'])).toMatchObject({
       exitStatus: 1,

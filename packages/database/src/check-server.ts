@@ -1,17 +1,34 @@
+import { escapeIdentifier } from 'pg'
 import type { Database } from './client.ts'
 
 const OLDEST_VERSION = 150_000
 
-/** What makes this server unfit for the schema, in words with advice; undefined when nothing does. */
+interface ServerRow {
+  version: string
+  number: string
+  encoding: string
+  role: string
+  database: string
+  may_create: boolean | null
+}
+
+/** What stands in the way of migrating, in words with advice; undefined when nothing does. */
 export async function checkServer(db: Pick<Database, 'pool'>): Promise<string | undefined> {
-  const found = await db.pool.query<{ version: string; number: string; encoding: string }>(
+  const found = await db.pool.query<ServerRow>(
     `SELECT current_setting('server_version') AS version, current_setting('server_version_num') AS number,
-       current_setting('server_encoding') AS encoding`,
+       current_setting('server_encoding') AS encoding, current_user AS role, current_database() AS database,
+       has_schema_privilege(to_regnamespace('public'), 'CREATE') AS may_create`,
   )
   const [server] = found.rows
   if (!server) return undefined
-  if (Number(server.number) < OLDEST_VERSION)
-    return `PostgreSQL ${server.version} is too old: version 15 or newer is needed.`
-  if (server.encoding === 'UTF8') return undefined
-  return `The database has the encoding ${server.encoding}, which cannot hold every text: make one with createdb --encoding=UTF8 --template=template0 NAME.`
+  const { version, number, encoding, may_create: mayCreate } = server
+  if (Number(number) < OLDEST_VERSION) return `PostgreSQL ${version} is too old: version 15 or newer is needed.`
+  if (encoding !== 'UTF8') {
+    return `The database has the encoding ${encoding}, which cannot hold every text: make one with createdb --encoding=UTF8 --template=template0 NAME.`
+  }
+  if (mayCreate) return undefined
+  const [role, database] = [escapeIdentifier(server.role), escapeIdentifier(server.database)]
+  return mayCreate === null
+    ? `The database has no schema "public": as its owner, run CREATE SCHEMA public.`
+    : `The role ${role} may not create tables here: as a superuser, run ALTER DATABASE ${database} OWNER TO ${role}; or, in that database, GRANT CREATE ON SCHEMA public TO ${role}.`
 }

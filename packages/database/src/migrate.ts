@@ -5,8 +5,8 @@ const migrationsDir = fileURLToPath(new URL('../migrations', import.meta.url))
 
 /**
  * Brings the database to the newest schema: idempotent, and safe when several run at once, since each waits for the
- * advisory lock of the one before. Needs no superuser beyond the trigram extension; rejects with what to do when the
- * role may not create it.
+ * advisory lock of the one before. Needs no superuser and no extension, but the right to create in the schema: see
+ * checkServer.
  */
 export async function migrate(options: { databaseUrl: string }): Promise<{ applied: string[] }> {
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
