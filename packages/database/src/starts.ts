@@ -44,6 +44,7 @@ const IDEMPOTENCY_HOURS = 24
  *   lock, hence number order is commit order.
  * - The Idempotency-Key's row is written before the start. A racing statement waits there for the first to commit, and
  *   gets the first one's row back from ON CONFLICT, which its own snapshot could not show.
+ * - Rows are looked up by LATERAL with LIMIT 1, hence by index whatever the planner thinks of the number of starts.
  * - `company_wide` gives access to every user of the organization, whoever is listed.
  */
 function recordStartsSql(lockWait: '' | 'SKIP LOCKED'): string {
@@ -73,18 +74,27 @@ function recordStartsSql(lockWait: '' | 'SKIP LOCKED'): string {
                END THEN 'no_users_with_access'
              END AS refusal
       FROM request
-      LEFT JOIN idempotency_keys earlier
-        ON earlier.api_key_id = request.api_key_id AND earlier.key = request.idempotency_key
-        AND earlier.created_at > now() - interval '${IDEMPOTENCY_HOURS} hours'
-      LEFT JOIN workflows workflow
-        ON workflow.organization_id = request.organization_id AND workflow.id = request.workflow_id
+      LEFT JOIN LATERAL (
+        SELECT start_id, session_id, request_sha256 FROM idempotency_keys
+        WHERE api_key_id = request.api_key_id AND key = request.idempotency_key
+          AND created_at > now() - interval '${IDEMPOTENCY_HOURS} hours'
+        LIMIT 1
+      ) earlier ON true
+      LEFT JOIN LATERAL (
+        SELECT id, organization_id, is_active, scope FROM workflows
+        WHERE organization_id = request.organization_id AND id = request.workflow_id
+        LIMIT 1
+      ) workflow ON true
       LEFT JOIN LATERAL (
         SELECT id, input_message FROM triggers
         WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
         ORDER BY created_at, id LIMIT 1
       ) trigger ON true
-      LEFT JOIN sessions session
-        ON session.organization_id = request.organization_id AND session.id = request.session_id
+      LEFT JOIN LATERAL (
+        SELECT id FROM sessions
+        WHERE organization_id = request.organization_id AND id = request.session_id
+        LIMIT 1
+      ) session ON true
     ),
     locked AS MATERIALIZED (
       SELECT id, is_open FROM sessions
@@ -165,6 +175,9 @@ const RECORD_STARTS_WITHOUT_WAITING: NamedStatement = {
   name: 'record-starts-without-waiting',
   text: recordStartsSql('SKIP LOCKED'),
 }
+
+/** For tests of how Postgres carries them out. */
+export const START_STATEMENTS = { recordStarts: RECORD_STARTS } as const
 
 interface OutcomeRow {
   kind: StartOutcome['kind']

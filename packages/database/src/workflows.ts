@@ -174,6 +174,9 @@ const SEARCH: NamedStatement = {
     ${PAGE_JSON}`,
 }
 
+/** For tests of how Postgres carries them out. */
+export const WORKFLOW_STATEMENTS = { find: FIND, list: LIST, search: SEARCH } as const
+
 /** Before everything: for a page from the beginning. */
 const BEGINNING: readonly [string, string] = ['-infinity', '00000000-0000-0000-0000-000000000000']
 

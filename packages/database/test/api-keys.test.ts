@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, type TestDatabase, waitUntil } from '@workflow-service/testkit'
+import { createApiKey } from '../src/api-key-format.ts'
+import {
+  ApiKeyExistsError,
+  findKeyHolders,
+  issueApiKey,
+  listApiKeys,
+  revokeApiKey,
+  touchApiKeys,
+} from '../src/api-keys.ts'
+import { createDatabase, type Database } from '../src/client.ts'
+import { newId } from '../src/ids.ts'
+import { listenForKeyChanges } from '../src/key-changes.ts'
+
+let testDatabase: TestDatabase
+let db: Database
+const [organizationId, otherId] = [newId(), newId()]
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+  await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme'), ($2, 'Other')`, [
+    organizationId,
+    otherId,
+  ])
+}, 60_000)
+
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+
+const issue = (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
+  issueApiKey(db, organizationId, { name: newId(), scopes: ['read'], expiresAt: null, ...change })
+
+describe('issueApiKey', () => {
+  test('returns the key once, and stores what finds its holder', async () => {
+    const expiresAt = new Date('2030-01-01T00:00:00Z')
+    const { key, apiKey } = await issue({ name: 'ci', scopes: ['read', 'start'], expiresAt })
+    expect(apiKey).toMatchObject({
+      name: 'ci',
+      prefix: key.slice(0, 12),
+      scopes: ['read', 'start'],
+      expiresAt,
+      revokedAt: null,
+    })
+    expect(await findKeyHolders(db, [apiKey.prefix])).toEqual([
+      expect.objectContaining({
+        apiKeyId: apiKey.id,
+        organizationId,
+        organizationName: 'Acme',
+        scopes: ['read', 'start'],
+        isRevoked: false,
+        isSuspended: false,
+      }),
+    ])
+  })
+
+  test('refuses a name, or a given key, that is taken', async () => {
+    const { key } = await issue({ name: 'twice' })
+    await expect(issue({ name: 'twice' })).rejects.toThrow(ApiKeyExistsError)
+    await expect(issue({ key })).rejects.toThrow(ApiKeyExistsError)
+    await expect(issue({ key: 'wfk_no' })).rejects.toThrow(TypeError)
+  })
+})
+
+describe('revokeApiKey', () => {
+  test('takes id, prefix or name, keeps the time of the first revocation, and reaches no other organization', async () => {
+    const { apiKey } = await issue({ name: 'gone' })
+    expect(await revokeApiKey(db, otherId, { id: apiKey.id })).toBeNull()
+    expect((await findKeyHolders(db, [apiKey.prefix]))[0]?.isRevoked).toBe(false)
+    const revoked = await revokeApiKey(db, organizationId, { name: 'gone' })
+    expect(revoked?.revokedAt).toBeInstanceOf(Date)
+    expect(await revokeApiKey(db, organizationId, { prefix: apiKey.prefix })).toEqual(revoked)
+    expect((await findKeyHolders(db, [apiKey.prefix]))[0]?.isRevoked).toBe(true)
+    expect((await listApiKeys(db, organizationId)).map(({ id }) => id)).toContain(apiKey.id)
+    expect(await listApiKeys(db, otherId)).toEqual([])
+  })
+})
+
+describe('touchApiKeys', () => {
+  test('moves the time forward for many keys at once, and never back', async () => {
+    const [one, two] = [await issue(), await issue()]
+    const [early, late] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-02T00:00:00Z')]
+    await touchApiKeys(
+      db,
+      new Map([
+        [one.apiKey.id, late],
+        [two.apiKey.id, early],
+      ]),
+    )
+    await touchApiKeys(
+      db,
+      new Map([
+        [two.apiKey.id, late],
+        [one.apiKey.id, early],
+        [newId(), late],
+      ]),
+    )
+    const times = new Map((await listApiKeys(db, organizationId)).map(({ id, lastUsedAt }) => [id, lastUsedAt]))
+    expect([times.get(one.apiKey.id), times.get(two.apiKey.id)]).toEqual([late, late])
+  })
+})
+
+describe('listenForKeyChanges', () => {
+  test('hears what matters to a cached key, and nothing when a key is only used', async () => {
+    const heard: (string | null)[] = []
+    const changes = listenForKeyChanges(db, (changed) => heard.push(changed))
+    await waitUntil(() => changes.isListening)
+    expect(heard.splice(0)).toEqual([null])
+    const { apiKey } = await issue()
+    await touchApiKeys(db, new Map([[apiKey.id, new Date()]]))
+    await revokeApiKey(db, organizationId, { id: apiKey.id })
+    await db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [otherId])
+    await db.pool.query('DELETE FROM api_keys WHERE id = $1', [apiKey.id])
+    const { key } = createApiKey()
+    await db.pool.query('SELECT pg_notify($1, $2)', ['api_keys', key])
+    await waitUntil(() => heard.includes(key))
+    expect(heard).toEqual([apiKey.prefix, apiKey.prefix, otherId, apiKey.prefix, key])
+    await changes.close()
+    expect(changes.isListening).toBe(false)
+  })
+})

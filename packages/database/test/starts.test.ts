@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { createDatabase, type Database } from '../src/client.ts'
+import { newId } from '../src/ids.ts'
+import { workflowSearchText } from '../src/search-text.ts'
+import { type NewStart, recordStart, recordStarts, START_STATEMENTS } from '../src/starts.ts'
+import { explain, rowsReadOf } from './support/explain.ts'
+
+let testDatabase: TestDatabase
+let db: Database
+const organizationId = newId()
+const apiKeyId = newId()
+const workflowId = newId()
+const sessionId = newId()
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+  await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
+  await db.pool.query(
+    `INSERT INTO users (id, organization_id, email) SELECT gen_random_uuid(), $1, 'u' || n FROM generate_series(1, 5000) n`,
+    [organizationId],
+  )
+  await db.pool.query(
+    `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes)
+     VALUES ($1, $2, 'k', 'wfk_aaaaaaaa', sha256('k'), '{start}')`,
+    [apiKeyId, organizationId],
+  )
+  await db.pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     SELECT CASE n WHEN 1 THEN $1::uuid ELSE gen_random_uuid() END, $2, 'w', '', 'company_wide', $3, true
+     FROM generate_series(1, 5000) n`,
+    [workflowId, organizationId, workflowSearchText('w', '')],
+  )
+  await db.pool.query(
+    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+     SELECT gen_random_uuid(), id, true, 'api', 'API' FROM workflows`,
+  )
+  await db.pool.query(
+    `INSERT INTO sessions (id, organization_id)
+     SELECT CASE n WHEN 1 THEN $1::uuid ELSE gen_random_uuid() END, $2 FROM generate_series(1, 5000) n`,
+    [sessionId, organizationId],
+  )
+  await db.pool.query('ANALYZE')
+}, 60_000)
+
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+
+const start = (change: Partial<NewStart> = {}): NewStart => ({
+  startId: newId(),
+  workflowId,
+  sessionId: null,
+  newSessionId: newId(),
+  context: 'go',
+  apiKeyId,
+  requestId: 'r',
+  idempotency: null,
+  ...change,
+})
+const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
+
+describe('recordStart', () => {
+  test('reads by index only, and no more rows than the start is about', async () => {
+    const request = {
+      organization_id: organizationId,
+      start_id: newId(),
+      workflow_id: workflowId,
+      session_id: sessionId,
+      new_session_id: newId(),
+      context: 'go',
+      api_key_id: apiKeyId,
+      request_id: 'r',
+      idempotency_key: 'k',
+      request_sha256: hash(1).toString('hex'),
+    }
+    const plan = await explain(db, START_STATEMENTS.recordStarts, [JSON.stringify([request])])
+    const tables = ['workflows', 'triggers', 'sessions', 'users', 'workflow_users', 'idempotency_keys']
+    for (const table of tables) expect([table, rowsReadOf(plan, table) <= 4]).toEqual([table, true])
+  })
+
+  test('leaves nothing behind when the start is refused', async () => {
+    const counts = async () => {
+      const { rows } = await db.pool.query(
+        `SELECT (SELECT count(*) FROM starts) AS starts, (SELECT count(*) FROM sessions) AS sessions,
+                (SELECT count(*) FROM idempotency_keys) AS keys`,
+      )
+      return rows[0] as unknown
+    }
+    const before = await counts()
+    const idempotency = { key: 'refused', requestSha256: hash(1) }
+    expect(await recordStart(db, organizationId, start({ workflowId: newId(), idempotency }))).toEqual({
+      kind: 'workflow_not_found',
+    })
+    expect(await recordStart(db, organizationId, start({ sessionId: newId(), idempotency }))).toEqual({
+      kind: 'session_not_found',
+    })
+    expect(await counts()).toEqual(before)
+  })
+
+  test('says since when a session has been waiting, and keeps it while more comes', async () => {
+    const waiting = async (): Promise<Date | null> => {
+      const { rows } = await db.pool.query<{ waiting_since: Date | null }>(
+        'SELECT waiting_since FROM sessions WHERE id = $1',
+        [sessionId],
+      )
+      return rows[0]!.waiting_since
+    }
+    expect(await waiting()).toBeNull()
+    await recordStart(db, organizationId, start({ sessionId }))
+    const since = await waiting()
+    expect(since).toBeInstanceOf(Date)
+    await recordStart(db, organizationId, start({ sessionId }))
+    expect(await waiting()).toEqual(since)
+  })
+
+  test('rolls everything back when a constraint refuses one part', async () => {
+    const taken = start()
+    await recordStart(db, organizationId, taken)
+    const again = start({ startId: taken.startId })
+    await expect(recordStart(db, organizationId, again)).rejects.toMatchObject({ code: '23505' })
+    const { rowCount } = await db.pool.query('SELECT FROM sessions WHERE id = $1', [again.newSessionId])
+    expect(rowCount).toBe(0)
+  })
+})
+
+describe('recordStarts', () => {
+  test('gives one outcome for each start, in order', async () => {
+    const outcomes = await recordStarts(db, [
+      { organizationId, start: start() },
+      { organizationId: newId(), start: start() },
+      { organizationId, start: start({ sessionId: newId() }) },
+      { organizationId, start: start({ idempotency: { key: 'a', requestSha256: hash(1) } }) },
+      { organizationId, start: start({ idempotency: { key: 'b', requestSha256: hash(1) } }) },
+    ])
+    expect(outcomes.map(({ kind }) => kind)).toEqual([
+      'accepted',
+      'workflow_not_found',
+      'session_not_found',
+      'accepted',
+      'accepted',
+    ])
+    expect(await recordStarts(db, [])).toEqual([])
+  })
+
+  test('does not wait for a session that another transaction holds, and says so', async () => {
+    const client = await db.pool.connect()
+    await client.query('BEGIN')
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
+    const outcomes = await recordStarts(db, [
+      { organizationId, start: start({ sessionId }) },
+      { organizationId, start: start() },
+    ])
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['session_busy', 'accepted'])
+    await client.query('ROLLBACK')
+    client.release()
+  })
+
+  test('batches that name the same sessions and keys in other orders never wait for each other in a circle', async () => {
+    const sessions = Array.from({ length: 8 }, () => newId())
+    await db.pool.query('INSERT INTO sessions (id, organization_id) SELECT unnest($1::uuid[]), $2', [
+      sessions,
+      organizationId,
+    ])
+    const batch = (turn: number) =>
+      recordStarts(
+        db,
+        sessions
+          .map((session, index) =>
+            start({ sessionId: session, idempotency: { key: `circle ${index}`, requestSha256: hash(turn) } }),
+          )
+          .toSorted(() => (turn % 2 === 0 ? 1 : -1))
+          .map((each) => ({ organizationId, start: each })),
+      )
+    const outcomes = (await Promise.all(Array.from({ length: 20 }, (_, turn) => batch(turn)))).flat()
+    expect(outcomes).toHaveLength(160)
+    expect(outcomes.filter(({ kind }) => kind === 'accepted').length).toBeLessThanOrEqual(8)
+  })
+})

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
+import { createDatabase, type Database } from '../src/client.ts'
+import { newId } from '../src/ids.ts'
+import { foldSearch, workflowSearchText } from '../src/search-text.ts'
+import { findWorkflow, listWorkflows, WORKFLOW_STATEMENTS } from '../src/workflows.ts'
+import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
+
+const COUNT = 6_000
+let testDatabase: TestDatabase
+let db: Database
+let organizationId: string
+let firstId: string
+
+/** Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same. */
+beforeAll(async () => {
+  testDatabase = await createTestDatabase()
+  db = createDatabase({ url: testDatabase.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+  for (const name of ['Acme', 'Other']) {
+    organizationId = newId()
+    await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, name])
+    await db.pool.query('INSERT INTO users (id, organization_id, email) VALUES (gen_random_uuid(), $1, $2)', [
+      organizationId,
+      'ada@acme.test',
+    ])
+    await db.pool.query(
+      `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at)
+       SELECT gen_random_uuid(), $1, name, 'd', 'only_me', name || $3 || 'd', true, timestamptz '2026-01-01' + n * interval '1 s'
+       FROM (SELECT n, concat(CASE n % 2 WHEN 0 THEN 'even' ELSE 'odd' END, CASE WHEN n % 1500 = 1499 THEN ' rarity' END,
+                              CASE WHEN n > $2 / 2 THEN ' late' END, ' ', n) AS name
+             FROM generate_series(1, $2::int) AS n) AS named`,
+      [organizationId, COUNT, workflowSearchText('', '')],
+    )
+  }
+  const { rows } = await db.pool.query<{ id: string }>(
+    'SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at LIMIT 1',
+    [organizationId],
+  )
+  firstId = rows[0]!.id
+  await db.pool.query(
+    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+     SELECT gen_random_uuid(), id, true, 'api', 'API' FROM workflows`,
+  )
+  await db.pool.query(
+    `INSERT INTO trigger_events (trigger_id, position, slug, name) SELECT id, 0, 'started', 'Started' FROM triggers`,
+  )
+  await db.pool.query(
+    `INSERT INTO subagent_sources (trigger_id, position, name, type) SELECT id, 0, 'R', 'platform_internal' FROM triggers`,
+  )
+  await db.pool.query(
+    `INSERT INTO files (id, workflow_id, name, content) SELECT gen_random_uuid(), id, 'a', 'x' FROM workflows`,
+  )
+  await db.pool.query(
+    `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+     SELECT w.organization_id, w.id, u.id FROM workflows w JOIN users u USING (organization_id)`,
+  )
+  await db.pool.query('ANALYZE')
+}, 120_000)
+
+afterAll(async () => {
+  await db.close()
+  await testDatabase.drop()
+})
+
+const beginning = ['-infinity', '00000000-0000-0000-0000-000000000000']
+const explainSearch = (search: string, after = beginning) =>
+  explain(db, WORKFLOW_STATEMENTS.search, [organizationId, 25, ...after, foldSearch(search)])
+
+describe('findWorkflow', () => {
+  test('reads what belongs to the workflow through indexes, and nothing else', async () => {
+    const plan = await explain(db, WORKFLOW_STATEMENTS.find, [organizationId, firstId])
+    expect(sequentialScans(plan).filter((table) => table !== 'users')).toEqual([])
+    for (const table of ['workflows', 'triggers', 'trigger_events', 'files']) expect(rowsReadOf(plan, table)).toBe(1)
+  })
+
+  test('is null for a workflow of another organization', async () => {
+    expect(await findWorkflow(db, newId(), firstId)).toBeNull()
+    expect(await findWorkflow(db, organizationId, firstId)).toContain(firstId)
+  })
+})
+
+describe('listWorkflows', () => {
+  test('reads a page and one row more, through the index of the list, wherever the page is', async () => {
+    for (const time of ['-infinity', '2026-01-01T01:00:00Z', '2026-01-01T01:39:00Z']) {
+      const plan = await explain(db, WORKFLOW_STATEMENTS.list, [organizationId, 25, time, firstId])
+      expect(plan.some(({ index }) => index === 'workflows_list')).toBe(true)
+      expect(sequentialScans(plan).filter((table) => table !== 'users')).toEqual([])
+      // Once for the page's order, once for its contents.
+      expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(52)
+      expect(rowsReadOf(plan, 'files')).toBeLessThanOrEqual(26)
+    }
+  })
+
+  test('never reads the contents of files', () => {
+    expect(WORKFLOW_STATEMENTS.list.text).not.toMatch(/content/)
+    expect(WORKFLOW_STATEMENTS.search.text).not.toMatch(/content/)
+  })
+})
+
+describe('a search', () => {
+  test.each([
+    ['rarity', 'rare'],
+    ['y', 'one character, rare'],
+    ['ty', 'two characters, rare'],
+    ['no such', 'nothing'],
+    ['#', 'one character that nothing has'],
+    ['#!', 'two characters that nothing has'],
+  ])('for %j (%s) reads the next rows, and then what the search index finds', async (search) => {
+    const plan = await explainSearch(search)
+    expect(plan.some(({ index }) => index === 'workflows_search')).toBe(true)
+    expect(sequentialScans(plan).filter((table) => table !== 'users')).toEqual([])
+    expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(300)
+  })
+
+  test.each(['even', 'e', 'ev', '1'])('for %j, which is everywhere, ends with the next rows', async (search) => {
+    const plan = await explainSearch(search)
+    expect(plan.some(({ index }) => index === 'workflows_search')).toBe(false)
+    expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(302)
+  })
+
+  test.each(['17', '12', '11'])('for %j, which is not rare, goes on along the list', async (search) => {
+    const plan = await explainSearch(search)
+    expect(plan.some(({ index }) => index === 'workflows_search')).toBe(false)
+    expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(2_500)
+  })
+
+  test('for what stands only far down the list finds it through the index', async () => {
+    const plan = await explainSearch('late')
+    expect(plan.some(({ index }) => index === 'workflows_search')).toBe(true)
+    const page = await listWorkflows(db, organizationId, { limit: 2, search: 'LATE' })
+    expect(page.workflows.map((text) => (JSON.parse(text) as { name: string }).name)).toEqual([
+      `odd late ${COUNT / 2 + 1}`,
+      `even late ${COUNT / 2 + 2}`,
+    ])
+  })
+
+  test('reads only the own organization’s entries of the search index', async () => {
+    const plan = await explainSearch('rarity')
+    const entries = plan.find(({ index }) => index === 'workflows_search')
+    expect(entries?.rowsRead).toBe(COUNT / 1_500)
+  })
+})
