@@ -17,7 +17,7 @@ beforeAll(async () => {
   testDatabase = await createTestDatabase()
   db = createDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 4 })
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
-})
+}, 120_000)
 afterAll(async () => {
   await db.close()
   await testDatabase.drop()

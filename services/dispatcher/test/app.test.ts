@@ -13,7 +13,7 @@ let listPath: string
 beforeAll(async () => {
   dispatcher = await startTestDispatcher({}, { INTERNAL_API_TOKEN: `${TOKEN}, ${SECOND_TOKEN}` })
   listPath = `/internal/organizations/${dispatcher.organizationId}/webhook-sources`
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
 })

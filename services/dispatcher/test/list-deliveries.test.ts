@@ -30,7 +30,7 @@ beforeAll(async () => {
       finishedAt: entry.createdAt,
     })),
   })
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
 })

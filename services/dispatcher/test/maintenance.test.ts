@@ -11,7 +11,7 @@ let dispatcher: TestDispatcher
 beforeAll(async () => {
   // Its own retention is off: each test calls for one.
   dispatcher = await startTestDispatcher({}, { DELIVERY_LOG_RETENTION_DAYS: '0' })
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
 })

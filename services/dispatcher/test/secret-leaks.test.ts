@@ -52,7 +52,7 @@ beforeAll(async () => {
   endpoint = await customerEndpoint()
   secureEndpoint = await customerEndpoint({ tls: await selfSignedCertificate({ names: ['127.0.0.1'] }) })
   dispatcher = await startDispatcherProcess({ ...testEnv(postgres.url), LOG_LEVEL: 'trace' })
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await dispatcher.process.stop()
   await postgres.stop('immediate')

@@ -30,7 +30,7 @@ beforeAll(async () => {
   dispatcher = await startDispatcher(readDispatcherConfig(testEnv(postgres.url)), { logger })
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
   await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
   await db.close()

@@ -30,7 +30,7 @@ beforeAll(async () => {
   dispatcher = await startDispatcherProcess(env)
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
   await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.process.stop()
   await db.close()

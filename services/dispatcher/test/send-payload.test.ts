@@ -22,7 +22,7 @@ beforeAll(async () => {
   dispatcher = await startTestDispatcher({ placeWaitMs: 100 })
   endpoint = await customerEndpoint()
   sourceId = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: SECRET })
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
   await endpoint.close()

@@ -15,7 +15,7 @@ beforeAll(async () => {
   listPath = `/internal/organizations/${dispatcher.organizationId}/webhook-sources`
   otherOrganizationId = newId()
   await dispatcher.db.prisma.organization.create({ data: { id: otherOrganizationId, name: 'Other' } })
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
   await endpoint.close()

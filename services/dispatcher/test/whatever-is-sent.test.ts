@@ -15,7 +15,7 @@ let endpoint: CustomerEndpoint
 beforeAll(async () => {
   dispatcher = await startTestDispatcher()
   endpoint = await customerEndpoint()
-})
+}, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
   await endpoint.close()
