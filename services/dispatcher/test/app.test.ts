@@ -26,7 +26,7 @@ const callWith = (authorization: string): Promise<Answer> =>
 /** A request as raw as node:http sends one, for what fetch would not send. */
 function rawCall(method: string, target: string, headers: Record<string, string> = {}): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const outgoing = httpRequest(`${dispatcher.url}${target}`, { method, headers }, (incoming) => {
+  const outgoing = httpRequest(`${dispatcher.url}${target}`, { method, headers, agent: false }, (incoming) => {
     let text = ''
     incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
     incoming.on('end', () =>
