@@ -106,7 +106,8 @@ function wordsFor(error: ErrorObject): string {
 }
 
 function exampleOf(schema: TObject, name: string): string {
-  const property = schema.properties[name]
+  const { [name]: property }: Record<string, { examples?: (string | number)[]; description?: string }> =
+    schema.properties
   const example = property?.examples?.[0]
   const purpose = property?.description ? ` ${property.description}` : ''
   return `.${purpose}${example === undefined ? '' : ` Example: ${name}=${String(example)}`}`
