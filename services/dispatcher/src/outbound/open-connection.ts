@@ -149,7 +149,6 @@ function hold<T extends Socket>(socket: T, signal: AbortSignal): T {
   }
   if (signal.aborted) destroy()
   signal.addEventListener('abort', destroy, { once: true })
-  socket.once('close', () => signal.removeEventListener('abort', destroy))
   socket.on('error', () => undefined)
   return socket
 }

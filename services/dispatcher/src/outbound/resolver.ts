@@ -47,7 +47,7 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
   }
 
   function currentChannel(): dns.Resolver {
-    if (options.servers === undefined && now() - openedAtMs > serversMaxAgeMs) {
+    if (now() - openedAtMs > serversMaxAgeMs) {
       // Questions under way stay with the old channel, which ends by itself once they are answered.
       retired.clear()
       retired.add(channel)

@@ -281,6 +281,12 @@ describe('with allowed subnets', () => {
     expect(dialled).toEqual(['93.184.215.14'])
   })
 
+  test('an address is the same in each of its spellings', async () => {
+    const mapped = parseSubnets('::ffff:127.0.0.0/104')
+    expect(await post('[::FFFF:127.0.0.1]', { allowedSubnets: mapped })).toMatchObject(ok)
+    expect(await post('[0:0:0:0:0:ffff:7f00:1]', { allowedSubnets: mapped })).toMatchObject(ok)
+  })
+
   test('a name does not pass by an IPv6 spelling of an allowed IPv4 address', async () => {
     zone = zoneOf({ 'hooks.example.com': ['::ffff:127.0.0.1'] })
     expect(await post('hooks.example.com')).toMatchObject(refused('::ffff:127.0.0.1'))

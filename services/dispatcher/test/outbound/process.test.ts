@@ -9,6 +9,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { customerEndpoint, selfSignedCertificate } from '@workflow-service/testkit'
+import { nameServer, zoneOf } from './name-server.ts'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
 
@@ -39,17 +40,21 @@ async function run(program: string, env: Record<string, string>): Promise<unknow
 describe('a hundred requests to endpoints of every kind', () => {
   test('leave no socket and no timer behind', async () => {
     const endpoint = await customerEndpoint({ paths: { '/hang': 'hang', '/reset': 'reset' } })
+    const server = await nameServer(zoneOf({ 'name.example.com': ['127.0.0.1'] }))
     const targets = [
       [`${endpoint.url}/`, 'answered', 60_000],
       [`${endpoint.url}/reset`, 'unreachable', 60_000],
       [`${endpoint.url}/hang`, 'timed_out', 500],
       [endpoint.url.replace('http:', 'https:'), 'unreachable', 60_000],
       ['http://10.0.0.1/', 'refused', 60_000],
+      [`http://name.example.com:${endpoint.port}/`, 'answered', 60_000],
     ]
     const program = `
       import { createSendRequest } from '${outbound('send-request.ts')}'
       import { parseSubnets } from '${outbound('parse-subnets.ts')}'
-      const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
+      import { createResolver } from '${outbound('resolver.ts')}'
+      const resolver = createResolver({ servers: ['${server.address}'] })
+      const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), resolver })
       const targets = ${JSON.stringify(targets)}
       const held = () => process.getActiveResourcesInfo().filter((kind) => /TCP|TLS|Timeout/.test(kind))
       const rounds = Array.from({ length: 20 }, () => targets).flat()
@@ -61,7 +66,7 @@ describe('a hundred requests to endpoints of every kind', () => {
       process.exit()
     `
     const printed = await run(program, {})
-    await endpoint.close()
+    await Promise.all([endpoint.close(), server.close()])
     expect(printed).toEqual({ kinds: targets.map(([, kind]) => kind), held: [] })
   })
 })

@@ -41,6 +41,8 @@ const zone: Zone = (question, before) => {
     case 'four-is-slow.example.com':
       if (!isFour) return { records: [address(name, '2001:db8::1')] }
       return { afterMs: 50, reply: { records: [address(name, '192.0.2.1')] } }
+    case 'six-after-no-four.example.com':
+      return isFour ? { records: [] } : { afterMs: 1200, reply: { records: [address(name, '2001:db8::1')] } }
     case 'turning.example.com':
       return { records: isFour ? [address(name, before === 0 ? '192.0.2.1' : '127.0.0.1')] : [] }
     case 'garbage.example.com':
@@ -165,6 +167,11 @@ describe('the resolver', () => {
 
   test('waits for the slower family, so that its records are judged as well', async () => {
     expect(sorted(await resolver.resolve('six-is-slow.example.com'))).toEqual(['192.0.2.1', '::1'])
+  })
+
+  test('waits on for the other family when the first has no address', async () => {
+    const resolution = await resolver.resolve('six-after-no-four.example.com')
+    expect(resolution).toEqual({ ok: true, addresses: ['2001:db8::1'] })
   })
 
   test('gives IPv4 addresses first, whichever family answers first', async () => {
