@@ -364,16 +364,19 @@ describe('the journal', () => {
     }
   })
 
-  test('a lease that is lost writes no step', async () => {
+  // By another runner, or by the same one: then the epoch alone tells the two leases apart.
+  test.each(['b', 'a'])('a lease that was taken over by "%s" writes no step and ends no run', async (owner) => {
     const { sessionId, startId } = await start(db, acme)
     const {
       sessions: [taken],
     } = await takeSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
-    await takeSessions(db, runner('b'), [sessionId])
+    await takeSessions(db, runner(owner), [sessionId])
     const stale = { lease: taken!.lease, runId: startId, position: 0, steps: [note('stale')] }
     expect(await appendSteps(db, 'a', [stale])).toEqual([false])
+    expect(await finish('a', taken!.lease, 1)).toEqual({ kind: 'lease_lost' })
     expect(await readSteps(db, startId)).toEqual([])
+    expect(await showRun(db, startId)).toMatchObject({ status: 'running' })
   })
 
   test('a write that meets a take-over waits for it, and then writes nothing', async () => {
