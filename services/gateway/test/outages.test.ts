@@ -70,14 +70,17 @@ describe('while the database is away', () => {
 
   test('a start that was answered 503 before it was sent is not recorded later on', async () => {
     const [sent, waiting] = [newId(), newId()]
+    // A key that was looked up just now: the gateway knows it for 3 s without the database.
+    const { key } = await gateway.apply({}, gateway.organization.id)
     const batchesBefore = await countBatches()
+    expect((await gateway.get('/v1/organization', { key })).status).toBe(200)
     await freeze()
     // As many statements as the gateway has under way at once; what became of them, nobody knows.
-    const first = [gateway.start(workflowId, { context: sent })]
+    const first = [gateway.start(workflowId, { context: sent }, { key })]
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 1)
-    first.push(gateway.start(workflowId, { context: sent }))
+    first.push(gateway.start(workflowId, { context: sent }, { key }))
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 2)
-    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }))
+    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }, { key }))
     const answers = await Promise.all([...first, ...rest])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     thaw()
