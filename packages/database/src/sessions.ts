@@ -37,7 +37,9 @@ const IS_FREE = `session.last_finished_number < session.last_start_number
 
 /**
  * Leases the candidates, as far as places and shares allow: organizations in turn, so that the one with the fewest
- * sessions at this runner comes first. $1 owner, $2 lease in ms, $3 places, $4 per organization, $5 and $6 what is held.
+ * sessions at this runner comes first. The chosen are taken as an array, which Postgres expects to be short: joined, they
+ * may be looked for in a scan of the whole table. $1 owner, $2 lease in ms, $3 places, $4 per organization, $5 and $6
+ * what is held.
  */
 const TAKE_CANDIDATES_SQL = `
   ranked AS (
@@ -52,7 +54,7 @@ const TAKE_CANDIDATES_SQL = `
   taken AS (
     UPDATE sessions session SET lease_owner = $1, lease_epoch = lease_epoch + 1,
       lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-    FROM chosen WHERE session.id = chosen.id
+    WHERE session.id = ANY (ARRAY(SELECT id FROM chosen))
     RETURNING session.id, session.organization_id, session.lease_epoch, session.last_finished_number + 1 AS number
   ),
   ${claimRunSql('taken')}`
