@@ -46,8 +46,11 @@ const DURABLE = {
   max_wal_size: '2GB',
 }
 
-export async function createBed(): Promise<Bed> {
-  const [postgres, rabbitMq] = await Promise.all([startPostgres({ settings: DURABLE }), startRabbitMq()])
+export async function createBed(postgresSettings: Record<string, string> = {}): Promise<Bed> {
+  const [postgres, rabbitMq] = await Promise.all([
+    startPostgres({ settings: { ...DURABLE, ...postgresSettings } }),
+    startRabbitMq(),
+  ])
   await migrate({ databaseUrl: postgres.url })
   const client = new Client({ connectionString: postgres.url })
   await client.connect()

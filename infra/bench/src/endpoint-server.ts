@@ -1,30 +1,70 @@
-// The customer's endpoint: answers each POST after a delay, and says how many came and when the last ones did.
-import { createServer } from 'node:http'
+// The customer's endpoint: answers each POST after a delay, and says how many came and when the last ones did. It is also
+// the load: told to, it keeps starts on their way to itself, so that nobody has to ask what has arrived.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Pool } from 'undici'
+
+/** What to start, as `PUT /load` takes it. */
+export interface RunLoad {
+  readonly origin: string
+  readonly path: string
+  readonly headers: Record<string, string>
+  readonly body: string
+  /** Starts, each in a session of its own, that are on their way at once. */
+  readonly sessions: number
+  readonly seconds: number
+}
 
 const [delayMs = '0'] = process.argv.slice(2)
 let received = 0
 let arrivals: { text: string; at: number }[] = []
+let onArrival = (): void => {}
 
 const server = createServer((req, res) => {
-  if (req.method === 'GET') {
-    if (req.url === '/count') {
-      res.end(JSON.stringify({ received }))
-      return
-    }
+  if (req.method === 'PUT') void carryOutLoad(req, res)
+  else if (req.method === 'POST') takePayload(req, res)
+  else {
     res.end(JSON.stringify({ received, arrivals }))
     arrivals = []
-    return
   }
-  const at = performance.timeOrigin + performance.now()
-  const chunks: Buffer[] = []
-  req.on('data', (chunk: Buffer) => chunks.push(chunk))
-  req.on('end', () => {
-    received += 1
-    if (arrivals.length < 10_000) arrivals.push({ text: Buffer.concat(chunks).toString(), at })
-    setTimeout(() => res.writeHead(204).end(), Number(delayMs))
-  })
 })
 server.listen(0, '127.0.0.1', () => {
   const address = server.address()
   process.stdout.write(`listening ${typeof address === 'object' ? address?.port : ''}\n`)
 })
+
+function takePayload(req: IncomingMessage, res: ServerResponse): void {
+  const at = performance.timeOrigin + performance.now()
+  const chunks: Buffer[] = []
+  req.on('data', (chunk: Buffer) => chunks.push(chunk))
+  req.on('end', () => {
+    received += 1
+    if (arrivals.length < 1_000) arrivals.push({ text: Buffer.concat(chunks).toString(), at })
+    if (delayMs === '0') res.writeHead(204).end()
+    else setTimeout(() => res.writeHead(204).end(), Number(delayMs))
+    onArrival()
+  })
+}
+
+/** Starts again for each payload that arrives, until the time is over; answers with how many came in it. */
+async function carryOutLoad(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const chunks: Buffer[] = []
+  for await (const chunk of req) chunks.push(chunk as Buffer)
+  const load = JSON.parse(Buffer.concat(chunks).toString()) as RunLoad
+  const gateway = new Pool(load.origin, { connections: load.sessions, pipelining: 1 })
+  const faults: string[] = []
+  const start = async (): Promise<void> => {
+    const { path, headers, body } = load
+    const answer = await gateway.request({ method: 'POST', path, headers, body, idempotent: false })
+    const text = await answer.body.text()
+    if (answer.statusCode !== 202) faults.push(`${answer.statusCode} ${text}`)
+  }
+  const startOne = (): void => void start().catch((error: unknown) => faults.push(String(error)))
+  const before = received
+  onArrival = startOne
+  for (let session = 0; session < load.sessions; session += 1) startOne()
+  await new Promise((resolve) => setTimeout(resolve, load.seconds * 1_000))
+  onArrival = () => {}
+  const arrived = received - before
+  await gateway.close()
+  res.writeHead(faults.length > 0 ? 500 : 200).end(JSON.stringify({ arrived, faults: faults.slice(0, 3) }))
+}

@@ -186,16 +186,18 @@ function toTaken(rows: readonly TakenRow[]): Taken {
 const RENEW_LEASES: NamedStatement = {
   name: 'renew-leases',
   text: `
-    WITH held AS MATERIALIZED (
-      SELECT session.id FROM sessions session
-      JOIN unnest($3::uuid[], $4::bigint[]) AS lease (session_id, epoch)
-        ON lease.session_id = session.id AND lease.epoch = session.lease_epoch
-      WHERE session.lease_owner = $1
-      ORDER BY session.id FOR NO KEY UPDATE OF session
+    WITH locked AS MATERIALIZED (
+      SELECT id, lease_epoch FROM sessions
+      WHERE id = ANY ($3::uuid[]) AND lease_owner = $1
+      ORDER BY id FOR NO KEY UPDATE
+    ),
+    held AS MATERIALIZED (
+      SELECT locked.id FROM locked JOIN unnest($3::uuid[], $4::bigint[]) AS lease (session_id, epoch)
+        ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     )
-    UPDATE sessions session SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-    FROM held WHERE session.id = held.id
-    RETURNING session.id, session.lease_epoch`,
+    UPDATE sessions SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+    WHERE id = ANY (ARRAY(SELECT id FROM held))
+    RETURNING id, lease_epoch`,
 }
 
 /** Renews all of a runner's leases in one statement, and resolves with those that are still its own: the rest are lost. */
@@ -217,20 +219,25 @@ export async function renewLeases(
 const RELEASE_SESSIONS: NamedStatement = {
   name: 'release-sessions',
   text: `
-    WITH held AS MATERIALIZED (
-      SELECT session.id, session.last_finished_number + 1 AS number FROM sessions session
-      JOIN unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
-        ON lease.session_id = session.id AND lease.epoch = session.lease_epoch
-      WHERE session.lease_owner = $1
-      ORDER BY session.id FOR NO KEY UPDATE OF session
+    WITH locked AS MATERIALIZED (
+      SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
+      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      ORDER BY id FOR NO KEY UPDATE
+    ),
+    held AS MATERIALIZED (
+      SELECT locked.id, locked.number FROM locked JOIN unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
+        ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     ),
     queued AS (
       UPDATE starts SET status = 'queued', attempts = greatest(attempts - 1, 0)
-      FROM held WHERE starts.session_id = held.id AND starts.number = held.number AND starts.status = 'running'
+      WHERE id = ANY (ARRAY(
+        SELECT start.id FROM held CROSS JOIN LATERAL (
+          SELECT id FROM starts WHERE session_id = held.id AND number = held.number AND status = 'running' LIMIT 1
+        ) AS start
+      ))
     )
-    UPDATE sessions session SET lease_owner = NULL, lease_until = NULL
-    FROM held WHERE session.id = held.id
-    RETURNING session.id`,
+    UPDATE sessions SET lease_owner = NULL, lease_until = NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM held))`,
 }
 
 /**

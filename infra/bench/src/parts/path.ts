@@ -1,4 +1,6 @@
+import type { StartedProcess } from '@workflow-service/testkit'
 import { createBed, type Bed, type Service } from '../bed.ts'
+import type { RunLoad } from '../endpoint-server.ts'
 import { countFinished, type Customer, makeCustomer, queueStarts, start } from '../customer.ts'
 import { type Figure, median, percentile } from '../figure.ts'
 import { commitsPerSecond, createFloor } from '../limits.ts'
@@ -10,26 +12,40 @@ const IDLE_STARTS = 200
 const QUEUED_STARTS = 10_000
 
 /** The whole path as separate processes over RabbitMQ, and an endpoint that answers after `endpointDelayMs`. */
-interface Path {
+export interface Path {
   readonly bed: Bed
   readonly gateway: Service
   readonly runner: Service
+  readonly dispatcher: Service
+  readonly endpoint: StartedProcess
   readonly endpointUrl: string
   readonly customer: Customer
 }
 
-async function withPath<Result>(
-  options: { endpointDelayMs: number; runnerEnv?: Record<string, string> },
+export async function withPath<Result>(
+  options: {
+    endpointDelayMs: number
+    runnerEnv?: Record<string, string>
+    postgresSettings?: Record<string, string>
+  },
   measure: (path: Path) => Promise<Result>,
 ): Promise<Result> {
-  const bed = await createBed()
+  const bed = await createBed(options.postgresSettings)
   try {
     const endpoint = await bed.helper('./endpoint-server.ts', [String(options.endpointDelayMs)])
     const dispatcher = await bed.dispatcher()
     const gateway = await bed.gateway()
     const customer = await makeCustomer(bed, dispatcher, endpoint.url)
     const runner = await bed.runner(dispatcher.url, options.runnerEnv)
-    return await measure({ bed, gateway, runner, endpointUrl: endpoint.url, customer })
+    return await measure({
+      bed,
+      gateway,
+      runner,
+      dispatcher,
+      endpoint: endpoint.process,
+      endpointUrl: endpoint.url,
+      customer,
+    })
   } finally {
     await bed.close()
   }
@@ -149,21 +165,20 @@ export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
 }
 
 /** Keeps 64 starts, each in a session of its own, on their way to the endpoint, and counts those that reach it. */
-async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
-  const before = await countReceived(endpointUrl)
-  const begun = performance.now()
-  const end = begun + seconds * 1_000
-  let started = 0
-  let received = 0
-  while (performance.now() < end) {
-    const free = SESSIONS_AT_ONCE - (started - received)
-    await Promise.all(Array.from({ length: free }, () => start(gateway, customer, 'text: a start of the benchmark')))
-    started += free
-    received = (await countReceived(endpointUrl)) - before
+export async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
+  const load: RunLoad = {
+    origin: gateway.url,
+    path: `/v1/workflows/${customer.workflowId}/start`,
+    headers: { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ context: 'text: a start of the benchmark' }),
+    sessions: SESSIONS_AT_ONCE,
+    seconds,
   }
-  const rate = received / ((performance.now() - begun) / 1_000)
+  const answer = await fetch(endpointUrl, { method: 'PUT', body: JSON.stringify(load) })
+  const text = await answer.text()
+  if (answer.status !== 200) throw new Error(`The load failed: ${text}`)
   await until(async () => (await countUnfinished(bed)) === 0, 120_000, 100)
-  return rate
+  return (JSON.parse(text) as { arrived: number }).arrived / seconds
 }
 
 async function countInFlight(bed: Bed): Promise<number> {
@@ -178,11 +193,6 @@ async function countUnfinished(bed: Bed): Promise<number> {
     `SELECT count(*)::int AS count FROM sessions WHERE last_finished_number < last_start_number`,
   )
   return rows[0]?.count ?? 0
-}
-
-async function countReceived(endpointUrl: string): Promise<number> {
-  const answer = await fetch(`${endpointUrl}/count`)
-  return ((await answer.json()) as { received: number }).received
 }
 
 async function takeArrivals(endpointUrl: string): Promise<{ text: string; at: number }[]> {
