@@ -89,17 +89,22 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
 
 async function setUpSafely(model: ChannelModel, setUp: ConnectionOptions['setUp']): Promise<void> {
   let isClosed = false
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   // amqplib listens only after the set-up: an error before that would end the process, a close go unnoticed for ever.
   model.on('error', () => {})
-  model.once('close', () => (isClosed = true))
+  model.once('close', () => {
+    isClosed = true
+    close()
+  })
   const lose = (reason: string): void => {
     if (!isClosed) socketOf(model).destroy(new Error(reason))
   }
   try {
     await withDeadline(setUp(model, lose), SET_UP_TIMEOUT_MS, 'Setting the channels up')
   } catch (error) {
-    // amqplib now closes the connection politely and waits for the answer for ever; a dead socket answers at once.
+    // amqplib closes the connection next, and waits for the answer for ever unless it knows that the socket is dead.
     lose('The set-up failed')
+    await closed
     throw error
   }
   if (isClosed) throw new Error('The connection closed while it was set up')

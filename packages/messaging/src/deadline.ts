@@ -6,6 +6,5 @@ export async function withDeadline<Result>(work: Promise<Result>, timeoutMs: num
     return await Promise.race([work, expired])
   } finally {
     clearTimeout(timer)
-    work.catch(() => {})
   }
 }
