@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
 import { migrate } from '@workflow-service/database'
 import {
   freePort,
@@ -37,6 +39,15 @@ export interface Bed {
   close(): Promise<void>
 }
 
+/** What `pnpm --filter … start` runs, without pnpm: its process would be the one that is measured. */
+async function startArguments(folder: URL): Promise<string[]> {
+  const text = await readFile(new URL('package.json', folder), 'utf8')
+  const { scripts } = JSON.parse(text) as { scripts: { start: string } }
+  const [command, ...args] = scripts.start.split(' ')
+  if (command !== 'node') throw new Error(`${folder.pathname}: the start script does not begin with "node"`)
+  return args
+}
+
 /** Postgres keeps every guarantee here: fsync, full pages and synchronous commits are on. */
 const DURABLE = {
   fsync: 'on',
@@ -65,8 +76,10 @@ export async function createBed(postgresSettings: Record<string, string> = {}): 
 
   async function service(name: string, env: Record<string, string>, readyPort: number, port: number): Promise<Service> {
     const begun = performance.now()
+    const folder = new URL(`../../../services/${name}/`, import.meta.url)
     const process = await startProcess({
-      args: [new URL(`../../../services/${name}/src/main.ts`, import.meta.url).pathname],
+      args: await startArguments(folder),
+      cwd: fileURLToPath(folder),
       env: { ...common, ...env },
       readyWhen: { url: `http://127.0.0.1:${readyPort}/readyz` },
     })

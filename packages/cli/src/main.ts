@@ -1,6 +1,4 @@
-import { keepCompiledCode } from './compile-cache.ts'
-
-keepCompiledCode()
+import '@workflow-service/service-kit/compile-cache'
 
 // Whoever reads the output may have read enough: `wf runs list | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

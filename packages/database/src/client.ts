@@ -30,6 +30,10 @@ export interface NamedStatement {
   readonly text: string
 }
 
+// Every statement of a service finds its rows by index. Of a table that is still small, Postgres thinks a scan cheaper, and
+// a connection keeps that plan for its named statements until the next ANALYZE, however fast the table grows meanwhile.
+const PLANNER_OPTIONS = '-c enable_seqscan=off'
+
 /** Opens the pool. Connects lazily: a database that is away fails the query, not the construction. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementTimeoutMs = 5_000, onError = () => {} } = options
@@ -43,6 +47,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     lock_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
     keepAlive: true,
+    options: PLANNER_OPTIONS,
   })
   pool.on('error', onError)
   const prisma = new PrismaClient({

@@ -70,29 +70,41 @@ export interface DeliveryResult {
   answer: string | null
 }
 
+/** A payload to claim, and the lease that it needs; null where no run sends it. */
+export interface DeliveryClaimRequest extends NewDelivery {
+  organizationId: string
+  lease: DeliveryLease | null
+}
+
 /**
- * Records a payload as `in_flight`, in one statement that also checks the source and, when a run sends it, that the lease
- * is the session's current one (design 6.6). However many claim one id, at most one ever gets `claimed`.
+ * Records payloads as `in_flight`, any number in one statement, which also checks each one's source and, when a run sends
+ * it, that the lease is the session's current one (design 6.6). However many claim one id, at most one ever gets `claimed`.
  */
-export async function claimDelivery(
+export async function claimDeliveries(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
-  delivery: NewDelivery,
-  lease: DeliveryLease | null,
-): Promise<DeliveryClaim> {
-  const answer = await runStatement<ClaimRow>(db, CLAIM_DELIVERY, [
-    delivery.id,
-    organizationId,
-    delivery.sourceId,
-    delivery.requestBody,
-    lease?.sessionId ?? null,
-    lease?.epoch ?? null,
-    delivery.runId,
-    delivery.requestId,
-    delivery.sender,
+  requests: readonly DeliveryClaimRequest[],
+): Promise<readonly DeliveryClaim[]> {
+  const { rows } = await runStatement<ClaimRow>(db, CLAIM_DELIVERIES, [
+    requests.map(({ id }) => id),
+    requests.map(({ organizationId }) => organizationId),
+    requests.map(({ sourceId }) => sourceId),
+    requests.map(({ requestBody }) => requestBody),
+    requests.map(({ lease }) => lease?.sessionId ?? null),
+    requests.map(({ lease }) => lease?.epoch ?? null),
+    requests.map(({ runId }) => runId),
+    requests.map(({ requestId }) => requestId),
+    requests.map(({ sender }) => sender),
   ])
-  const row = answer.rows[0]
-  if (row?.claimed_at && row.endpoint_url !== null && row.example_request_body !== null && row.version !== null) {
+  const seen = new Set<string>()
+  return rows.map((row): DeliveryClaim => {
+    const isRepeated = seen.has(row.id)
+    seen.add(row.id)
+    return isRepeated ? { kind: 'known' } : toClaim(row)
+  })
+}
+
+function toClaim(row: ClaimRow): DeliveryClaim {
+  if (row.claimed_at && row.endpoint_url !== null && row.example_request_body !== null && row.version !== null) {
     const target = {
       endpointUrl: row.endpoint_url,
       signingSecret: row.signing_secret,
@@ -101,13 +113,14 @@ export async function claimDelivery(
     }
     return { kind: 'claimed', target, createdAt: row.claimed_at }
   }
-  if (row?.is_known) return { kind: 'known' }
-  if (row?.endpoint_url === null) return { kind: 'no_source' }
+  if (row.is_known) return { kind: 'known' }
+  if (row.endpoint_url === null) return { kind: 'no_source' }
   // With source and lease in place, only a claim that was committed meanwhile can have kept the row out.
-  return row?.has_lease ? { kind: 'known' } : { kind: 'lease_lost' }
+  return row.has_lease ? { kind: 'known' } : { kind: 'lease_lost' }
 }
 
 interface ClaimRow extends QueryResultRow {
+  id: string
   claimed_at: Date | null
   is_known: boolean
   has_lease: boolean
@@ -117,26 +130,46 @@ interface ClaimRow extends QueryResultRow {
   version: number | null
 }
 
-const CLAIM_DELIVERY: NamedStatement = {
-  name: 'claim_delivery',
+// Rows are looked up by LATERAL with LIMIT 1, hence by index; written in the order of their ids, so that two batches never
+// wait for each other in a circle.
+const CLAIM_DELIVERIES: NamedStatement = {
+  name: 'claim-deliveries',
   text: `
-    WITH source AS (
-      SELECT endpoint_url, signing_secret, example_request_body, version FROM webhook_sources
-      WHERE organization_id = $2 AND id = $3 AND deleted_at IS NULL
-    ), lease AS (
-      SELECT $5::uuid IS NULL OR EXISTS (
-        SELECT FROM sessions WHERE organization_id = $2 AND id = $5 AND lease_epoch = $6::bigint
-      ) AS is_current
-    ), claimed AS (
+    WITH request AS MATERIALIZED (
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[],
+        $8::text[], $9::bigint[]) WITH ORDINALITY
+        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, sender, place)
+    ),
+    checked AS MATERIALIZED (
+      SELECT request.*, source.*, request.session_id IS NULL OR lease.is_current AS has_lease
+      FROM request
+      LEFT JOIN LATERAL (
+        SELECT endpoint_url, signing_secret, example_request_body, version FROM webhook_sources
+        WHERE organization_id = request.organization_id AND webhook_sources.id = request.source_id
+          AND deleted_at IS NULL
+        LIMIT 1
+      ) AS source ON true
+      LEFT JOIN LATERAL (
+        SELECT true AS is_current FROM sessions
+        WHERE organization_id = request.organization_id AND sessions.id = request.session_id
+          AND lease_epoch = request.epoch
+        LIMIT 1
+      ) AS lease ON true
+    ),
+    claimed AS (
       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id,
         request_id, sender)
-      SELECT $1, $2, $3, 'payload', 'in_flight', $4, $5, $7, $8, $9 FROM source, lease WHERE lease.is_current
+      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, sender
+      FROM checked WHERE has_lease AND version IS NOT NULL
+      ORDER BY id
       ON CONFLICT (id) DO NOTHING
-      RETURNING created_at
+      RETURNING id, created_at
     )
-    SELECT (SELECT created_at FROM claimed) AS claimed_at, EXISTS (SELECT FROM deliveries WHERE id = $1) AS is_known,
-      lease.is_current AS has_lease, source.*
-    FROM lease LEFT JOIN source ON true`,
+    SELECT checked.id, claimed.created_at AS claimed_at,
+      claimed.id IS NULL AND EXISTS (SELECT FROM deliveries WHERE id = checked.id) AS is_known,
+      coalesce(has_lease, false) AS has_lease, endpoint_url, signing_secret, example_request_body, version
+    FROM checked LEFT JOIN claimed ON claimed.id = checked.id
+    ORDER BY place`,
 }
 
 /** Records a verification request as `in_flight`, and resolves with when. The organization must exist. */
@@ -155,38 +188,50 @@ export async function recordVerification(
   return row.created_at
 }
 
-/**
- * Records what came of a delivery, and resolves with when. What was known for certain is never written over: only
- * `in_flight`, and `unknown`, over which the truth wins that arrives late. Resolves with undefined when nothing was to
- * be recorded.
- */
-export async function recordOutcome(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  deliveryId: string,
-  result: DeliveryResult,
-): Promise<Date | undefined> {
-  const recorded = await runStatement<{ finished_at: Date }>(db, RECORD_OUTCOME, [
-    organizationId,
-    deliveryId,
-    result.outcome,
-    result.status,
-    result.reason,
-    result.mismatches && JSON.stringify(result.mismatches),
-    result.durationMs,
-    result.answer,
-  ])
-  return recorded.rows[0]?.finished_at
+/** What came of which delivery. */
+export interface DeliveryOutcomeRecord {
+  organizationId: string
+  id: string
+  result: DeliveryResult
 }
 
-const RECORD_OUTCOME: NamedStatement = {
-  name: 'record_delivery_outcome',
+/**
+ * Records what came of deliveries, any number in one statement, and resolves with when, one for each. What was known for
+ * certain is never written over: only `in_flight`, and `unknown`, over which the truth wins that arrives late. Undefined
+ * where nothing was to be recorded. Of one delivery named twice, the first counts.
+ */
+export async function recordOutcomes(
+  db: Pick<Database, 'pool'>,
+  records: readonly DeliveryOutcomeRecord[],
+): Promise<readonly (Date | undefined)[]> {
+  const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
+  const distinct = [...firsts.values()]
+  const { rows } = await runStatement<{ id: string; finished_at: Date }>(db, RECORD_OUTCOMES, [
+    distinct.map(({ id }) => id),
+    distinct.map(({ organizationId }) => organizationId),
+    distinct.map(({ result }) => result.outcome),
+    distinct.map(({ result }) => result.status),
+    distinct.map(({ result }) => result.reason),
+    distinct.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
+    distinct.map(({ result }) => result.durationMs),
+    distinct.map(({ result }) => result.answer),
+  ])
+  const finished = new Map(rows.map((row) => [row.id, row.finished_at]))
+  return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
+}
+
+// The ids stand beside the join so that the rows are found by index.
+const RECORD_OUTCOMES: NamedStatement = {
+  name: 'record-delivery-outcomes',
   text: `
-    UPDATE deliveries SET outcome = $3, status = $4, reason = $5, mismatches = $6, duration_ms = $7, answer = $8,
-      finished_at = now()
-    WHERE organization_id = $1 AND id = $2
-      AND (outcome = 'in_flight' OR (outcome = 'unknown' AND $3 <> 'unknown'))
-    RETURNING finished_at`,
+    UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
+      mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer, finished_at = now()
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[])
+      AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer)
+    WHERE deliveries.id = ANY ($1::uuid[]) AND deliveries.id = result.id
+      AND deliveries.organization_id = result.organization_id
+      AND (deliveries.outcome = 'in_flight' OR (deliveries.outcome = 'unknown' AND result.outcome <> 'unknown'))
+    RETURNING deliveries.id, deliveries.finished_at`,
 }
 
 /** A delivery as it stands, for those who ask again. */

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url'
-import { runner } from 'node-pg-migrate'
 
 const migrationsDir = fileURLToPath(new URL('../migrations', import.meta.url))
 
@@ -9,6 +8,8 @@ const migrationsDir = fileURLToPath(new URL('../migrations', import.meta.url))
  * checkServer.
  */
 export async function migrate(options: { databaseUrl: string }): Promise<{ applied: string[] }> {
+  // 10 MiB that only a process that migrates needs.
+  const { runner } = await import('node-pg-migrate')
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
   const ran = await runner({
     databaseUrl: options.databaseUrl,

@@ -9,6 +9,7 @@ import {
 import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.ts'
+import { createDeliveryStore, type DeliveryStore } from './delivery-store.ts'
 import { createInTurn, type InTurn } from './in-turn.ts'
 import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
 import { createOutcomeRecorder, type OutcomeRecorder } from './outcome-recorder.ts'
@@ -19,6 +20,7 @@ export interface AppContext {
   readonly config: DispatcherConfig
   readonly logger: Logger
   readonly db: Database
+  readonly store: DeliveryStore
   /** This process as the other dispatchers see it. */
   readonly presence: Presence
   readonly secrets: SecretBox
@@ -58,11 +60,13 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     perKey: config.maxInFlightPerSource,
     waitMs: overrides.placeWaitMs ?? 5_000,
   })
-  const outcomes = createOutcomeRecorder({ db, logger })
+  const store = createDeliveryStore(db)
+  const outcomes = createOutcomeRecorder({ store, logger })
   return {
     config,
     logger,
     db,
+    store,
     presence,
     secrets,
     sendRequest:

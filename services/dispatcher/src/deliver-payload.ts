@@ -8,13 +8,11 @@ import {
   payloadMismatches,
 } from '@workflow-service/contract'
 import {
-  claimDelivery,
   type Delivery,
   type DeliveryLease,
   type DeliveryResult,
   type DeliveryTarget,
   findDeliveryState,
-  recordOutcome,
   SecretError,
   UNKNOWN_REASON,
 } from '@workflow-service/database'
@@ -72,12 +70,8 @@ async function deliverAt(
   const requestBody = JSON.stringify(request.payload)
   const { id, organizationId, sourceId, runId, requestId } = request
   const sender = ctx.presence.key
-  const claim = await claimDelivery(
-    ctx.db,
-    organizationId,
-    { id, sourceId, requestBody, runId, requestId, sender },
-    request.lease,
-  )
+  const { lease } = request
+  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, sender, lease })
   switch (claim.kind) {
     case 'no_source':
       throw notFound('Webhook source')
@@ -160,7 +154,7 @@ async function knownDelivery(ctx: AppContext, request: PayloadRequest): Promise<
     // Calls for one id take turns here: what this process claimed and does not remember, nobody is sending any more.
     const isOurs = state.sender === ctx.presence.key
     if (isOurs || isAbandoned || state.ageMs > OUTCOME_DUE_MS) {
-      await recordOutcome(ctx.db, request.organizationId, request.id, unknown())
+      await ctx.store.recordOutcome({ organizationId: request.organizationId, id: request.id, result: unknown() })
       continue
     }
     await pause(POLL_MS)

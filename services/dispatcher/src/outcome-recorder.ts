@@ -1,13 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  type Database,
-  type Delivery,
-  type DeliveryResult,
-  isDatabaseAway,
-  recordOutcome,
-} from '@workflow-service/database'
+import { type Delivery, type DeliveryResult, isDatabaseAway } from '@workflow-service/database'
 import { ANSWER_MAX_LENGTH, truncateText } from '@workflow-service/contract'
 import { describeError, type Logger } from '@workflow-service/service-kit'
+import type { DeliveryStore } from './delivery-store.ts'
 
 /** Records outcomes, and keeps those in memory that the database does not take for the moment. */
 export interface OutcomeRecorder {
@@ -27,7 +22,11 @@ export interface OutcomeRecorder {
 const RETRY_MS = 1_000
 const GIVE_UP_MS = 600_000
 
-export function createOutcomeRecorder({ db, logger }: { db: Pick<Database, 'pool'>; logger: Logger }): OutcomeRecorder {
+export function createOutcomeRecorder(options: {
+  store: Pick<DeliveryStore, 'recordOutcome'>
+  logger: Logger
+}): OutcomeRecorder {
+  const { store, logger } = options
   const waiting = new Map<string, { delivery: Delivery; recorded: Promise<void> }>()
   const stopping = new AbortController()
 
@@ -36,7 +35,7 @@ export function createOutcomeRecorder({ db, logger }: { db: Pick<Database, 'pool
     while (!stopping.signal.aborted && performance.now() < deadline) {
       await pause(RETRY_MS, undefined, { signal: stopping.signal }).catch(() => {})
       try {
-        await recordOutcome(db, delivery.organizationId, delivery.id, result)
+        await store.recordOutcome({ organizationId: delivery.organizationId, id: delivery.id, result })
         logger.info({ delivery_id: delivery.id, outcome: result.outcome }, 'outcome recorded late')
         return
       } catch (error) {
@@ -54,7 +53,7 @@ export function createOutcomeRecorder({ db, logger }: { db: Pick<Database, 'pool
       const result = toStorable(reported)
       const known = { ...delivery, ...result, finishedAt: new Date() }
       try {
-        const finishedAt = await recordOutcome(db, delivery.organizationId, delivery.id, result)
+        const finishedAt = await store.recordOutcome({ organizationId: delivery.organizationId, id: delivery.id, result })
         return finishedAt ? { ...known, finishedAt } : known
       } catch (error) {
         logger.warn({ delivery_id: delivery.id, error: describeError(error) }, 'outcome not recorded yet')

@@ -67,9 +67,9 @@ export const RunnerSettings = Type.Object(
     RUNNER_ORGANIZATION_SHARE: Type.Integer({
       minimum: 1,
       maximum: 100,
-      default: 50,
+      default: 75,
       description: 'Per cent of the places that one organization may take, so that others find some free.',
-      examples: [50],
+      examples: [75],
     }),
     ...agentSettings,
   },

@@ -1,8 +1,6 @@
-import { keepCompiledCode } from '../compile-cache.ts'
+import '@workflow-service/service-kit/compile-cache'
 import { createTerminal } from '../terminal.ts'
 import { createScreen } from './screen.ts'
-
-keepCompiledCode()
 
 const screen = createScreen(createTerminal())
 const stopping = new AbortController()

@@ -1,0 +1,2 @@
+/** Loaded for its effect: compiled code is kept between starts. */
+export {}
