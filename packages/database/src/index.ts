@@ -20,14 +20,16 @@ export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
 export { isDatabaseAway } from './database-away.ts'
 export {
-  claimDelivery,
+  claimDeliveries,
   deleteOldDeliveries,
   deliveryQuerySql,
   findDeliveryState,
   giveUpDeliveries,
   listDeliveries,
   listRunDeliveries,
-  recordOutcome,
+  type DeliveryClaimRequest,
+  type DeliveryOutcomeRecord,
+  recordOutcomes,
   recordVerification,
   UNKNOWN_REASON,
   type Delivery,
