@@ -229,7 +229,7 @@ const RELEASE_SESSIONS: NamedStatement = {
         ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     ),
     queued AS (
-      UPDATE starts SET status = 'queued', attempts = greatest(attempts - 1, 0)
+      UPDATE starts SET status = 'queued', attempts = attempts - 1
       WHERE id = ANY (ARRAY(
         SELECT start.id FROM held CROSS JOIN LATERAL (
           SELECT id FROM starts WHERE session_id = held.id AND number = held.number AND status = 'running' LIMIT 1

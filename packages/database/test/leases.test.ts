@@ -1,0 +1,353 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, waitUntil } from '@workflow-service/testkit'
+import type { PoolClient, QueryConfig, QueryResult } from 'pg'
+import {
+  appendSteps,
+  claimNextRun,
+  countAttempt,
+  createDatabase,
+  type Database,
+  finishRuns,
+  type Lease,
+  releaseSessions,
+  renewLeases,
+  takeSessions,
+  takeWaitingSessions,
+} from '../src/index.ts'
+import { createStartable, start, type Startable } from './start-fixtures.ts'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let acme: Startable
+beforeAll(async () => {
+  const created = await createTestDatabase()
+  url = created.url
+  drop = created.drop
+  db = createDatabase({ url, applicationName: 'test' })
+})
+afterAll(async () => {
+  await db.close()
+  await drop()
+})
+beforeEach(async () => {
+  await db.pool.query('TRUNCATE organizations CASCADE')
+  acme = await createStartable(db)
+})
+
+interface Held {
+  readonly lease: Lease
+  readonly runId: string
+}
+type Pooled = Pick<Database, 'pool'>
+
+const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
+
+/** What a holder writes under its leases, and what it is told when it is the holder no more. */
+interface Operation {
+  readonly write: (on: Pooled, owner: string, held: Held[]) => Promise<unknown>
+  readonly refusal: unknown
+}
+const many: Record<string, Operation> = {
+  'appending steps': {
+    write: (on, owner, held) =>
+      appendSteps(
+        on,
+        owner,
+        held.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [note] })),
+      ),
+    refusal: [false],
+  },
+  'ending runs': {
+    write: (on, owner, held) =>
+      finishRuns(
+        on,
+        owner,
+        held.map(({ lease }) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
+      ),
+    refusal: [{ kind: 'lease_lost' }],
+  },
+  'renewing leases': {
+    write: (on, owner, held) =>
+      renewLeases(
+        on,
+        owner,
+        600_000,
+        held.map(({ lease }) => lease),
+      ),
+    refusal: [],
+  },
+  'letting go': {
+    write: (on, owner, held) =>
+      releaseSessions(
+        on,
+        owner,
+        held.map(({ lease }) => lease),
+      ),
+    refusal: undefined,
+  },
+}
+const one: Record<string, Operation> = {
+  'taking up the next run': {
+    write: (on, owner, [held]) => claimNextRun(on, owner, held!.lease),
+    refusal: { kind: 'lease_lost' },
+  },
+  'counting an attempt': {
+    write: (on, owner, [held]) => countAttempt(on, owner, held!.lease),
+    refusal: undefined,
+  },
+}
+const manyKinds = Object.entries(many)
+const kinds = [...manyKinds, ...Object.entries(one)]
+
+const taking = (owner: string) => ({
+  owner,
+  leaseMs: 60_000,
+  places: 100,
+  perOrganization: 100,
+  held: new Map<string, number>(),
+})
+
+/** A session with two starts, of which runner `a` does the first. */
+async function hold(): Promise<Held> {
+  const { sessionId, startId } = await start(db, acme)
+  await start(db, acme, sessionId)
+  const { sessions } = await takeSessions(db, taking('a'), [sessionId])
+  return { lease: sessions[0]!.lease, runId: startId }
+}
+
+async function takeOver(owner: string, sessionId: string): Promise<void> {
+  await db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [
+    sessionId,
+  ])
+  const { sessions } = await takeSessions(db, taking(owner), [sessionId])
+  expect(sessions).toHaveLength(1)
+}
+
+/** Everything that a holder may change. */
+async function allRows(): Promise<unknown> {
+  const { rows } = await db.pool.query(
+    `SELECT (SELECT json_agg(row ORDER BY row.id) FROM sessions row) AS sessions,
+            (SELECT json_agg(row ORDER BY row.id) FROM starts row) AS starts,
+            (SELECT json_agg(row ORDER BY row.run_id, row.position) FROM run_steps row) AS steps`,
+  )
+  return rows[0]
+}
+
+/** Begins the work while a transaction has done this to a session, and ends the transaction once the work waits for it. */
+async function meeting<Result>(
+  [sql, sessionId]: [string, string],
+  work: () => Promise<Result>,
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<Result> {
+  const client = await db.pool.connect()
+  try {
+    await client.query('BEGIN')
+    await client.query(sql, [sessionId])
+    const working = work()
+    working.catch(() => {})
+    const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1, { timeoutMs: 4_000 })
+    await meanwhile()
+    await client.query('COMMIT')
+    return await working
+  } finally {
+    client.release(true)
+  }
+}
+
+/** What the transaction has done so far: scans of whole tables that grow without end, and rows written. */
+async function countAccess(client: PoolClient): Promise<{ scans: number; changes: number }> {
+  const { rows } = await client.query<{ scans: number; changes: number }>(
+    `SELECT coalesce(sum(seq_scan) FILTER (WHERE relname IN ('sessions', 'starts', 'run_steps')), 0)::integer AS scans,
+            coalesce(sum(n_tup_ins + n_tup_upd), 0)::integer AS changes
+     FROM pg_stat_xact_user_tables`,
+  )
+  return rows[0]!
+}
+
+/** The pool, which calls back before the statement that passes a deleted start over. */
+function beforeSkipping(act: () => Promise<unknown>): Pooled {
+  const query = async (statement: QueryConfig): Promise<QueryResult> => {
+    if (statement.name === 'skip-deleted-start') await act()
+    return await db.pool.query(statement)
+  }
+  return { pool: { query } as unknown as Database['pool'] }
+}
+
+describe.each(kinds)('%s', (_what, { write, refusal }) => {
+  test('is for the holder', async () => {
+    const held = await hold()
+    const before = await allRows()
+    await write(db, 'a', [held])
+    expect(await allRows()).not.toEqual(before)
+  })
+
+  test.each([
+    ['another runner has taken the session', (id: string) => takeOver('b', id)],
+    ['the same runner has taken the session again', (id: string) => takeOver('a', id)],
+    [
+      // As it may after the database was restored from a backup.
+      'another runner has come to the same epoch',
+      (id: string) => db.pool.query("UPDATE sessions SET lease_owner = 'b' WHERE id = $1", [id]),
+    ],
+  ])('writes nothing once %s', async (_why, lose) => {
+    const held = await hold()
+    await lose(held.lease.sessionId)
+    const before = await allRows()
+    expect(await write(db, 'a', [held])).toEqual(refusal)
+    expect(await allRows()).toEqual(before)
+  })
+
+  test('waits for a take-over that it meets, and then writes nothing', async () => {
+    const held = await hold()
+    const outcome = await meeting(
+      ["UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", held.lease.sessionId],
+      () => write(db, 'a', [held]),
+    )
+    expect(outcome).toEqual(refusal)
+    expect(await allRows()).toMatchObject({
+      sessions: [{ lease_owner: 'b', lease_epoch: 2, last_finished_number: 0 }],
+      starts: [
+        { id: held.runId, status: 'running', attempts: 1 },
+        { status: 'queued', attempts: 0 },
+      ],
+      steps: null,
+    })
+  })
+})
+
+test.each(manyKinds)(
+  '%s locks sessions in the order of their ids, so that two batches never wait for each other',
+  async (_what, { write }) => {
+    const [low, high] = [await hold(), await hold()]
+    // Written last, it stands behind the other, where a scan of the table finds it.
+    await db.pool.query('UPDATE sessions SET is_open = true WHERE id = $1', [low.lease.sessionId])
+    const scanning = new URL(url)
+    scanning.searchParams.set('options', '-c enable_indexscan=off -c enable_bitmapscan=off')
+    const other = createDatabase({ url: scanning.href, applicationName: 'test' })
+    try {
+      await meeting(
+        ['SELECT FROM sessions WHERE id = $1 FOR UPDATE', low.lease.sessionId],
+        () => write(other, 'a', [high, low]),
+        async () => {
+          const lockHigh = 'SELECT FROM sessions WHERE id = $1 FOR UPDATE SKIP LOCKED'
+          expect((await db.pool.query(lockHigh, [high.lease.sessionId])).rowCount).toBe(1)
+        },
+      )
+    } finally {
+      await other.close()
+    }
+  },
+)
+
+describe('letting go', () => {
+  test('takes no attempt off a run that was not taken up', async () => {
+    const { lease, runId } = await hold()
+    await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
+    await releaseSessions(db, 'a', [lease])
+    expect(await allRows()).toMatchObject({
+      sessions: [{ lease_owner: null }],
+      starts: [{ id: runId, status: 'queued', attempts: 0 }, {}],
+    })
+  })
+})
+
+describe('taking up the next run', () => {
+  test.each(['b', 'a'])('passes nothing over once "%s" has taken the session meanwhile', async (owner) => {
+    const { lease, runId } = await hold()
+    await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
+    const on = beforeSkipping(() => takeOver(owner, lease.sessionId))
+    expect(await claimNextRun(on, 'a', lease)).toEqual({ kind: 'lease_lost' })
+    expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 0 }] })
+  })
+
+  test('passes nothing over that was passed over and left behind meanwhile', async () => {
+    const { lease, runId } = await hold()
+    await start(db, acme, lease.sessionId)
+    await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
+    // As when an answer was lost, and the statement takes effect only after it was asked again.
+    const on = beforeSkipping(async () => {
+      expect(await claimNextRun(db, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 2 } })
+      await finishRuns(db, 'a', [{ lease, number: 2, status: 'succeeded', error: null, goesOn: true }])
+    })
+    expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 3 } })
+    expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 2 }] })
+  })
+
+  test('finds a start that was not to be seen at first', async () => {
+    const { lease, runId } = await hold()
+    const { rows } = await db.pool.query('DELETE FROM starts WHERE id = $1 RETURNING *', [runId])
+    const on = beforeSkipping(() =>
+      db.pool.query('INSERT INTO starts SELECT * FROM json_populate_record(NULL::starts, $1)', [
+        JSON.stringify(rows[0]),
+      ]),
+    )
+    expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { id: runId } })
+  })
+})
+
+describe('on tables that were never analyzed', () => {
+  const batch = 100
+
+  /** Sessions with two starts each; `a` holds the first thousand, and does their first starts. */
+  const seed = async (): Promise<Held[]> => {
+    for (const table of ['sessions', 'starts', 'run_steps']) {
+      await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+    }
+    await db.pool.query(
+      `INSERT INTO sessions (id, organization_id, last_start_number, waiting_since, lease_owner, lease_epoch, lease_until)
+       SELECT md5('session ' || n)::uuid, $1, 2, now(), CASE WHEN n <= 1000 THEN 'a' END, 1,
+         CASE WHEN n <= 1000 THEN now() + interval '1 hour' END
+       FROM generate_series(1, 3000) n`,
+      [acme.organizationId],
+    )
+    await db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, attempts)
+       SELECT md5(n || ' start ' || number)::uuid, $1, $2, md5('session ' || n)::uuid, number, 'api', 'go', 'r',
+         CASE WHEN n <= 1000 AND number = 1 THEN 'running' ELSE 'queued' END, 1
+       FROM generate_series(1, 3000) n, generate_series(1, 2) number`,
+      [acme.organizationId, acme.workflowId],
+    )
+    const { rows } = await db.pool.query<{ id: string; session_id: string }>(
+      "SELECT id, session_id FROM starts WHERE status = 'running' ORDER BY id LIMIT $1",
+      [batch],
+    )
+    return rows.map((row) => ({ lease: { sessionId: row.session_id, epoch: 1 }, runId: row.id }))
+  }
+  const freeSessions = Array.from({ length: batch }, (_, n) => `session ${2_000 + n}`)
+
+  // A pool plans a statement for its values five times, and then once for all.
+  test.each(['force_custom_plan', 'force_generic_plan'])('no statement scans a table: %s', async (mode) => {
+    const held = await seed()
+    const client = await db.pool.connect()
+    try {
+      await client.query(`SET plan_cache_mode = ${mode}`)
+      const { rows } = await client.query<{ id: string }>('SELECT md5(name)::uuid AS id FROM unnest($1::text[]) name', [
+        freeSessions,
+      ])
+      const on: Pooled = { pool: client as unknown as Database['pool'] }
+      const statements: Record<string, () => Promise<unknown>> = {
+        'take-sessions': () =>
+          takeSessions(
+            on,
+            taking('b'),
+            rows.map(({ id }) => id),
+          ),
+        'take-waiting-sessions': () => takeWaitingSessions(on, taking('b')),
+        ...Object.fromEntries(kinds.map(([what, { write }]) => [what, () => write(on, 'a', held)])),
+      }
+      for (const [what, run] of Object.entries(statements)) {
+        await client.query('BEGIN')
+        const before = await countAccess(client)
+        await run()
+        const after = await countAccess(client)
+        expect([what, after.scans]).toEqual([what, before.scans])
+        expect([what, after.changes > before.changes]).toEqual([what, true])
+        await client.query('ROLLBACK')
+      }
+    } finally {
+      client.release(true)
+    }
+  })
+})
