@@ -48,6 +48,8 @@ export interface RunnerTiming {
   readonly leaseMs: number
   readonly renewMs: number
   readonly sweepMs: number
+  /** How long a message is held here while there is no place, so that the others go to runners that have some free. */
+  readonly holdMs: number
   readonly autoRunMs: number
   /** How long the second attempt at a run waits after an error; each further one twice as long as the one before. */
   readonly retryMs: number
@@ -59,6 +61,7 @@ const DEFAULT_TIMING: RunnerTiming = {
   leaseMs: 15_000,
   renewMs: 4_000,
   sweepMs: 2_000,
+  holdMs: 1_000,
   autoRunMs: 5_000,
   retryMs: 1_000,
   graceMs: 30_000,

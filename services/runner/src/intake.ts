@@ -18,8 +18,6 @@ export interface Intake {
 }
 
 const MAX_OFFERS = 200
-/** How long a message is held while there is no place. */
-const HOLD_MS = 1_000
 
 interface Offer {
   readonly sessionId: string
@@ -120,7 +118,7 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
       if (stopping.signal.aborted) return
       if (held.free === 0) {
         hasBacklog = true
-        await soon(placeFreed.promise, HOLD_MS)
+        await soon(placeFreed.promise, ctx.timing.holdMs)
         return
       }
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -25,15 +25,17 @@ export function startLeaseKeeper(options: {
   renewMs: number
   logger: Logger
   onLost: (session: HeldSession) => void
+  /** A clock that never goes back; another one in tests. */
+  now?: () => number
 }): LeaseKeeper {
-  const { held, store, leaseMs, renewMs, logger, onLost } = options
+  const { held, store, leaseMs, renewMs, logger, onLost, now = () => performance.now() } = options
   const stopping = new AbortController()
-  let renewedMs = performance.now()
+  let renewedMs = now()
   let timer: NodeJS.Timeout | undefined
   let renewing: Promise<void> | undefined
 
   const renewAll = async (): Promise<void> => {
-    const beganMs = performance.now()
+    const beganMs = now()
     const sessions = held.all()
     if (sessions.length > 0) {
       const kept = await store.renew(sessions.map(({ lease }) => lease))
@@ -67,7 +69,7 @@ export function startLeaseKeeper(options: {
 
   return {
     async ensureFresh() {
-      if (performance.now() - renewedMs > leaseMs / 2) await renew()
+      if (now() - renewedMs > leaseMs / 2) await renew()
     },
     async stop() {
       stopping.abort()

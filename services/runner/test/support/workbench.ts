@@ -34,6 +34,7 @@ export const FAST: RunnerTiming = {
   leaseMs: 1_500,
   renewMs: 300,
   sweepMs: 200,
+  holdMs: 1_000,
   autoRunMs: 100,
   retryMs: 10,
   graceMs: 5_000,

@@ -1,0 +1,162 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { FIRST_ORGANIZATION, newId, type NextRun, type Taken, type TakenSession } from '@workflow-service/database'
+import { createLogger, createMetrics } from '@workflow-service/service-kit'
+import { waitUntil } from '@workflow-service/testkit'
+import type { AppContext } from './app-context.ts'
+import { createHeldSessions } from './held-sessions.ts'
+import { type Intake, startIntake } from './intake.ts'
+import { createRunnerMetrics } from './runner-metrics.ts'
+
+const NEVER_MS = 600_000
+
+let intake: Intake
+let endAll: () => void
+afterEach(async () => {
+  await intake.stop()
+  endAll()
+  await intake.settle()
+})
+
+const take = (sessionId: string): TakenSession => ({
+  lease: { sessionId, epoch: 1 },
+  organizationId: newId(),
+  run: undefined,
+})
+const nothing = async () => undefined
+
+/** An intake with so many places, before a store that has what it is asked for; sessions end when they are told to. */
+async function start(options: {
+  places: number
+  holdMs?: number
+  ensureFresh?: () => Promise<void>
+  isMore?: boolean
+}) {
+  const { places, holdMs = NEVER_MS, ensureFresh = async () => {}, isMore = false } = options
+  const held = createHeldSessions(places)
+  const asked: (readonly string[])[] = []
+  let sweeps = 0
+  const ends = new Map<string, () => void>()
+  const metrics = createMetrics('test')
+  const ctx = {
+    held,
+    timing: { sweepMs: NEVER_MS, holdMs },
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    runnerMetrics: createRunnerMetrics(metrics, { held: () => 0, places: () => 0, depth: nothing, backlog: nothing }),
+    sessionQueue: { publish: async () => 'confirmed' },
+    store: {
+      async take(sessionIds: readonly string[]): Promise<Taken> {
+        asked.push(sessionIds)
+        return { sessions: sessionIds.slice(0, held.free).map(take), isMore }
+      },
+      async takeWaiting(): Promise<Taken & { next: string }> {
+        sweeps++
+        return { sessions: [], isMore, next: FIRST_ORGANIZATION }
+      },
+      claimNext: ({ sessionId }: TakenSession['lease']): Promise<NextRun> =>
+        new Promise((resolve) => {
+          ends.set(sessionId, () => resolve({ kind: 'idle' }))
+        }),
+      release: nothing,
+    },
+  } as unknown as AppContext
+  endAll = () => {
+    for (const end of ends.values()) end()
+  }
+  intake = startIntake(ctx, { ensureFresh })
+  if (!options.ensureFresh) await waitUntil(() => sweeps === 1)
+  return {
+    held,
+    asked,
+    end: (sessionId: string) => ends.get(sessionId)!(),
+    get sweeps() {
+      return sweeps
+    },
+  }
+}
+
+/** Whether the promise is still pending after everything that can happen by itself has happened. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isSettled = false
+  void promise.finally(() => (isSettled = true))
+  for (let turn = 0; turn < 10; turn++) await new Promise((resume) => setImmediate(resume))
+  return !isSettled
+}
+
+describe('with all places taken', () => {
+  test('a message is held, so that the others go to runners that have places, until one is free here', async () => {
+    const { asked, end } = await start({ places: 1 })
+    await intake.offer('first')
+    const offering = intake.offer('second')
+    expect(await isPending(offering)).toBe(true)
+    expect(asked).toEqual([['first']])
+    end('first')
+    await offering
+  })
+
+  test('a message is let go after a moment, and swept up as soon as a place is free', async () => {
+    const started = await start({ places: 1, holdMs: 1 })
+    await intake.offer('first')
+    await intake.offer('second')
+    expect(started.sweeps).toBe(1)
+    started.end('first')
+    await waitUntil(() => started.sweeps === 2)
+    expect(started.asked).toEqual([['first']])
+  })
+
+  test('stopping holds no message back', async () => {
+    await start({ places: 1 })
+    await intake.offer('first')
+    const offering = intake.offer('second')
+    expect(await isPending(offering)).toBe(true)
+    await intake.stop()
+    await offering
+  })
+})
+
+describe('with places free', () => {
+  test('messages that come together are asked for together, each once', async () => {
+    const { asked, held } = await start({ places: 10 })
+    await Promise.all(['a', 'b', 'a'].map((sessionId) => intake.offer(sessionId)))
+    expect(asked).toEqual([['a', 'b']])
+    expect(held.size).toBe(2)
+  })
+
+  test('nothing is taken before the leases held are known to be fresh', async () => {
+    const { promise: fresh, resolve: refresh } = Promise.withResolvers<void>()
+    const { asked } = await start({ places: 10, ensureFresh: () => fresh })
+    const offering = intake.offer('a')
+    expect(await isPending(offering)).toBe(true)
+    expect(asked).toEqual([])
+    refresh()
+    await offering
+    expect(asked).toEqual([['a']])
+  })
+
+  test('a message is let go when the leases cannot be renewed', async () => {
+    const started = await start({
+      places: 10,
+      ensureFresh: async () => {
+        throw new Error('away')
+      },
+    })
+    await intake.offer('a')
+    expect(started.asked).toEqual([])
+    expect(started.sweeps).toBe(0)
+  })
+
+  test('what a share left behind is swept up as soon as a session ends', async () => {
+    const started = await start({ places: 10, isMore: true })
+    await intake.offer('a')
+    expect(started.sweeps).toBe(1)
+    started.end('a')
+    await waitUntil(() => started.sweeps === 2)
+    expect(started.held.size).toBe(0)
+  })
+
+  test('nothing is taken once it has stopped', async () => {
+    const { asked } = await start({ places: 10 })
+    await intake.stop()
+    await intake.offer('a')
+    expect(asked).toEqual([])
+  })
+})
