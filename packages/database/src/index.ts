@@ -125,9 +125,13 @@ export {
   type StartRefusal,
 } from './starts.ts'
 export {
-  findWorkflow,
+  findWorkflows,
+  findWorkflowVersions,
   listWorkflows,
+  type WorkflowDocument,
+  type WorkflowLookUp,
   type WorkflowPageRows,
   type WorkflowPosition,
   type WorkflowQuery,
+  type WorkflowVersion,
 } from './workflows.ts'

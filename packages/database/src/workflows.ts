@@ -15,11 +15,30 @@ export interface WorkflowQuery {
   readonly search?: string
 }
 
-/** One page of the list. Each workflow is a WorkflowOut as JSON text, made by Postgres and not parsed on the way. */
+/** A workflow as a list names it. The same version means the same document, now and later. */
+export interface WorkflowVersion {
+  readonly id: string
+  readonly version: string
+}
+
+/** One page of the list. The documents of those versions that the caller does not have are `findWorkflows`'s. */
 export interface WorkflowPageRows {
-  readonly workflows: readonly string[]
+  readonly workflows: readonly WorkflowVersion[]
   /** Where the next page begins; null on the last page. */
   readonly next: WorkflowPosition | null
+}
+
+/** Which workflow to look up. */
+export interface WorkflowLookUp {
+  readonly organizationId: string
+  readonly workflowId: string
+}
+
+/** A workflow as it is now. */
+export interface WorkflowDocument {
+  readonly version: string
+  /** A WorkflowOut as JSON text, made by Postgres. */
+  readonly json: string
 }
 
 const MILLISECONDS_UTC = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
@@ -27,89 +46,129 @@ const MILLISECONDS_UTC = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
 /** Contract 2, User: the full name out of what is set of first and last name. */
 const USER_NAME = `trim(concat_ws(' ', nullif(first_name, ''), nullif(last_name, '')))`
 
+/** The JSON of a text, an array of texts, a boolean or an id; `null` for NULL. */
+const toJson = (sql: string): string => `coalesce(to_json(${sql})::text, 'null')`
+
+/** The JSON of what is never NULL and never needs an escape. */
+const toPlainJson = (sql: string): string => `'"' || ${sql} || '"'`
+
+/** A JSON object as text, of fields that are JSON as text: quicker than json_build_object, and without its spaces. */
+function jsonObject(fields: Record<string, string>): string {
+  const parts = Object.entries(fields).map(([name, sql], index) => `'${index === 0 ? '{' : ','}"${name}":' || ${sql}`)
+  return `(${parts.join(' || ')} || '}')`
+}
+
+/** A JSON array as text, out of all rows; empty without any. */
+function jsonArray(item: string, order: string): string {
+  return `coalesce('[' || string_agg(${item}, ',' ORDER BY ${order}) || ']', '[]')`
+}
+
+const USERS = jsonArray(jsonObject({ email: toJson('u.email'), name: toJson(USER_NAME) }), 'u.email')
+
+const EVENTS = jsonArray(jsonObject({ slug: toJson('e.slug'), name: toJson('e.name') }), 'e.position')
+
+const SUBAGENT_SOURCES = jsonArray(
+  jsonObject({ id: toJson('s.source_id'), name: toJson('s.name'), type: toJson('s.type') }),
+  `s.type = 'platform_internal', s.name, s.position`,
+)
+
+const TRIGGERS = jsonArray(
+  jsonObject({
+    id: toPlainJson('t.id'),
+    name: toJson('t.name'),
+    is_active: 't.is_active::text',
+    trigger_source: jsonObject({ slug: toJson('t.source_slug'), name: toJson('t.source_name') }),
+    events: `(SELECT ${EVENTS} FROM trigger_events e WHERE e.trigger_id = t.id)`,
+    filters: `coalesce(t.filters::text, 'null')`,
+    input_message: toJson('t.input_message'),
+    subagent_sources: `(SELECT ${SUBAGENT_SOURCES} FROM subagent_sources s WHERE s.trigger_id = t.id)`,
+  }),
+  't.created_at, t.id',
+)
+
+/** No two files have the same place: an index has them in this order. */
+const FILES = jsonArray(
+  jsonObject({ id: toPlainJson('f.id'), name: toJson('f.name'), path: toJson('f.path') }),
+  'f.path, f.name',
+)
+
 /**
  * A WorkflowOut out of the row `w`, with every order of contract 2: users by email, triggers oldest first, their sources
  * with the built-in ones last and then by name, files by folder and name. What is sorted for an answer is COLLATE "C",
  * hence by code point. A `company_wide` workflow lists everyone in the organization; any other the users named for it.
- * File contents are not read.
+ * File contents are not read. Migration 005 has to know every column that is shown here.
  */
-const WORKFLOW_JSON = `
-  json_build_object(
-    'id', w.id,
-    'name', w.name,
-    'description', w.description,
-    'scope', w.scope,
-    'is_active', w.is_active,
-    'auto_run', json_build_object('enabled', w.auto_run_enabled, 'frequency', w.auto_run_frequency),
-    'users', coalesce(
-      CASE w.scope WHEN 'company_wide' THEN (SELECT users FROM everyone) ELSE (
-        SELECT json_agg(json_build_object('email', u.email, 'name', ${USER_NAME}) ORDER BY u.email)
-        FROM workflow_users wu JOIN users u ON u.id = wu.user_id
-        WHERE wu.workflow_id = w.id
-      ) END, '[]'),
-    'triggers', coalesce((
-      SELECT json_agg(
-        json_build_object(
-          'id', t.id,
-          'name', t.name,
-          'is_active', t.is_active,
-          'trigger_source', json_build_object('slug', t.source_slug, 'name', t.source_name),
-          'events', coalesce((
-            SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
-            FROM trigger_events e WHERE e.trigger_id = t.id
-          ), '[]'),
-          'filters', t.filters,
-          'input_message', t.input_message,
-          'subagent_sources', coalesce((
-            SELECT json_agg(
-              json_build_object('id', s.source_id, 'name', s.name, 'type', s.type)
-              ORDER BY s.type = 'platform_internal', s.name, s.position
-            )
-            FROM subagent_sources s WHERE s.trigger_id = t.id
-          ), '[]')
-        ) ORDER BY t.created_at, t.id
-      )
-      FROM triggers t WHERE t.workflow_id = w.id
-    ), '[]'),
-    'files', coalesce((
-      SELECT json_agg(json_build_object('id', f.id, 'name', f.name, 'path', f.path) ORDER BY f.path, f.name, f.id)
-      FROM files f WHERE f.workflow_id = w.id
-    ), '[]'),
-    'created_at', to_char(w.created_at AT TIME ZONE 'UTC', ${MILLISECONDS_UTC}),
-    'updated_at', to_char(w.updated_at AT TIME ZONE 'UTC', ${MILLISECONDS_UTC})
-  )::text`
+const WORKFLOW_JSON = jsonObject({
+  id: toPlainJson('w.id'),
+  name: toJson('w.name'),
+  description: toJson('w.description'),
+  scope: toJson('w.scope'),
+  is_active: 'w.is_active::text',
+  auto_run: jsonObject({ enabled: toJson('w.auto_run_enabled'), frequency: toJson('w.auto_run_frequency') }),
+  users: `CASE w.scope WHEN 'company_wide'
+    THEN (SELECT users FROM everyone WHERE organization_id = w.organization_id)
+    ELSE (SELECT ${USERS} FROM workflow_users wu JOIN users u ON u.id = wu.user_id WHERE wu.workflow_id = w.id) END`,
+  triggers: `(SELECT ${TRIGGERS} FROM triggers t WHERE t.workflow_id = w.id)`,
+  files: `(SELECT ${FILES} FROM files f WHERE f.workflow_id = w.id)`,
+  created_at: toPlainJson(`to_char(w.created_at AT TIME ZONE 'UTC', ${MILLISECONDS_UTC})`),
+  updated_at: toPlainJson(`to_char(w.updated_at AT TIME ZONE 'UTC', ${MILLISECONDS_UTC})`),
+})
 
-/** Everyone in the organization $1, read only when a workflow needs it, and once for all of a page. */
-const EVERYONE = `
-  everyone AS MATERIALIZED (
-    SELECT json_agg(json_build_object('email', email, 'name', ${USER_NAME}) ORDER BY email) AS users
-    FROM users WHERE organization_id = $1
-  )`
+/**
+ * What is asked for: any number of look-ups. They come as JSON rather than as arrays, whose length the planner would look
+ * at: then a plan for any length seems dearer than one made anew each time, and making it takes longer than carrying it
+ * out. Rows are found by LATERAL with LIMIT 1, hence by index whatever the planner thinks of their number.
+ */
+const ASKED = `
+  ROWS FROM (json_to_recordset($1::json) AS (organization_id uuid, workflow_id uuid))
+    WITH ORDINALITY AS asked (organization_id, workflow_id, place)
+  CROSS JOIN LATERAL (
+    SELECT id, organization_id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency,
+           created_at, updated_at
+    FROM workflows WHERE organization_id = asked.organization_id AND id = asked.workflow_id
+    LIMIT 1
+  ) AS w
+  CROSS JOIN LATERAL (SELECT users_version FROM organizations WHERE id = asked.organization_id LIMIT 1) AS organization`
 
-const FIND: NamedStatement = {
-  name: 'find-workflow',
-  text: `
-    WITH ${EVERYONE}
-    SELECT ${WORKFLOW_JSON} AS json FROM workflows w WHERE w.organization_id = $1 AND w.id = $2`,
+/** The two of migration 005, which stand for the whole document; a workflow that had none would be new each time. */
+const toVersion = (workflowId: string, usersVersion: string): string =>
+  `coalesce((SELECT version FROM workflow_versions WHERE workflow_id = ${workflowId}), gen_random_uuid()::text)
+     || ' ' || ${usersVersion}`
+
+const VERSION = toVersion('w.id', 'organization.users_version')
+
+/** Apart from the documents', since Postgres prepares all parts of a statement each time, those not needed included. */
+const FIND_VERSIONS: NamedStatement = {
+  name: 'find-workflow-versions',
+  text: `SELECT asked.place::int AS place, ${VERSION} AS version FROM ${ASKED}`,
 }
 
-/** A page out of the rows of `page (id, created_at)`, of which there is one more than asked for when more follow. */
-const PAGE_JSON = `
-  SELECT w.id, w.created_at AS "createdAt",
-         CASE WHEN row_number() OVER (ORDER BY w.created_at, w.id) <= $2 THEN ${WORKFLOW_JSON} END AS json
-  FROM page JOIN workflows w ON w.id = page.id
-  ORDER BY w.created_at, w.id`
+/** Everyone in an organization is read only when a workflow needs it, and once for all of them. */
+const FIND: NamedStatement = {
+  name: 'find-workflows',
+  text: `
+    WITH found AS MATERIALIZED (SELECT asked.place, w.*, ${VERSION} AS answered_version FROM ${ASKED}),
+    everyone AS MATERIALIZED (
+      SELECT organization_id, (SELECT ${USERS} FROM users u WHERE u.organization_id = asked.organization_id) AS users
+      FROM (SELECT DISTINCT organization_id FROM found WHERE scope = 'company_wide') AS asked
+    )
+    SELECT w.place::int AS place, w.answered_version AS version, ${WORKFLOW_JSON} AS json FROM found w`,
+}
+
+/** What is answered of the rows of `page (id, created_at)`, one more than asked for when more follow. */
+const PAGE_COLUMNS = `
+  id, created_at AS "createdAt",
+  ${toVersion('page.id', '(SELECT users_version FROM organizations WHERE id = $1)')} AS version`
 
 const LIST: NamedStatement = {
   name: 'list-workflows',
   text: `
-    WITH ${EVERYONE},
-    page AS MATERIALIZED (
-      SELECT id FROM workflows
+    SELECT ${PAGE_COLUMNS} FROM (
+      SELECT id, created_at FROM workflows
       WHERE organization_id = $1 AND (created_at, id) > ($3::timestamptz, $4::uuid)
       ORDER BY created_at, id LIMIT $2 + 1
-    )
-    ${PAGE_JSON}`,
+    ) AS page
+    ORDER BY created_at, id`,
 }
 
 /** As many rows of the list as a search looks at before it turns to the search index. */
@@ -130,8 +189,7 @@ const FREQUENT_MATCHES = 4
 const SEARCH: NamedStatement = {
   name: 'search-workflows',
   text: `
-    WITH ${EVERYONE},
-    near AS MATERIALIZED (
+    WITH near AS MATERIALIZED (
       SELECT id, created_at, strpos(search_text, $5) > 0 AS is_match FROM workflows
       WHERE organization_id = $1 AND (created_at, id) > ($3::timestamptz, $4::uuid)
       ORDER BY created_at, id LIMIT ${NEAR_ROWS}
@@ -171,23 +229,42 @@ const SEARCH: NamedStatement = {
       ) AS found
       ORDER BY created_at, id LIMIT $2 + 1
     )
-    ${PAGE_JSON}`,
+    SELECT ${PAGE_COLUMNS} FROM page ORDER BY created_at, id`,
 }
 
 /** For tests of how Postgres carries them out. */
-export const WORKFLOW_STATEMENTS = { find: FIND, list: LIST, search: SEARCH } as const
+export const WORKFLOW_STATEMENTS = { find: FIND, versions: FIND_VERSIONS, list: LIST, search: SEARCH } as const
 
 /** Before everything: for a page from the beginning. */
 const BEGINNING: readonly [string, string] = ['-infinity', '00000000-0000-0000-0000-000000000000']
 
-/** A WorkflowOut as JSON text, or null when the organization has no such workflow. */
-export async function findWorkflow(
+/** The workflows as they are now, in the order asked; null for one that the organization does not have. */
+export async function findWorkflows(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
-  workflowId: string,
-): Promise<string | null> {
-  const { rows } = await runStatement<{ json: string }>(db, FIND, [organizationId, workflowId])
-  return rows[0]?.json ?? null
+  asked: readonly WorkflowLookUp[],
+): Promise<(WorkflowDocument | null)[]> {
+  const { rows } = await runStatement<WorkflowDocument & { place: number }>(db, FIND, [toAsked(asked)])
+  const found = asked.map((): WorkflowDocument | null => null)
+  for (const { place, version, json } of rows) found[place - 1] = { version, json }
+  return found
+}
+
+/**
+ * The versions of the workflows as they are now, in the order asked; null for one that the organization does not have. The
+ * same version means the same document: whoever has it need not read it again.
+ */
+export async function findWorkflowVersions(
+  db: Pick<Database, 'pool'>,
+  asked: readonly WorkflowLookUp[],
+): Promise<(string | null)[]> {
+  const { rows } = await runStatement<{ place: number; version: string }>(db, FIND_VERSIONS, [toAsked(asked)])
+  const found = asked.map((): string | null => null)
+  for (const { place, version } of rows) found[place - 1] = version
+  return found
+}
+
+function toAsked(asked: readonly WorkflowLookUp[]): string {
+  return JSON.stringify(asked.map((each) => ({ organization_id: each.organizationId, workflow_id: each.workflowId })))
 }
 
 /**
@@ -207,14 +284,11 @@ export async function listWorkflows(
   const shown = rows.slice(0, limit)
   const last = rows.length > limit ? shown.at(-1) : undefined
   return {
-    workflows: shown.map((row) => row.json!),
+    workflows: shown.map(({ id, version }) => ({ id, version })),
     next: last ? { createdAt: last.createdAt, id: last.id } : null,
   }
 }
 
-interface PageRow {
-  id: string
-  createdAt: Date
-  /** Null for the row beyond the page. */
-  json: string | null
+interface PageRow extends WorkflowVersion {
+  readonly createdAt: Date
 }

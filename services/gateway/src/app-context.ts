@@ -8,6 +8,7 @@ import { createKeyUses, type KeyUses } from './key-uses.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createStartRecorder, type StartRecorder } from './start-recorder.ts'
 import { createWakeUps, type WakeUps } from './wake-ups.ts'
+import { createWorkflowDocuments, type WorkflowDocuments } from './workflow-documents.ts'
 
 /** All that the gateway's code may touch. */
 export interface AppContext {
@@ -20,6 +21,7 @@ export interface AppContext {
   readonly rateLimits: RateLimits
   readonly starts: StartRecorder
   readonly wakeUps: WakeUps
+  readonly workflows: WorkflowDocuments
   readonly metrics: Registry
   readonly gatewayMetrics: GatewayMetrics
   dispose(): Promise<void>
@@ -67,6 +69,10 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     rateLimits,
     starts: createStartRecorder({ db, metrics: gatewayMetrics }),
     wakeUps,
+    workflows: createWorkflowDocuments({
+      db,
+      onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
+    }),
     metrics,
     gatewayMetrics,
     dispose: async () => {

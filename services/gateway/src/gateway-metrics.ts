@@ -7,6 +7,7 @@ export interface GatewayMetrics {
   readonly keyLookUps: Counter
   readonly starts: Counter<'kind'>
   readonly startBatches: Histogram
+  readonly workflowDocuments: Counter<'from'>
   readonly wakeUps: Counter<'outcome'>
   readonly brokerUp: Gauge
   readonly rateLimitStoreUp: Gauge
@@ -44,6 +45,12 @@ export function createGatewayMetrics(registry: Registry): GatewayMetrics {
       name: 'gateway_start_batch_size',
       help: 'Starts recorded by one statement.',
       buckets: [1, 2, 4, 8, 16, 32, 64, 128],
+      registers,
+    }),
+    workflowDocuments: new Counter({
+      name: 'gateway_workflow_documents_total',
+      help: 'Workflows answered, by whether their document was kept in memory or read from the database.',
+      labelNames: ['from'],
       registers,
     }),
     wakeUps: new Counter({

@@ -1,12 +1,11 @@
-import { findWorkflow } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import type { OperationHandlers } from '../mount-operations.ts'
 
 /** `GET /v1/workflows/{workflow_id}` (contract 4.3): the same 404 for a missing workflow and another organization's. */
-export function getWorkflow({ db }: Pick<AppContext, 'db'>): OperationHandlers['getWorkflow'] {
+export function getWorkflow({ workflows }: Pick<AppContext, 'workflows'>): OperationHandlers['getWorkflow'] {
   return async ({ params, holder }) => {
-    const workflow = await findWorkflow(db, holder.organizationId, params.workflow_id)
+    const workflow = await workflows.find(holder.organizationId, params.workflow_id)
     if (workflow === null) throw notFound('Workflow')
     return workflow
   }

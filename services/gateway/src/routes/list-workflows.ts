@@ -15,16 +15,20 @@ export const checkListCursor: QueryRule = ({ cursor = '', search = '' }, { organ
 }
 
 /** `GET /v1/workflows` (contract 4.2): a page, oldest first. The workflows' JSON is Postgres's, passed on as text. */
-export function listWorkflows({ db }: Pick<AppContext, 'db'>): OperationHandlers['listWorkflows'] {
+export function listWorkflows({
+  db,
+  workflows,
+}: Pick<AppContext, 'db' | 'workflows'>): OperationHandlers['listWorkflows'] {
   return async ({ query, holder }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
     const listed = { organizationId: holder.organizationId, search }
     const after = cursor === '' ? undefined : readListCursor(cursor, listed)
     const page = await listWorkflowRows(db, holder.organizationId, { limit, after, search })
+    const documents = await workflows.findListed(holder.organizationId, page.workflows)
     const pagination: Static<typeof PageInfo> = {
       next_cursor: page.next && toListCursor(page.next, listed),
       has_more: page.next !== null,
     }
-    return `{"data":[${page.workflows.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+    return `{"data":[${documents.join(',')}],"pagination":${JSON.stringify(pagination)}}`
   }
 }
