@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrate } from '@workflow-service/database'
 import {
@@ -32,7 +33,7 @@ export interface Bed {
   /** Internal API headers. */
   readonly internalHeaders: Record<string, string>
   gateway(): Promise<Service>
-  dispatcher(): Promise<Service>
+  dispatcher(env?: Record<string, string>): Promise<Service>
   runner(dispatcherUrl: string, env?: Record<string, string>): Promise<Service>
   /** A script of this room that prints `listening PORT`. */
   helper(script: string, args: string[]): Promise<{ process: StartedProcess; url: string }>
@@ -57,7 +58,14 @@ const DURABLE = {
   max_wal_size: '2GB',
 }
 
-export async function createBed(postgresSettings: Record<string, string> = {}): Promise<Bed> {
+/** Where each service's CPU profile goes, if any, and settings of Postgres beside the durable ones. */
+export interface BedOptions {
+  readonly profile?: string | undefined
+  readonly postgresSettings?: Record<string, string> | undefined
+}
+
+export async function createBed({ profile, postgresSettings }: BedOptions = {}): Promise<Bed> {
+  const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
   const [postgres, rabbitMq] = await Promise.all([
     startPostgres({ settings: { ...DURABLE, ...postgresSettings } }),
     startRabbitMq(),
@@ -78,7 +86,7 @@ export async function createBed(postgresSettings: Record<string, string> = {}): 
     const begun = performance.now()
     const folder = new URL(`../../../services/${name}/`, import.meta.url)
     const process = await startProcess({
-      args: await startArguments(folder),
+      args: [...profiling, ...(await startArguments(folder))],
       cwd: fileURLToPath(folder),
       env: { ...common, ...env },
       readyWhen: { url: `http://127.0.0.1:${readyPort}/readyz` },
@@ -97,10 +105,10 @@ export async function createBed(postgresSettings: Record<string, string> = {}): 
       const env = { PORT: String(port), METRICS_PORT: String(metricsPort), RATE_LIMIT_PER_MINUTE: '0' }
       return service('gateway', env, metricsPort, port)
     },
-    async dispatcher() {
+    async dispatcher(env = {}) {
       const port = await freePort()
-      const env = { PORT: String(port), INTERNAL_API_TOKEN: TOKEN, SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
-      return service('dispatcher', env, port, port)
+      const own = { PORT: String(port), INTERNAL_API_TOKEN: TOKEN, SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
+      return service('dispatcher', { ...own, ...env }, port, port)
     },
     async runner(dispatcherUrl, env = {}) {
       const port = await freePort()

@@ -22,6 +22,7 @@ const parts: Record<string, (measuring: Measuring) => Promise<Figure[]>> = {
 
 interface Options {
   json?: string
+  profile?: string
   rounds: number
   seconds: number
   largeTable: number
@@ -33,6 +34,7 @@ const command = new Command('bench')
   )
   .argument('[parts...]', `which parts: ${Object.keys(parts).join(', ')}; all of them by default`)
   .option('--json <file>', 'write the figures to this file, too')
+  .option('--profile <folder>', 'write a CPU profile of each service there; the figures are lower then')
   .option('--rounds <count>', 'rounds of each measurement, of which the median counts', toCount, 3)
   .option('--seconds <count>', 'how long one round of a load lasts', toCount, 5)
   .option('--large-table <rows>', 'rows of the large table', toCount, 1_000_000)
@@ -52,7 +54,7 @@ async function bench(names: string[], options: Options): Promise<void> {
     pinned: 'nothing: every process runs on every core',
   }
   say(`${machine.cores} × ${machine.cpu}, ${machine.memory_gib} GiB, Node ${machine.node}; pinned: ${machine.pinned}`)
-  const measuring: Measuring = { ...options, say }
+  const measuring: Measuring = { ...options, profile: options.profile, say }
   const figures: Figure[] = []
   for (const name of names.length > 0 ? names : Object.keys(parts))
     figures.push(...((await parts[name]?.(measuring)) ?? []))

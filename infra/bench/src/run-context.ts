@@ -8,6 +8,8 @@ export interface Measuring {
   readonly seconds: number
   /** The largest table of the list and log figures. */
   readonly largeTable: number
+  /** The folder that takes a CPU profile of each service; undefined for none, since profiling costs time. */
+  readonly profile: string | undefined
   /** Says what is under way. */
   readonly say: (line: string) => void
 }

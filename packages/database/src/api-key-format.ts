@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -28,7 +28,7 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 
 /** SHA-256 of the whole key, as `api_keys.key_sha256` holds it. */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key, 'utf8').digest()
+  return hash('sha256', key, 'buffer')
 }
 
 function randomText(length: number): string {

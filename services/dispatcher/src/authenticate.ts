@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash as digest, timingSafeEqual } from 'node:crypto'
 import { ApiError } from '@workflow-service/service-kit'
 import type { RequestHandler } from 'express'
 
@@ -25,5 +25,5 @@ export function authenticate(tokens: readonly string[]): RequestHandler {
 }
 
 function hash(token: string): Buffer {
-  return createHash('sha256').update(token, 'utf8').digest()
+  return digest('sha256', token, 'buffer')
 }

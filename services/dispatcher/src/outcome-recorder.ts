@@ -53,7 +53,11 @@ export function createOutcomeRecorder(options: {
       const result = toStorable(reported)
       const known = { ...delivery, ...result, finishedAt: new Date() }
       try {
-        const finishedAt = await store.recordOutcome({ organizationId: delivery.organizationId, id: delivery.id, result })
+        const finishedAt = await store.recordOutcome({
+          organizationId: delivery.organizationId,
+          id: delivery.id,
+          result,
+        })
         return finishedAt ? { ...known, finishedAt } : known
       } catch (error) {
         logger.warn({ delivery_id: delivery.id, error: describeError(error) }, 'outcome not recorded yet')

@@ -68,6 +68,7 @@ function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewa
         keyHolder?: { organizationId: string; prefix: string }
       }
       gatewayMetrics.requests.observe({ operation: operationId, status: res.statusCode }, durationMs / 1_000)
+      if (!logger.isLevelEnabled('info')) return
       logger.info(
         {
           request_id: requestId,

@@ -22,34 +22,68 @@ const ROUTES = Object.values<Operation>(OPERATIONS).map((operation) => ({
  * key's scope (403), the rate limit (429), and a route (404). It stands before the router, so that no route can forget it.
  */
 export function guard(ctx: Pick<AppContext, 'keys' | 'keyUses' | 'rateLimits'>): RequestHandler {
-  return async (req, res, next) => {
-    const holder = await authenticate(ctx, req, res)
-    res.locals['keyHolder'] = holder
-    const operation = findOperation(req)
-    if (holder.isSuspended) throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
-    if (operation && !holder.scopes.includes(operation.scope)) {
-      throw new ApiError(
-        'insufficient_scope',
-        `This needs a key with the scope ${operation.scope}; the key has ${holder.scopes.join(', ')}.`,
-      )
+  return (req, res, next) => {
+    const pass = (): void => {
+      ctx.keyUses.note((res.locals['keyHolder'] as KeyHolder).apiKeyId)
+      next()
     }
-    await limitRate(ctx, res, holder)
-    ctx.keyUses.note(holder.apiKeyId)
-    if (!operation) throw notFound(`${req.method} ${req.path}`)
-    res.locals['operationId'] = operation.id
-    next()
+    const holder = authenticate(ctx, req, res)
+    // Most keys are known and most limits counted here: waiting for what is there already would cost a tenth of a read.
+    const limiting =
+      holder instanceof Promise ? holder.then((it) => admit(ctx, req, res, it)) : admit(ctx, req, res, holder)
+    if (limiting instanceof Promise) return limiting.then(pass)
+    pass()
+    return undefined
   }
 }
 
-async function authenticate(
-  { keys, rateLimits }: Pick<AppContext, 'keys' | 'rateLimits'>,
+/** Checks what the key may do, and takes the request off its rate limit; resolves when that was counted elsewhere. */
+function admit(
+  { rateLimits }: Pick<AppContext, 'rateLimits'>,
   req: Request,
   res: Response,
-): Promise<KeyHolder> {
+  holder: KeyHolder,
+): Promise<void> | undefined {
+  res.locals['keyHolder'] = holder
+  const operation = findOperation(req)
+  if (holder.isSuspended) throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
+  if (operation && !holder.scopes.includes(operation.scope)) {
+    throw new ApiError(
+      'insufficient_scope',
+      `This needs a key with the scope ${operation.scope}; the key has ${holder.scopes.join(', ')}.`,
+    )
+  }
+  const conclude = (decision: RateDecision | undefined): void => {
+    note(res, decision)
+    if (!operation) throw notFound(`${req.method} ${req.path}`)
+    res.locals['operationId'] = operation.id
+  }
+  const taken = rateLimits.take('requests', holder.apiKeyId)
+  if (taken instanceof Promise) return taken.then(conclude)
+  conclude(taken)
+  return undefined
+}
+
+function authenticate(
+  ctx: Pick<AppContext, 'keys' | 'rateLimits'>,
+  req: Request,
+  res: Response,
+): KeyHolder | Promise<KeyHolder> {
   const key = readKey(req)
+  const found = key === undefined ? null : ctx.keys.holderOf(key)
+  return found instanceof Promise || found === null ? identify(ctx, req, res, key, found) : found
+}
+
+/** Waits for a key that has to be looked up, and turns away who has none that is good. */
+async function identify(
+  { rateLimits }: Pick<AppContext, 'rateLimits'>,
+  req: Request,
+  res: Response,
+  key: string | undefined,
+  found: null | Promise<KeyHolder | null>,
+): Promise<KeyHolder> {
   try {
-    const found = key === undefined ? null : keys.holderOf(key)
-    const holder = found instanceof Promise ? await withDeadline(found, LOOK_UP_DEADLINE_MS) : found
+    const holder = found && (await withDeadline(found, LOOK_UP_DEADLINE_MS))
     if (holder) return holder
   } catch (error) {
     throw isDatabaseAway(error)
@@ -59,15 +93,6 @@ async function authenticate(
   // A good key always passes, whatever else comes from its address.
   note(res, await rateLimits.take('failed-authentications', toNetwork(req.ip ?? '')))
   throw new ApiError('unauthorized', explain(req, key), { headers: { 'WWW-Authenticate': 'Bearer' } })
-}
-
-async function limitRate(
-  { rateLimits }: Pick<AppContext, 'rateLimits'>,
-  res: Response,
-  holder: KeyHolder,
-): Promise<void> {
-  const taken = rateLimits.take('requests', holder.apiKeyId)
-  note(res, taken instanceof Promise ? await taken : taken)
 }
 
 /** Puts the rate limit's headers on the answer, and throws when there is nothing left. */

@@ -54,12 +54,16 @@ export function mountOperations(
 }
 
 function answerWith(check: ReturnType<typeof requestChecker>, status: number, handle: AnyHandler): RequestHandler {
-  return async (req: Request, res: Response) => {
+  return (req: Request, res: Response) => {
     const holder = res.locals['keyHolder'] as KeyHolder
     const requestId = String(res.locals['requestId'])
+    const write = (body: OperationAnswer): void => {
+      writeJson(res, { status, body, requestId, headers: res.locals['answerHeaders'] as string[] })
+    }
     const answering = handle({ ...check(req, holder), holder, requestId })
-    const body = answering instanceof Promise ? await inTime(answering) : answering
-    writeJson(res, { status, body, requestId, headers: res.locals['answerHeaders'] as string[] })
+    if (answering instanceof Promise) return inTime(answering).then(write)
+    write(answering)
+    return undefined
   }
 }
 

@@ -13,7 +13,7 @@ const CONNECTIONS = 64
 
 /** Reads and starts per second, against a default Express 5 application that answers the same bytes. */
 export async function measureApi(measuring: Measuring): Promise<Figure[]> {
-  const bed = await createBed()
+  const bed = await createBed(measuring)
   const folder = await mkdtemp(join(tmpdir(), 'bench-'))
   try {
     const seeded = await seedOrganization(bed.client)

@@ -20,7 +20,7 @@ export async function measureDeliveryLog(measuring: Measuring): Promise<Figure[]
 }
 
 async function measureLog(measuring: Measuring, deliveries: number): Promise<Map<string, number>> {
-  const bed = await createBed()
+  const bed = await createBed(measuring)
   try {
     measuring.say(`delivery log: making ${deliveries.toLocaleString('en')} deliveries`)
     const endpoint = await bed.helper('./endpoint-server.ts', ['0'])

@@ -6,22 +6,28 @@ import type { Measuring } from '../run-context.ts'
 /** What each service may take when idle, and for its boot. */
 const IDLE_MIB = 110
 const BOOT_MS = 1_500
+/** How long the services are left alone before their memory is read. */
+const IDLE_MS = 3_000
 
-/** Memory of each service when idle, and the time from the start of its process until it is ready. */
+/**
+ * Memory of each service when idle, and the time from the start of its process until it is ready. A start before that is
+ * not counted: it leaves the compiled code for the others, as an install's first start does.
+ */
 export async function measureFootprint(measuring: Measuring): Promise<Figure[]> {
   const memory = new Map<string, number[]>()
   const boots = new Map<string, number[]>()
-  for (let round = 0; round < measuring.rounds; round += 1) {
-    const bed = await createBed()
+  for (let round = 0; round <= measuring.rounds; round += 1) {
+    const bed = await createBed(measuring)
     try {
-      measuring.say(`boot and memory, round ${round + 1}`)
+      measuring.say(round === 0 ? 'boot and memory, a start that is not counted' : `boot and memory, round ${round}`)
       const dispatcher = await bed.dispatcher()
       const services: [string, Service][] = [
         ['dispatcher', dispatcher],
         ['gateway', await bed.gateway()],
         ['runner', await bed.runner(dispatcher.url)],
       ]
-      for (const [name, service] of services) {
+      await new Promise((resolve) => setTimeout(resolve, IDLE_MS))
+      for (const [name, service] of round === 0 ? [] : services) {
         boots.set(name, [...(boots.get(name) ?? []), service.bootMs])
         memory.set(name, [...(memory.get(name) ?? []), await residentMiB(service.process.pid)])
       }

@@ -28,7 +28,7 @@ export async function measureList(measuring: Measuring): Promise<Figure[]> {
 }
 
 async function measureTable(measuring: Measuring, workflows: number): Promise<Map<string, number>> {
-  const bed = await createBed()
+  const bed = await createBed(measuring)
   try {
     measuring.say(`list: making ${workflows.toLocaleString('en')} workflows`)
     const seeded = await seedOrganization(bed.client)

@@ -10,6 +10,7 @@ import type { Measuring } from '../run-context.ts'
 const SESSIONS_AT_ONCE = 64
 const IDLE_STARTS = 200
 const QUEUED_STARTS = 10_000
+const WAITING_SESSIONS = 1_000
 
 /** The whole path as separate processes over RabbitMQ, and an endpoint that answers after `endpointDelayMs`. */
 export interface Path {
@@ -26,14 +27,16 @@ export async function withPath<Result>(
   options: {
     endpointDelayMs: number
     runnerEnv?: Record<string, string>
+    dispatcherEnv?: Record<string, string>
     postgresSettings?: Record<string, string>
+    profile?: string | undefined
   },
   measure: (path: Path) => Promise<Result>,
 ): Promise<Result> {
-  const bed = await createBed(options.postgresSettings)
+  const bed = await createBed(options)
   try {
     const endpoint = await bed.helper('./endpoint-server.ts', [String(options.endpointDelayMs)])
-    const dispatcher = await bed.dispatcher()
+    const dispatcher = await bed.dispatcher(options.dispatcherEnv)
     const gateway = await bed.gateway()
     const customer = await makeCustomer(bed, dispatcher, endpoint.url)
     const runner = await bed.runner(dispatcher.url, options.runnerEnv)
@@ -53,7 +56,7 @@ export async function withPath<Result>(
 
 /** From the start of the request to the gateway until the endpoint has the payload, one start at a time. */
 export async function measureLatency(measuring: Measuring): Promise<Figure[]> {
-  return withPath({ endpointDelayMs: 0 }, async ({ bed, gateway, customer, endpointUrl }) => {
+  return withPath({ ...measuring, endpointDelayMs: 0 }, async ({ bed, gateway, customer, endpointUrl }) => {
     measuring.say('start → endpoint, idle')
     const floor = await createFloor(bed.postgres.url, bed.rabbitMq.url, endpointUrl)
     const begun = new Map<string, number>()
@@ -95,7 +98,7 @@ export async function measureLatency(measuring: Measuring): Promise<Figure[]> {
 
 /** Runs completed per second: 64 sessions at once, started one after another through the API; then 10,000 queued. */
 export async function measureRuns(measuring: Measuring): Promise<Figure[]> {
-  return withPath({ endpointDelayMs: 0 }, async (path) => {
+  return withPath({ ...measuring, endpointDelayMs: 0 }, async (path) => {
     const { bed, runner, customer } = path
     const commits = await commitsPerSecond(bed.postgres.url, measuring.seconds)
     measuring.say('runs per second, 64 sessions at once')
@@ -146,22 +149,26 @@ export async function measureRuns(measuring: Measuring): Promise<Figure[]> {
 
 /** A runner with 1,000 sessions that wait on an endpoint of 30 s. */
 export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
-  const runnerEnv = { RUNNER_CONCURRENCY: '1000', RUNNER_ORGANIZATION_SHARE: '100' }
-  return withPath({ endpointDelayMs: 25_000, runnerEnv }, async ({ bed, runner, customer }) => {
-    measuring.say('1,000 sessions waiting on a slow endpoint')
-    await queueStarts(bed.client, customer, 1_000)
-    await until(async () => (await countInFlight(bed)) >= 900, 20_000)
-    const value = await residentMiB(runner.process.pid)
-    return [
-      {
-        name: 'runner, 1,000 sessions waiting',
-        value,
-        unit: 'MiB',
-        limit: { name: 'fixed', value: 150 },
-        reach: { kind: 'at most', ratio: 1 },
-      },
-    ]
-  })
+  const runnerEnv = { RUNNER_CONCURRENCY: String(WAITING_SESSIONS), RUNNER_ORGANIZATION_SHARE: '100' }
+  const dispatcherEnv = { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) }
+  return withPath(
+    { ...measuring, endpointDelayMs: 28_000, runnerEnv, dispatcherEnv },
+    async ({ bed, runner, customer }) => {
+      measuring.say('1,000 sessions waiting on a slow endpoint')
+      await queueStarts(bed.client, customer, WAITING_SESSIONS)
+      await until(async () => (await countInFlight(bed)) === WAITING_SESSIONS, 25_000)
+      const value = await residentMiB(runner.process.pid)
+      return [
+        {
+          name: 'runner, 1,000 sessions waiting',
+          value,
+          unit: 'MiB',
+          limit: { name: 'fixed', value: 150 },
+          reach: { kind: 'at most', ratio: 1 },
+        },
+      ]
+    },
+  )
 }
 
 /** Keeps 64 starts, each in a session of its own, on their way to the endpoint, and counts those that reach it. */

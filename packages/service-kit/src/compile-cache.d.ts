@@ -1,2 +1,0 @@
-/** Loaded for its effect: compiled code is kept between starts. */
-export {}
