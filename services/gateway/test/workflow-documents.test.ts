@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import type { WorkflowOut } from '@workflow-service/contract'
 import { findWorkflows, newId } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { createWorkflowDocuments } from '../src/workflow-documents.ts'
 import {
   apiTrigger,
@@ -203,12 +204,16 @@ describe('a document that is kept', () => {
       expect((await list()).map(({ id }) => id)).not.toContain(ids.workflow)
       expect((await gateway.get(`/v1/workflows/${ids.workflow}`, { key: organization.key })).status).toBe(404)
       await readAll()
-      await run('INSERT INTO workflows SELECT * FROM kept', client)
+      for (const name of ['Second', 'Third']) {
+        await run('DELETE FROM workflows WHERE id = :workflow', client)
+        await run(`UPDATE kept SET name = '${name}'`, client)
+        await run('INSERT INTO workflows SELECT * FROM kept', client)
+        expect(await get(ids.workflow)).toMatchObject({ name, triggers: [], files: [], users: [] })
+        expect((await list())[0]).toMatchObject({ id: ids.workflow, name, triggers: [], files: [], users: [] })
+      }
     } finally {
       client.release(true)
     }
-    expect(await get(ids.workflow)).toMatchObject({ triggers: [], files: [], users: [] })
-    expect((await list())[0]).toMatchObject({ id: ids.workflow, triggers: [], files: [], users: [] })
   })
 
   test('of a workflow that is deleted and made anew in one transaction is read again', async () => {
@@ -286,12 +291,31 @@ describe('two who change one workflow at once', () => {
   })
 })
 
+test('who changes a part first and the workflow itself after that never waits in a circle with one who changes only it', async () => {
+  const [one, other] = await Promise.all([gateway.db.pool.connect(), gateway.db.pool.connect()])
+  try {
+    await one.query('BEGIN')
+    await run(`UPDATE triggers SET name = 'New' WHERE id = :trigger`, one)
+    const waiting = run(`UPDATE workflows SET name = 'New' WHERE id = :workflow`, other)
+    await waitUntil(async () => {
+      const blocked = 'SELECT FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()'
+      return (await gateway.db.pool.query(blocked)).rowCount === 1
+    })
+    await run(`UPDATE workflows SET description = 'New' WHERE id = :workflow`, one)
+    await one.query('COMMIT')
+    await waiting
+    expect(await get(ids.workflow)).toMatchObject({ name: 'New', description: 'New', triggers: [{ name: 'New' }] })
+  } finally {
+    for (const client of [one, other]) client.release(true)
+  }
+})
+
 describe('what is kept', () => {
   test('is bounded in all and for each document, and answered all the same when it is not kept', async () => {
     const workflows = Array.from({ length: 6 }, (_, index) =>
       workflow(newId(), index, { description: 'x'.repeat(5_000) }),
     )
-    const large = workflow(newId(), 9, { description: 'y'.repeat(20_000) })
+    const large = workflow(newId(), 9, { description: 'y'.repeat(12_000) })
     const { id, key } = await gateway.apply({ users: [{ email: 'ada@acme.test' }], workflows: [...workflows, large] })
     const reads: string[] = []
     const documents = createWorkflowDocuments({
@@ -323,11 +347,11 @@ describe('what is kept', () => {
   })
 
   test('asks once for the same workflow, and in few statements for many, when they are asked for at once', async () => {
-    const statements: string[] = []
+    const statements: { name: string; text: string; values: [string] }[] = []
     const pool = {
-      query: (statement: { name: string }) => {
-        statements.push(statement.name)
-        return gateway.db.pool.query(statement as never)
+      query: (statement: (typeof statements)[number]) => {
+        statements.push(statement)
+        return gateway.db.pool.query(statement)
       },
     }
     const documents = createWorkflowDocuments({ db: { pool: pool as unknown as typeof gateway.db.pool } })
@@ -337,9 +361,10 @@ describe('what is kept', () => {
       )
     const first = await findAll()
     expect(new Set(first).size).toBe(2)
-    expect(new Set(statements)).toEqual(new Set(['find-workflows']))
+    const asked = () => statements.map(({ name, values }) => [name, (JSON.parse(values[0]) as object[]).length])
+    expect(asked()).toEqual(asked().map(() => ['find-workflows', 2]))
     statements.splice(0)
     expect(await findAll()).toEqual(first)
-    expect(statements).toEqual(['find-workflow-versions'])
+    expect(asked()).toEqual([['find-workflow-versions', 2]])
   })
 })
