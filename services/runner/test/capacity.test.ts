@@ -72,15 +72,19 @@ describe('places', () => {
   test('a full runner leaves the messages to one that has places', async () => {
     const acme = await bench.createOrganization()
     const [full, idle] = [heldAgent(), heldAgent()]
-    const timing = { ...FAST, sweepMs: 600_000 }
+    const timing = { ...FAST, sweepMs: 600_000, holdMs: 600_000 }
     const env = { RUNNER_CONCURRENCY: '1', RUNNER_ORGANIZATION_SHARE: '100' }
     runners.push(await bench.startRunner({ agent: full.agent, timing }, env))
     const [first] = await startMany(acme, 1)
     await waitUntil(() => full.running.size === 1)
     runners.push(await bench.startRunner({ agent: idle.agent, timing }, { ...env, RUNNER_CONCURRENCY: '50' }))
-    const others = await startMany(acme, 20)
-    // The full one holds one message at a time; what it lets go of would wait for a sweep.
-    await waitUntil(() => idle.running.size >= 19)
+    const others: AcceptedStart[] = []
+    for (let n = 0; n < 12; n++) {
+      others.push(...(await startMany(acme, 1)))
+      await waitUntil(async () => (await bench.queue.depth()).ready === 0)
+    }
+    // The full one holds one message. Dropping them at once, it would have had half of them.
+    await waitUntil(() => idle.running.size >= 11)
     expect(full.running.size).toBe(1)
     const ending = setInterval(() => {
       full.endAll()
