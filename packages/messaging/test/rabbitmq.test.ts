@@ -143,16 +143,19 @@ describe('a broker that fails', () => {
 
   test('frozen: it is noticed by its heartbeats, and closing does not wait for it', async () => {
     const states = open('classic')
-    await waitUntil(async () => (await queue.publish(message)) === 'confirmed', { timeoutMs: 40_000 })
+    await queue.consume(async () => {}, { prefetch: 1 })
+    await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'), { timeoutMs: 40_000 })
     broker.pause()
     try {
       expect(await queue.publish(message)).toBe('failed')
+      // The consumer waits for nothing but heartbeats: without them it would never know.
+      await waitUntil(() => states.includes('consumer down'), { timeoutMs: 30_000 })
       expect(states).toContain('publisher down')
       await queue.close()
     } finally {
       broker.resume()
     }
-  }, 60_000)
+  }, 90_000)
 
   test('a quorum queue that a kill left unusable holds nobody up', async () => {
     open('quorum')
