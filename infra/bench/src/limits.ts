@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { connect } from 'amqplib'
 import { Client, Pool } from 'pg'
 
@@ -25,14 +26,16 @@ export interface Floor {
   close(): Promise<void>
 }
 
-/** One HTTP round trip, two commits and one broker hop, one after another. */
+/** One HTTP round trip, two commits and one hop over a quorum queue, one after another. */
 export async function createFloor(databaseUrl: string, amqpUrl: string, httpUrl: string): Promise<Floor> {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
   await client.query('CREATE TABLE IF NOT EXISTS bench_floor (id uuid PRIMARY KEY)')
   const broker = await connect(amqpUrl, { noDelay: true })
   const channel = await broker.createConfirmChannel()
-  const { queue } = await channel.assertQueue('', { exclusive: true })
+  // The same kind of queue as the service's: its messages are on disk before they are handed on.
+  const queue = `bench-${randomUUID()}`
+  await channel.assertQueue(queue, { durable: true, arguments: { 'x-queue-type': 'quorum' } })
   let hop = Promise.withResolvers<void>()
   await channel.consume(queue, () => hop.resolve(), { noAck: true })
   const commit = () => client.query({ name: 'floor', text: 'INSERT INTO bench_floor VALUES (gen_random_uuid())' })
@@ -48,6 +51,7 @@ export async function createFloor(databaseUrl: string, amqpUrl: string, httpUrl:
       return performance.now() - begun
     },
     async close() {
+      await channel.deleteQueue(queue)
       await broker.close()
       await client.end()
     },

@@ -41,6 +41,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     connectionString: options.url,
     application_name: options.applicationName,
     max: options.maxConnections ?? 20,
+    // Kept open, so that what comes after a quiet time does not wait for a connection and for its plans.
+    min: 2,
     connectionTimeoutMillis: 4_000,
     query_timeout: statementTimeoutMs,
     statement_timeout: statementTimeoutMs,
