@@ -38,6 +38,11 @@ export async function seedWorkflows(
   count: number,
   { detailed = count, description = 'Sends what comes in to "Bench endpoint".' } = {},
 ): Promise<void> {
+  // An index that is built at once takes minutes less than one that grows by a million rows.
+  const { rows: indexes } = await client.query<{ name: string; definition: string }>(
+    `SELECT indexname AS name, indexdef AS definition FROM pg_indexes WHERE indexname = 'workflows_search'`,
+  )
+  for (const { name } of indexes) await client.query(`DROP INDEX ${name}`)
   const rare = workflowSearchText(`Workflow ${RARE_WORD}`, description)
   const plain = workflowSearchText('Workflow number', description)
   await client.query(
@@ -75,6 +80,11 @@ export async function seedWorkflows(
      SELECT gen_random_uuid(), detailed.id, 'file' || n || '.md', '{docs}', repeat('text ', 2000) FROM detailed, generate_series(1, 20) n`,
   )
   await client.query('DROP TABLE detailed')
+  await client.query(`SET maintenance_work_mem = '1GB'`)
+  for (const { name, definition } of indexes) {
+    await client.query(definition)
+    await client.query(`ALTER INDEX ${name} ALTER COLUMN 1 SET STATISTICS 0`)
+  }
   await client.query('ANALYZE')
 }
 

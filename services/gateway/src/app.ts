@@ -24,16 +24,15 @@ export function createApp(ctx: AppContext): Express {
   app.get('/healthz', answerHealthz)
   app.use(docsRoutes())
   app.use(guard(ctx))
-  app.use(
-    mountOperations(
-      {
-        getOrganization: getOrganization(),
-        listWorkflows: listWorkflows(ctx),
-        getWorkflow: getWorkflow(ctx),
-        startWorkflow: startWorkflow(ctx),
-      },
-      { listWorkflows: checkListCursor },
-    ),
+  mountOperations(
+    app,
+    {
+      getOrganization: getOrganization(),
+      listWorkflows: listWorkflows(ctx),
+      getWorkflow: getWorkflow(ctx),
+      startWorkflow: startWorkflow(ctx),
+    },
+    { listWorkflows: checkListCursor },
   )
   app.use(handleErrors(ctx.logger))
   return app

@@ -1,7 +1,7 @@
 import { OPERATIONS, type Operation, type OperationId } from '@workflow-service/contract'
 import { isDatabaseAway, type KeyHolder } from '@workflow-service/database'
 import { serviceUnavailable, writeJson } from '@workflow-service/service-kit'
-import { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { Express, Request, RequestHandler, Response } from 'express'
 import type { Static, TSchema } from 'typebox'
 import { type QueryRule, requestChecker } from './check-request.ts'
 import { withDeadline } from './deadline.ts'
@@ -34,23 +34,22 @@ type AnyHandler = (request: object) => OperationAnswer | Promise<OperationAnswer
 /** How long a handler may take before the answer is 503. */
 const HANDLER_DEADLINE_MS = 3_000
 
-/** The routes of the public API, as the contract's table names them. */
+/** Adds the routes of the public API, as the contract's table names them. */
 export function mountOperations(
+  app: Express,
   handlers: OperationHandlers,
   queryRules: { readonly [Id in OperationId]?: QueryRule } = {},
-): Router {
-  const router = Router({ caseSensitive: true, strict: true })
+): void {
   for (const operation of Object.values<Operation>(OPERATIONS)) {
     const id = operation.id as OperationId
     const handle = handlers[id] as unknown as AnyHandler
     const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router[operation.method](
+    app[operation.method](
       path,
       ...(operation.body ? [readJsonBody] : []),
       answerWith(requestChecker(operation, queryRules[id]), operation.success.status, handle),
     )
   }
-  return router
 }
 
 function answerWith(check: ReturnType<typeof requestChecker>, status: number, handle: AnyHandler): RequestHandler {
