@@ -24,7 +24,11 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** A statement that Postgres plans once for each connection: a name and its text. */
+/**
+ * A statement that Postgres plans once for each connection: a name and its text. Arrays stand in it as `(SELECT $1::…)`:
+ * where Postgres sees how long one is, it thinks a plan for just that length cheaper and plans the statement anew at each
+ * call, which takes longer than carrying it out.
+ */
 export interface NamedStatement {
   readonly name: string
   readonly text: string

@@ -136,7 +136,7 @@ const CLAIM_DELIVERIES: NamedStatement = {
   name: 'claim-deliveries',
   text: `
     WITH request AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[],
+      SELECT * FROM unnest((SELECT $1::uuid[]), $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[],
         $8::text[], $9::bigint[]) WITH ORDINALITY
         AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, sender, place)
     ),
@@ -226,9 +226,9 @@ const RECORD_OUTCOMES: NamedStatement = {
   text: `
     UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
       mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer, finished_at = now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[])
+    FROM unnest((SELECT $1::uuid[]), $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[])
       AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer)
-    WHERE deliveries.id = ANY ($1::uuid[]) AND deliveries.id = result.id
+    WHERE deliveries.id = ANY ((SELECT $1::uuid[])::uuid[]) AND deliveries.id = result.id
       AND deliveries.organization_id = result.organization_id
       AND (deliveries.outcome = 'in_flight' OR (deliveries.outcome = 'unknown' AND result.outcome <> 'unknown'))
     RETURNING deliveries.id, deliveries.finished_at`,

@@ -149,12 +149,12 @@ const APPEND_STEPS: NamedStatement = {
   name: 'append-steps',
   text: `
     WITH step AS MATERIALIZED (
-      SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::integer[], $6::text[], $7::text[])
+      SELECT * FROM unnest((SELECT $2::uuid[]), $3::bigint[], $4::uuid[], $5::integer[], $6::text[], $7::text[])
         AS step (session_id, epoch, run_id, position, kind, data)
     ),
     held AS MATERIALIZED (
       SELECT id, lease_epoch FROM sessions
-      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      WHERE id = ANY ((SELECT $2::uuid[])::uuid[]) AND lease_owner = $1
       ORDER BY id FOR NO KEY UPDATE
     ),
     added AS (
@@ -247,12 +247,12 @@ const FINISH_RUNS: NamedStatement = {
   text: `
     WITH locked AS MATERIALIZED (
       SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
-      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      WHERE id = ANY ((SELECT $2::uuid[])::uuid[]) AND lease_owner = $1
       ORDER BY id FOR NO KEY UPDATE
     ),
     held AS MATERIALIZED (
       SELECT ended.*, start.id AS run_id FROM locked
-      JOIN unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::boolean[])
+      JOIN unnest((SELECT $2::uuid[]), $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::boolean[])
         AS ended (session_id, epoch, number, status, error, goes_on)
         ON ended.session_id = locked.id AND ended.epoch = locked.lease_epoch AND ended.number = locked.number
       CROSS JOIN LATERAL (
@@ -272,7 +272,7 @@ const FINISH_RUNS: NamedStatement = {
         lease_owner = CASE WHEN session.last_start_number > held.number AND held.goes_on THEN lease_owner END,
         lease_until = CASE WHEN session.last_start_number > held.number AND held.goes_on THEN lease_until END
       FROM held JOIN finished ON finished.session_id = held.session_id
-      WHERE session.id = held.session_id AND session.id = ANY ($2::uuid[])
+      WHERE session.id = held.session_id AND session.id = ANY ((SELECT $2::uuid[])::uuid[])
       RETURNING session.id, held.number + 1 AS number, session.lease_owner IS NULL AS is_released
     ),
     next AS (SELECT id, number FROM moved WHERE NOT is_released),

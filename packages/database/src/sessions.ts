@@ -69,7 +69,7 @@ const TAKE_SESSIONS: NamedStatement = {
     WITH ${HELD_SQL},
     candidate AS MATERIALIZED (
       SELECT id, organization_id, waiting_since FROM sessions session
-      WHERE id = ANY ($7::uuid[]) AND ${IS_FREE}
+      WHERE id = ANY ((SELECT $7::uuid[])::uuid[]) AND ${IS_FREE}
       FOR NO KEY UPDATE SKIP LOCKED
     ),
     ${TAKE_CANDIDATES_SQL}
@@ -188,11 +188,11 @@ const RENEW_LEASES: NamedStatement = {
   text: `
     WITH locked AS MATERIALIZED (
       SELECT id, lease_epoch FROM sessions
-      WHERE id = ANY ($3::uuid[]) AND lease_owner = $1
+      WHERE id = ANY ((SELECT $3::uuid[])::uuid[]) AND lease_owner = $1
       ORDER BY id FOR NO KEY UPDATE
     ),
     held AS MATERIALIZED (
-      SELECT locked.id FROM locked JOIN unnest($3::uuid[], $4::bigint[]) AS lease (session_id, epoch)
+      SELECT locked.id FROM locked JOIN unnest((SELECT $3::uuid[]), $4::bigint[]) AS lease (session_id, epoch)
         ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     )
     UPDATE sessions SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
@@ -221,11 +221,11 @@ const RELEASE_SESSIONS: NamedStatement = {
   text: `
     WITH locked AS MATERIALIZED (
       SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
-      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      WHERE id = ANY ((SELECT $2::uuid[])::uuid[]) AND lease_owner = $1
       ORDER BY id FOR NO KEY UPDATE
     ),
     held AS MATERIALIZED (
-      SELECT locked.id, locked.number FROM locked JOIN unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
+      SELECT locked.id, locked.number FROM locked JOIN unnest((SELECT $2::uuid[]), $3::bigint[]) AS lease (session_id, epoch)
         ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     ),
     queued AS (

@@ -114,11 +114,11 @@ describe('fairness', () => {
     slow.endpoint.answerWith('hang')
     await startMany(slow, 500)
     runners.push(await bench.startRunner({ timing: { ...FAST, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } }))
-    await slow.endpoint.waitForRequests(50)
+    await slow.endpoint.waitForRequests(75)
     await bench.start(quick)
     // The promise is 2 s; without a place kept free it would be the 30 s of the others.
     await quick.endpoint.waitForRequests(1, 10_000)
-    expect(slow.endpoint.requests.length).toBeLessThanOrEqual(50)
+    expect(slow.endpoint.requests.length).toBeLessThanOrEqual(75)
   }, 60_000)
 
   test('the backlog of a broker outage is taken in turn too', async () => {
