@@ -3,6 +3,8 @@ import autocannon from 'autocannon'
 /** A load of one kind on one address. */
 export interface Load {
   readonly url: string
+  /** Asked for in turn by each connection, in place of the URL's own path. */
+  readonly paths?: readonly string[]
   readonly method?: 'GET' | 'POST'
   readonly headers?: Record<string, string>
   readonly body?: string
@@ -17,6 +19,7 @@ export async function requestsPerSecond(load: Load): Promise<number> {
     method: load.method ?? 'GET',
     headers: load.headers ?? {},
     ...(load.body === undefined ? {} : { body: load.body }),
+    ...(load.paths === undefined ? {} : { requests: load.paths.map((path) => ({ path })) }),
     connections: load.connections,
     duration: load.seconds,
   })
