@@ -21,6 +21,8 @@ export interface Load {
   stop(): Promise<void>
 }
 
+/** Starts of a caller that may wait for their runs on average. */
+const MAX_BACKLOG_PER_LINE = 25
 /** Longer than the gateway lets a caller wait. */
 const REQUEST_TIMEOUT_MS = 8_000
 
@@ -36,11 +38,22 @@ export function startLoad(options: {
   lines: number
   pauseMs: readonly [number, number]
   random: Random
+  /** How many accepted starts have not ended; asked once a second. */
+  countUnfinished: () => Promise<number>
 }): Load {
-  const { gatewayUrl, workflowId, apiKey, lines, pauseMs, random } = options
+  const { gatewayUrl, workflowId, apiKey, lines, pauseMs, random, countUnfinished } = options
   const asked: AskedStart[] = []
   const wrongAnswers: string[] = []
   const stopping = new AbortController()
+  let isBehind = false
+
+  // The runs of a session follow each other: callers that never wait for them would leave hours of them behind.
+  const watchBacklog = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      isBehind = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_LINE * lines
+      await pause(1_000)
+    }
+  }
 
   const ask = async (start: AskedStart, sessionId: string | undefined, key: string | undefined): Promise<boolean> => {
     let answer: Response
@@ -82,10 +95,11 @@ export function startLoad(options: {
       }
       sessionId = start.accepted?.sessionId ?? sessionId
       await pause(random.between(...pauseMs))
+      while (isBehind && !stopping.signal.aborted) await pause(200)
     }
   }
 
-  const running = Array.from({ length: lines }, (_, line) => runLine(line))
+  const running = [watchBacklog(), ...Array.from({ length: lines }, (_, line) => runLine(line))]
   return {
     asked,
     wrongAnswers,

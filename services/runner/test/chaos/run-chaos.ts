@@ -46,7 +46,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const untilMs = performance.now() + seconds * 1_000
     const random = createRandom(seed)
     const pauseMs = [20, 400] as const
-    const load = startLoad({ gatewayUrl, workflowId, apiKey, lines, pauseMs, random: createRandom(seed + 1) })
+    const load = startLoad({
+      gatewayUrl,
+      workflowId,
+      apiKey,
+      lines,
+      pauseMs,
+      random: createRandom(seed + 1),
+      countUnfinished: () => countUnfinished(db),
+    })
     const incidents = await causeIncidents({ parts, random, untilMs, log })
     log(`${incidents} incidents; everything is up again`)
     await pause(1_000)
