@@ -45,12 +45,12 @@ export function startLoad(options: {
   const asked: AskedStart[] = []
   const wrongAnswers: string[] = []
   const stopping = new AbortController()
-  let isBehind = false
+  const backlog = { isTooLong: false }
 
   // The runs of a session follow each other: callers that never wait for them would leave hours of them behind.
   const watchBacklog = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      isBehind = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_LINE * lines
+      backlog.isTooLong = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_LINE * lines
       await pause(1_000)
     }
   }
@@ -95,7 +95,7 @@ export function startLoad(options: {
       }
       sessionId = start.accepted?.sessionId ?? sessionId
       await pause(random.between(...pauseMs))
-      while (isBehind && !stopping.signal.aborted) await pause(200)
+      while (backlog.isTooLong && !stopping.signal.aborted) await pause(200)
     }
   }
 
