@@ -70,17 +70,20 @@ describe('while the database is away', () => {
 
   test('a start that was answered 503 before it was sent is not recorded later on', async () => {
     const [sent, waiting] = [newId(), newId()]
-    // A key that was looked up just now: the gateway knows it for 3 s without the database.
-    const { key } = await gateway.apply({}, gateway.organization.id)
     const batchesBefore = await countBatches()
-    expect((await gateway.get('/v1/organization', { key })).status).toBe(200)
+    // A key that was looked up just now: the gateway knows it for 3 s without the database.
+    const lookUpsBefore = await countLookUps()
+    await waitUntil(async () => {
+      expect((await gateway.get('/v1/organization')).status).toBe(200)
+      return (await countLookUps()) > lookUpsBefore
+    })
     await freeze()
     // As many statements as the gateway has under way at once; what became of them, nobody knows.
-    const first = [gateway.start(workflowId, { context: sent }, { key })]
+    const first = [gateway.start(workflowId, { context: sent })]
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 1)
-    first.push(gateway.start(workflowId, { context: sent }, { key }))
+    first.push(gateway.start(workflowId, { context: sent }))
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 2)
-    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }, { key }))
+    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }))
     const answers = await Promise.all([...first, ...rest])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     thaw()
@@ -91,10 +94,11 @@ describe('while the database is away', () => {
     expect(rowCount).toBe(0)
   }, 90_000)
 
-  const countBatches = async (): Promise<number> => {
-    const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-    return Number(/^gateway_start_batch_size_count\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0)
-  }
+  const readMetrics = async () => (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+  const countBatches = async () =>
+    Number(/^gateway_start_batch_size_count\{[^}]*\} (\d+)/m.exec(await readMetrics())?.[1] ?? 0)
+  const countLookUps = async () =>
+    Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(await readMetrics())?.[1] ?? 0)
 
   let frozen: number[] = []
 
