@@ -68,7 +68,7 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Waits until a statement on the deliveries waits for the lock. */
+/** Waits until a statement on the deliveries waits for the lock: one of whose first 1,024 characters this is a part. */
 async function untilBlocked(statement: string): Promise<void> {
   await waitUntil(async () => {
     const blocked = await db.pool.query(
@@ -105,7 +105,7 @@ describe('a dispatcher that is killed', () => {
     await endpoint.waitForRequests(1)
     await whileLocked(async () => {
       resolve()
-      await untilBlocked('UPDATE deliveries SET outcome')
+      await untilBlocked('UPDATE deliveries SET outcome = result.outcome')
       dispatcher.process.kill('SIGKILL')
       await dispatcher.process.exited
       await db.pool.query(
@@ -123,7 +123,7 @@ describe('a dispatcher that is killed', () => {
     let call: Promise<Answer | string> | undefined
     await whileLocked(async () => {
       call = send(id).catch(() => 'cut off')
-      await untilBlocked('INSERT INTO deliveries')
+      await untilBlocked('AS request (id, organization_id, source_id')
       dispatcher.process.kill('SIGKILL')
       await dispatcher.process.exited
     })
