@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   SESSION_MESSAGE_TYPE,
   SESSIONS_DEAD_LETTER_QUEUE,
@@ -30,6 +31,10 @@ export interface RabbitMqOptions {
   /** Hears of each message that could not be read. */
   onDeadLetter?: (reason: DeadLetterReason) => void
 }
+
+/** The connection that publishes may come up a little later than the one that consumes. */
+const DEAD_LETTER_ATTEMPTS = 10
+const DEAD_LETTER_PAUSE_MS = 300
 
 /** The header that tells why a message is in the dead-letter queue, and its companions. */
 const REASON_HEADER = 'x-dead-letter-reason'
@@ -207,9 +212,12 @@ function openConsumer(options: RabbitMqOptions, publisher: Publisher, handler: H
     if ('fault' in decoded) {
       onDeadLetter?.(decoded.fault.reason)
       logger?.warn({ ...decoded.fault, message_id: message.properties.messageId }, 'message cannot be read')
-      const outcome = await publishDeadLetter(publisher, message, decoded.fault)
-      // Rejected, the broker itself moves it to the dead-letter queue, without our reason.
-      return outcome === 'confirmed' ? 'ack' : 'reject'
+      for (let attempt = 0; attempt < DEAD_LETTER_ATTEMPTS; attempt += 1) {
+        if (attempt > 0) await pause(DEAD_LETTER_PAUSE_MS)
+        if ((await publishDeadLetter(publisher, message, decoded.fault)) === 'confirmed') return 'ack'
+      }
+      // The broker itself moves it to the dead-letter queue, without our reason.
+      return 'reject'
     }
     const requestId: unknown = message.properties.headers?.[REQUEST_ID_HEADER]
     try {

@@ -32,7 +32,7 @@ describe('readRunnerConfig', () => {
       port: 8082,
       logLevel: 'info',
       concurrency: 100,
-      perOrganization: 50,
+      perOrganization: 75,
       agent: { kind: 'builtin' },
     })
   })
