@@ -13,7 +13,7 @@ const QUEUED_STARTS = 10_000
 const WAITING_SESSIONS = 1_000
 
 /** The whole path as separate processes over RabbitMQ, and an endpoint that answers after `endpointDelayMs`. */
-export interface Path {
+interface Path {
   readonly bed: Bed
   readonly gateway: Service
   readonly runner: Service
@@ -23,7 +23,7 @@ export interface Path {
   readonly customer: Customer
 }
 
-export async function withPath<Result>(
+async function withPath<Result>(
   options: {
     endpointDelayMs: number
     runnerEnv?: Record<string, string>
@@ -183,7 +183,7 @@ export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
 }
 
 /** Keeps 64 starts, each in a session of its own, on their way to the endpoint, and counts those that reach it. */
-export async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
+async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
   const load: RunLoad = {
     origin: gateway.url,
     path: `/v1/workflows/${customer.workflowId}/start`,
