@@ -1,5 +1,6 @@
-// The customer's endpoint: answers each POST after a delay, and says how many came and when the last ones did. It is also
-// the load: told to, it keeps starts on their way to itself, so that nobody has to ask what has arrived.
+// The customer's endpoint: answers each POST after a delay, and says how many came and when the last ones did; who asks
+// for `/next` is answered when the next one has come. It is also the load: told to, it keeps starts on their way to
+// itself, so that nobody has to ask what has arrived.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Pool } from 'undici'
 
@@ -18,10 +19,12 @@ const [delayMs = '0'] = process.argv.slice(2)
 let received = 0
 let arrivals: { text: string; at: number }[] = []
 let onArrival = (): void => {}
+let nextArrival = Promise.withResolvers<void>()
 
 const server = createServer((req, res) => {
   if (req.method === 'PUT') void carryOutLoad(req, res)
   else if (req.method === 'POST') takePayload(req, res)
+  else if (req.url === '/next') void nextArrival.promise.then(() => res.writeHead(204).end())
   else {
     res.end(JSON.stringify({ received, arrivals }))
     arrivals = []
@@ -44,6 +47,8 @@ function takePayload(req: IncomingMessage, res: ServerResponse): void {
     if (delayMs === '0' || isVerification) res.writeHead(204).end()
     else setTimeout(() => res.writeHead(204).end(), Number(delayMs))
     onArrival()
+    nextArrival.resolve()
+    nextArrival = Promise.withResolvers()
   })
 }
 

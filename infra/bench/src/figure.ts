@@ -7,8 +7,8 @@ export interface Figure {
   readonly value: number
   readonly unit: string
   readonly limit: { readonly name: string; readonly value: number }
-  /** `at least`: value ÷ limit must reach the ratio. `at most`: it must not pass it. */
-  readonly reach: { readonly kind: 'at least' | 'at most'; readonly ratio: number }
+  /** `at least`: value ÷ limit must reach the ratio. `at most`: it must not pass it. Absent: shown, and nothing is aimed at. */
+  readonly reach?: { readonly kind: 'at least' | 'at most'; readonly ratio: number }
 }
 
 /** The middle value; of an even number of them, the mean of the two in the middle. */
@@ -29,7 +29,9 @@ export function ratioOf({ value, limit }: Figure): number {
   return value / limit.value
 }
 
-export function isReached(figure: Figure): boolean {
+/** Undefined where nothing is aimed at. */
+export function isReached(figure: Figure): boolean | undefined {
+  if (!figure.reach) return undefined
   const { kind, ratio } = figure.reach
   return kind === 'at least' ? ratioOf(figure) >= ratio : ratioOf(figure) <= ratio
 }
@@ -47,8 +49,8 @@ export function toTable(figures: readonly Figure[]): string {
       `${round(value)} ${unit}`,
       `${limit.name}: ${round(limit.value)} ${unit}`,
       round(ratioOf(figure)),
-      `${reach.kind === 'at least' ? '≥' : '≤'} ${reach.ratio}`,
-      isReached(figure) ? 'reached' : 'MISSED',
+      reach ? `${reach.kind === 'at least' ? '≥' : '≤'} ${reach.ratio}` : '',
+      reach ? (isReached(figure) ? 'reached' : 'MISSED') : '',
     ])
   }
   return table.toString()

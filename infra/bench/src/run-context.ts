@@ -14,20 +14,27 @@ export interface Measuring {
   readonly say: (line: string) => void
 }
 
-/** Each round of two measurements is cut into so many pieces: the less time between the two, the more alike the machine. */
+/** Each round is cut into so many pieces: the less time between a measurement and its limit, the more alike the machine. */
 const PIECES = 3
 
-/** The medians of two measurements taken in turn, so that what disturbs the machine disturbs both. */
-export async function inTurn(
+/** How long a piece lasts, in whole seconds. */
+export function pieceSeconds({ seconds }: Measuring): number {
+  return Math.max(1, Math.round(seconds / PIECES))
+}
+
+/** The medians of a measurement and its limits taken in turn, so that what disturbs the machine disturbs them all. */
+export async function inTurn<Limit extends string>(
   { rounds }: Measuring,
   measure: () => Promise<number>,
-  measureLimit: () => Promise<number>,
-): Promise<{ value: number; limit: number }> {
+  measureLimits: Record<Limit, () => Promise<number>>,
+): Promise<{ value: number; limits: Record<Limit, number> }> {
+  const names = Object.keys(measureLimits) as Limit[]
   const values: number[] = []
-  const limits: number[] = []
+  const limits = new Map<Limit, number[]>(names.map((name) => [name, []]))
   for (let piece = 0; piece < rounds * PIECES; piece += 1) {
-    limits.push(await measureLimit())
+    for (const name of names) limits.get(name)?.push(await measureLimits[name]())
     values.push(await measure())
   }
-  return { value: median(values), limit: median(limits) }
+  const medians = names.map((name) => [name, median(limits.get(name) ?? [])])
+  return { value: median(values), limits: Object.fromEntries(medians) as Record<Limit, number> }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { StartedProcess } from '@workflow-service/testkit'
 import { createBed, type Bed, type Service } from '../bed.ts'
 import type { RunLoad } from '../endpoint-server.ts'
@@ -5,9 +6,10 @@ import { countFinished, type Customer, makeCustomer, queueStarts, start } from '
 import { type Figure, median, percentile } from '../figure.ts'
 import { commitsPerSecond, createFloor, type Floor } from '../limits.ts'
 import { residentMiB } from '../process-use.ts'
-import type { Measuring } from '../run-context.ts'
+import { inTurn, type Measuring, pieceSeconds } from '../run-context.ts'
 
 const SESSIONS_AT_ONCE = 64
+const WARM_UP_RUNS = 5_000
 const IDLE_STARTS = 150
 const QUEUED_STARTS = 10_000
 const WAITING_SESSIONS = 1_000
@@ -59,7 +61,7 @@ export async function measureLatency(measuring: Measuring): Promise<Figure[]> {
   return withPath({ ...measuring, endpointDelayMs: 0 }, async (path) => {
     measuring.say('start → endpoint, idle')
     const floor = await createFloor(path.bed.postgres.url, path.bed.rabbitMq.url, path.endpointUrl)
-    // A round that does not count, in which the services' code is compiled.
+    await warmUp(path, measuring)
     await latenciesOf(path, floor)
     const rounds: { floors: number[]; latencies: number[] }[] = []
     for (let round = 0; round < measuring.rounds; round += 1) rounds.push(await latenciesOf(path, floor))
@@ -92,9 +94,12 @@ async function latenciesOf({ bed, gateway, customer, endpointUrl }: Path, floor:
     floors.push(await floor.measure())
     const context = `start ${number}`
     const finished = await countFinished(bed.client)
+    const arrival = fetch(`${endpointUrl}/next`)
+    await pause(5)
     begun.set(context, performance.timeOrigin + performance.now())
     await start(gateway, customer, context)
-    // Seldom, since each look takes time from what is measured.
+    // No look while what is measured is under way: it would take time from it.
+    await arrival
     await until(async () => (await countFinished(bed.client)) > finished, 30_000, 20)
   }
   const latencies = (await takeArrivals(endpointUrl)).flatMap(({ text, at }) => {
@@ -109,13 +114,15 @@ async function latenciesOf({ bed, gateway, customer, endpointUrl }: Path, floor:
 export async function measureRuns(measuring: Measuring): Promise<Figure[]> {
   return withPath({ ...measuring, endpointDelayMs: 0 }, async (path) => {
     const { bed, runner, customer } = path
-    const commits = await commitsPerSecond(bed.postgres.url, measuring.seconds)
+    await warmUp(path, measuring)
     measuring.say('runs per second, 64 sessions at once')
-    // A round that does not count, in which the services' code is compiled.
-    await runsPerSecond(path, measuring.seconds)
-    const rates: number[] = []
-    for (let round = 0; round < measuring.rounds; round += 1) rates.push(await runsPerSecond(path, measuring.seconds))
-    const rate = median(rates)
+    const bareUrl = await startBarePath(path)
+    const seconds = pieceSeconds(measuring)
+    await keepStarting(path, bareUrl, seconds)
+    const { value: rate, limits } = await inTurn(measuring, () => runsPerSecond(path, seconds), {
+      commits: () => commitsPerSecond(bed.postgres.url, seconds),
+      bare: () => keepStarting(path, bareUrl, seconds),
+    })
 
     measuring.say('draining 10,000 queued starts')
     const before = await countFinished(bed.client)
@@ -137,8 +144,20 @@ export async function measureRuns(measuring: Measuring): Promise<Figure[]> {
         name: 'runs completed, 64 sessions at once',
         value: rate,
         unit: '/s',
-        limit: { name: 'single-row commits', value: commits },
+        limit: { name: 'single-row commits', value: limits.commits },
         reach: { kind: 'at least', ratio: 0.3 },
+      },
+      {
+        name: 'the same, against the hops alone',
+        value: rate,
+        unit: '/s',
+        limit: { name: '3 empty services and RabbitMQ', value: limits.bare },
+      },
+      {
+        name: 'the hops alone, against commits',
+        value: limits.bare,
+        unit: '/s',
+        limit: { name: 'single-row commits', value: limits.commits },
       },
       {
         name: 'runs completed, draining 10,000',
@@ -182,10 +201,35 @@ export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
   )
 }
 
+/**
+ * Rounds that do not count, until the services' code is compiled: a process that has just begun takes several times as long
+ * for each run as one that has done some thousands.
+ */
+async function warmUp(path: Path, { seconds, say }: Measuring): Promise<void> {
+  say('warming up')
+  for (let runs = 0; runs < WARM_UP_RUNS;) runs += seconds * (await runsPerSecond(path, seconds))
+}
+
+/** Starts completed per second; resolves when all of them are. */
+async function runsPerSecond(path: Path, seconds: number): Promise<number> {
+  const rate = await keepStarting(path, path.gateway.url, seconds)
+  await until(async () => (await countUnfinished(path.bed)) === 0, 120_000, 100)
+  return rate
+}
+
+/** The hops of a run with nothing in them (`bare-server.ts`); resolves with where its starts go. */
+async function startBarePath({ bed, endpointUrl }: Path): Promise<string> {
+  const role = async (name: string, target: string) =>
+    (await bed.helper('./bare-server.ts', [name, target, bed.rabbitMq.url])).url
+  const gatewayUrl = await role('gateway', '')
+  await role('runner', await role('dispatcher', endpointUrl))
+  return gatewayUrl
+}
+
 /** Keeps 64 starts, each in a session of its own, on their way to the endpoint, and counts those that reach it. */
-async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seconds: number): Promise<number> {
+async function keepStarting({ customer, endpointUrl }: Path, origin: string, seconds: number): Promise<number> {
   const load: RunLoad = {
-    origin: gateway.url,
+    origin,
     path: `/v1/workflows/${customer.workflowId}/start`,
     headers: { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ context: 'text: a start of the benchmark' }),
@@ -195,7 +239,6 @@ async function runsPerSecond({ bed, gateway, customer, endpointUrl }: Path, seco
   const answer = await fetch(endpointUrl, { method: 'PUT', body: JSON.stringify(load) })
   const text = await answer.text()
   if (answer.status !== 200) throw new Error(`The load failed: ${text}`)
-  await until(async () => (await countUnfinished(bed)) === 0, 120_000, 100)
   return (JSON.parse(text) as { arrived: number }).arrived / seconds
 }
 
