@@ -48,3 +48,11 @@ export function isDatabaseAway(error: unknown): boolean {
   }
   return false
 }
+
+/**
+ * Whether a statement was refused for what it holds, so that nothing of it was done: one bad item of a batch spoils all of
+ * it, and each may be tried alone.
+ */
+export function isStatementFault(error: unknown): boolean {
+  return !isDatabaseAway(error)
+}

@@ -18,7 +18,7 @@ export { type AutoRunOptions, type AutoRunStart, realignAutoRuns, startDueAutoRu
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
-export { isDatabaseAway } from './database-away.ts'
+export { isDatabaseAway, isStatementFault } from './database-away.ts'
 export {
   claimDeliveries,
   deleteOldDeliveries,

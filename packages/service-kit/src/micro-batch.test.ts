@@ -80,6 +80,30 @@ describe('microBatch', () => {
       { status: 'fulfilled', value: 2 },
     ])
   })
+
+  test('rejects what has waited for too long, and runs the rest', async () => {
+    let nowMs = 0
+    const batches: number[][] = []
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const call = microBatch(
+      async (items: number[]) => {
+        batches.push(items)
+        if (batches.length === 1) await released
+        return items
+      },
+      { maxSize: 10, patience: { maxWaitMs: 100, error: () => new Error('too late') }, now: () => nowMs },
+    )
+    const first = call(0)
+    await new Promise((done) => setImmediate(done))
+    const late = call(1)
+    nowMs = 1
+    const rest = call(2)
+    nowMs = 101
+    release()
+    await expect(late).rejects.toThrow('too late')
+    expect(await Promise.all([first, rest])).toEqual([0, 2])
+    expect(batches).toEqual([[0], [2]])
+  })
 })
 
 async function turns(count: number): Promise<void> {

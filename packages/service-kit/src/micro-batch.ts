@@ -9,10 +9,15 @@ export interface MicroBatchOptions {
    * bad one fails by itself. Default: never.
    */
   isItemFault?: (error: unknown) => boolean
+  /** How long an item may wait for its batch. After that it is not run, and rejected with the error. Default: for ever. */
+  patience?: { readonly maxWaitMs: number; readonly error: () => Error }
+  /** A clock that never goes back, in milliseconds; another one in tests. */
+  now?: () => number
 }
 
 interface Waiting<Item, Result> {
   readonly item: Item
+  readonly since: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }
@@ -25,7 +30,7 @@ export function microBatch<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
   options: MicroBatchOptions,
 ): (item: Item) => Promise<Result> {
-  const { maxSize, concurrency = 1, isItemFault = () => false } = options
+  const { maxSize, concurrency = 1, isItemFault = () => false, patience, now = () => performance.now() } = options
   const waiting: Waiting<Item, Result>[] = []
   let underWay = 0
   let isScheduled = false
@@ -36,9 +41,18 @@ export function microBatch<Item, Result>(
     isScheduled = true
     setImmediate(() => {
       isScheduled = false
-      void flush(waiting.splice(0, maxSize))
+      rejectExpired()
+      if (waiting.length > 0) void flush(waiting.splice(0, maxSize))
       schedule()
     })
+  }
+
+  // Those that have waited longest stand first.
+  const rejectExpired = (): void => {
+    if (!patience) return
+    const oldest = now() - patience.maxWaitMs
+    const expired = waiting.findIndex(({ since }) => since >= oldest)
+    for (const { reject } of waiting.splice(0, expired === -1 ? waiting.length : expired)) reject(patience.error())
   }
 
   const flush = async (batch: readonly Waiting<Item, Result>[]): Promise<void> => {
@@ -58,7 +72,7 @@ export function microBatch<Item, Result>(
 
   return (item) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    waiting.push({ item, resolve, reject })
+    waiting.push({ item, since: now(), resolve, reject })
     schedule()
     return promise
   }

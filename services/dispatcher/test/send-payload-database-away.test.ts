@@ -83,6 +83,33 @@ describe('while the database is away', () => {
     expect(endpoint.requests).toHaveLength(1)
   }, 60_000)
 
+  test('a payload that waited too long behind others is answered 503 and not claimed; asked again, it is sent', async () => {
+    const [ahead, behind] = [newId(), newId()]
+    endpoint.requests.length = 0
+    endpoint.answerWith({ status: 204 })
+    const blocker = await db.pool.connect()
+    await blocker.query('BEGIN; LOCK TABLE deliveries IN EXCLUSIVE MODE')
+    const sendingAhead = send(ahead)
+    await waitUntil(async () => {
+      const { rows } = await db.pool.query(
+        `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'dispatcher%'`,
+      )
+      return rows.length > 0
+    })
+    const sentMs = performance.now()
+    const sendingBehind = send(behind)
+    await waitUntil(() => performance.now() - sentMs > 3_000)
+    await blocker.query('ROLLBACK')
+    blocker.release()
+
+    expect((await sendingAhead).body.outcome).toBe('accepted')
+    const late = await sendingBehind
+    expect(late).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(await db.prisma.delivery.findUnique({ where: { id: behind } })).toBeNull()
+    expect((await send(behind)).body.outcome).toBe('accepted')
+    expect(endpoint.requests).toHaveLength(2)
+  }, 60_000)
+
   test('a save is answered 503, and nothing is sent', async () => {
     endpoint.requests.length = 0
     await postgres.kill()

@@ -3,7 +3,7 @@ import {
   type Database,
   findKeyHolders,
   hashApiKey,
-  isDatabaseAway,
+  isStatementFault,
   type KeyHolder,
   listenForKeyChanges,
   parseApiKey,
@@ -70,7 +70,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
       const holders = new Map((await findKeyHolders(db, prefixes)).map((holder) => [holder.prefix, holder]))
       return prefixes.map((prefix) => holders.get(prefix) ?? null)
     },
-    { maxSize: MAX_LOOK_UPS_PER_STATEMENT, concurrency: 2, isItemFault: (error) => !isDatabaseAway(error) },
+    { maxSize: MAX_LOOK_UPS_PER_STATEMENT, concurrency: 2, isItemFault: isStatementFault },
   )
 
   const lookUp = async (prefix: string): Promise<KeyHolder | null> => {

@@ -6,7 +6,7 @@ import {
   recordStarts,
   type StartOutcome,
 } from '@workflow-service/database'
-import { microBatch, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, microBatch, serviceUnavailable } from '@workflow-service/service-kit'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 
 /** Records starts. */
@@ -18,18 +18,16 @@ export interface StartRecorder {
 interface WaitingStart {
   readonly organizationId: string
   readonly start: NewStart
-  /** Nobody waits for it any longer then; milliseconds of `performance.now()`. */
-  readonly expiresAt: number
 }
 
-/** `alone`: not done, since it would have held up or broken the others. `expired`: not done, since nobody waits. */
-type BatchOutcome = StartOutcome | 'alone' | 'expired'
+/** `alone`: not done, since it would have held up or broken the others. */
+type BatchOutcome = StartOutcome | 'alone'
 
 const MAX_BATCH = 128
 /** Two, so that one is on its way while the other commits. */
 const CONCURRENCY = 2
 /** Less than the handler's deadline: what was answered 503 before it was sent is not recorded later on. */
-const WAIT_MS = 2_500
+const MAX_WAIT_MS = 2_500
 
 /**
  * Groups the starts of all requests in flight: a statement takes what has come in while the last ones were under way, and
@@ -43,10 +41,8 @@ export function createStartRecorder(options: {
   const { db, metrics } = options
 
   const recordBatch = async (batch: readonly WaitingStart[]): Promise<BatchOutcome[]> => {
-    const now = performance.now()
     const keys = new Set<string>()
-    const outcomes = batch.map(({ start, expiresAt }): BatchOutcome | undefined => {
-      if (expiresAt <= now) return 'expired'
+    const outcomes = batch.map(({ start }): BatchOutcome | undefined => {
       if (!start.idempotency) return undefined
       const key = `${start.apiKeyId} ${start.idempotency.key}`
       if (keys.has(key)) return 'alone'
@@ -58,18 +54,24 @@ export function createStartRecorder(options: {
     const results = together.length === 0 ? [].values() : (await recordStarts(db, together)).values()
     return outcomes.map((outcome) => outcome ?? toBatchOutcome(results.next().value))
   }
-  const enqueue = microBatch(recordBatch, { maxSize: MAX_BATCH, concurrency: CONCURRENCY })
+  const enqueue = microBatch(recordBatch, {
+    maxSize: MAX_BATCH,
+    concurrency: CONCURRENCY,
+    patience: {
+      maxWaitMs: MAX_WAIT_MS,
+      error: () => serviceUnavailable('The database is too slow at the moment; nothing was started.'),
+    },
+  })
 
   const record = async (organizationId: string, start: NewStart): Promise<StartOutcome> => {
     let outcome: BatchOutcome
     try {
-      outcome = await enqueue({ organizationId, start, expiresAt: performance.now() + WAIT_MS })
+      outcome = await enqueue({ organizationId, start })
     } catch (error) {
-      if (isDatabaseAway(error)) throw error
+      if (isDatabaseAway(error) || error instanceof ApiError) throw error
       // The statement was refused as a whole, hence nothing was recorded; another start may be to blame.
       outcome = 'alone'
     }
-    if (outcome === 'expired') throw serviceUnavailable('The database is too slow at the moment; nothing was started.')
     return outcome === 'alone' ? recordStart(db, organizationId, start) : outcome
   }
   return {

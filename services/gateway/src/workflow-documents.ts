@@ -2,7 +2,7 @@ import {
   type Database,
   findWorkflows,
   findWorkflowVersions,
-  isDatabaseAway,
+  isStatementFault,
   type WorkflowDocument,
   type WorkflowLookUp,
   type WorkflowVersion,
@@ -34,18 +34,13 @@ interface Kept extends WorkflowDocument {
   readonly organizationId: string
 }
 
-interface Waiting extends WorkflowLookUp {
-  /** Nobody waits for it any longer then; milliseconds of `performance.now()`. */
-  readonly expiresAt: number
-}
-
 const MAX_BYTES = 32 * 1024 * 1024
 const MAX_DOCUMENT_BYTES = 256 * 1024
 const MAX_VERSIONS_PER_STATEMENT = 100
 /** Few, since they are large and take a while: no look-up waits long for the others of its statement. */
 const MAX_DOCUMENTS_PER_STATEMENT = 10
 /** Less than the handler's deadline: what was answered 503 while the database did not answer is not asked later on. */
-const WAIT_MS = 2_500
+const MAX_WAIT_MS = 2_500
 
 /**
  * Keeps documents together with their versions, so that Postgres does not put the same one together again and again. No
@@ -61,21 +56,17 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     // As V8 keeps a text at most.
     sizeCalculation: ({ json }) => 2 * json.length,
   })
+  const patience = {
+    maxWaitMs: MAX_WAIT_MS,
+    error: () => serviceUnavailable('The database is too slow at the moment; try again in a moment.'),
+  }
   const findVersion = microBatch(
     lookUpOnce((asked) => findWorkflowVersions(db, asked)),
-    {
-      maxSize: MAX_VERSIONS_PER_STATEMENT,
-      concurrency: 2,
-      isItemFault,
-    },
+    { maxSize: MAX_VERSIONS_PER_STATEMENT, concurrency: 2, isItemFault: isStatementFault, patience },
   )
   const findDocument = microBatch(
     lookUpOnce((asked) => findWorkflows(db, asked)),
-    {
-      maxSize: MAX_DOCUMENTS_PER_STATEMENT,
-      concurrency: 4,
-      isItemFault,
-    },
+    { maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4, isItemFault: isStatementFault, patience },
   )
 
   const keptOf = (organizationId: string, workflowId: string): Kept | undefined => {
@@ -90,10 +81,10 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
 
   return {
     find: async (organizationId, workflowId) => {
-      const asked = { organizationId, workflowId, expiresAt: performance.now() + WAIT_MS }
+      const asked = { organizationId, workflowId }
       const known = keptOf(organizationId, workflowId)
       if (known) {
-        const version = await inTime(findVersion(asked))
+        const version = await findVersion(asked)
         if (version === known.version) {
           onAnswer('memory', 1)
           return known.json
@@ -101,7 +92,7 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
         if (version === null) return keep(organizationId, workflowId, null)
       }
       onAnswer('database', 1)
-      return keep(organizationId, workflowId, await inTime(findDocument(asked)))
+      return keep(organizationId, workflowId, await findDocument(asked))
     },
     findListed: async (organizationId, page) => {
       const documents = page.map(({ id, version }): string | null => {
@@ -126,33 +117,20 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
   }
 }
 
-function isItemFault(error: unknown): boolean {
-  return !isDatabaseAway(error)
-}
-
-/** Looks up each workflow once, however many ask for it, and none that nobody waits for. */
+/** Looks up each workflow once, however many ask for it. */
 function lookUpOnce<Result>(
   lookUp: (asked: readonly WorkflowLookUp[]) => Promise<readonly (Result | null)[]>,
-): (batch: readonly Waiting[]) => Promise<readonly (Result | null | 'expired')[]> {
+): (batch: readonly WorkflowLookUp[]) => Promise<readonly (Result | null)[]> {
   return async (batch) => {
-    const now = performance.now()
     const places = new Map<string, number>()
     const asked: WorkflowLookUp[] = []
-    const placeOf = batch.map(({ organizationId, workflowId, expiresAt }): number | undefined => {
-      if (expiresAt <= now) return undefined
+    const placeOf = batch.map(({ organizationId, workflowId }): number => {
       const key = `${organizationId} ${workflowId}`
-      const place = places.get(key)
-      if (place !== undefined) return place
-      places.set(key, asked.length)
-      return asked.push({ organizationId, workflowId }) - 1
+      const place = places.get(key) ?? asked.push({ organizationId, workflowId }) - 1
+      places.set(key, place)
+      return place
     })
-    const found = asked.length === 0 ? [] : await lookUp(asked)
-    return placeOf.map((place) => (place === undefined ? 'expired' : (found[place] ?? null)))
+    const found = await lookUp(asked)
+    return placeOf.map((place) => found[place] ?? null)
   }
-}
-
-async function inTime<Result>(looking: Promise<Result | 'expired'>): Promise<Result> {
-  const found = await looking
-  if (found === 'expired') throw serviceUnavailable('The database is too slow at the moment; try again in a moment.')
-  return found
 }

@@ -6,7 +6,7 @@ import {
   finishRuns,
   type FinishedRun,
   type FinishOutcome,
-  isDatabaseAway,
+  isStatementFault,
   type Lease,
   type NextRun,
   releaseSessions,
@@ -45,8 +45,7 @@ export function createSessionStore(options: {
 }): SessionStore {
   const { db, owner, leaseMs, perOrganization, held } = options
   const taking = () => ({ owner, leaseMs, places: held.free, perOrganization, held: held.byOrganization })
-  // A statement that one bad item spoils, such as a step that cannot be stored, must not fail the others.
-  const batch = { maxSize: MAX_BATCH, isItemFault: (error: unknown) => !isDatabaseAway(error) }
+  const batch = { maxSize: MAX_BATCH, isItemFault: isStatementFault }
   const release = microBatch(async (leases: Lease[]) => {
     await releaseSessions(db, owner, leases)
     return leases.map(() => undefined)
