@@ -215,3 +215,41 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
     client.release(true)
   }
 })
+
+test('what a connection planned while the tables were empty scans none of them when they have grown', async () => {
+  const { url, drop: dropEmpty } = await createTestDatabase()
+  const empty = createDatabase({ url, applicationName: 'test' })
+  const client = await empty.pool.connect()
+  try {
+    await client.query('ALTER TABLE deliveries SET (autovacuum_enabled = false)')
+    await client.query('ANALYZE')
+    await client.query('SET plan_cache_mode = force_generic_plan')
+    const on = { pool: client as unknown as Database['pool'] }
+    const { organizationId } = await createStartable(empty)
+    const result = { outcome: 'accepted', status: 200, reason: null, mismatches: null, durationMs: 1, answer: null } as const
+    const ids = Array.from({ length: 3 }, () => newId())
+    const record = () =>
+      recordOutcomes(
+        on,
+        ids.map((id) => ({ id, organizationId, result })),
+      )
+    expect(await record()).toEqual([undefined, undefined, undefined])
+    await client.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, sender)
+       SELECT coalesce(($2::uuid[])[n], gen_random_uuid()), $1, gen_random_uuid(), 'verification', 'in_flight', '{}', 1
+       FROM generate_series(1, 2000) n`,
+      [organizationId, ids],
+    )
+    await client.query('BEGIN')
+    expect(await record()).toEqual([expect.any(Date), expect.any(Date), expect.any(Date)])
+    const { rows } = await client.query(
+      `SELECT seq_scan::integer AS scans FROM pg_stat_xact_user_tables WHERE relname = 'deliveries'`,
+    )
+    expect(rows).toEqual([{ scans: 0 }])
+    await client.query('ROLLBACK')
+  } finally {
+    client.release(true)
+    await empty.close()
+    await dropEmpty()
+  }
+})
