@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, relative } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { serviceNames as services } from './settings-of.ts'
+
+const root = join(import.meta.dirname, '..')
+
+describe('the start script', () => {
+  test.each(services)('of %s loads all of the service, which says what settings it lacks', async (name) => {
+    const [program = '', ...args] = startScript(name)
+    expect(program).toBe('node')
+    const child = spawn(process.execPath, args, { cwd: folderOf(name), env: {} })
+    let output = ''
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    await once(child, 'close')
+    expect(output).toContain('DATABASE_URL is missing')
+    expect(child.exitCode).toBe(1)
+  })
+
+  test.each(services)('of %s gives Node the options that it has in the image', (name) => {
+    const options = startScript(name).slice(1, -1)
+    const [, inImage = ''] =
+      /^ENV NODE_OPTIONS="(.+)"$/m.exec(readFileSync(join(root, 'infra/Dockerfile'), 'utf8')) ?? []
+    const flags = options.filter((option) => option.startsWith('--') && option !== '--import')
+    const modules = options.filter((option) => !option.startsWith('--'))
+    expect(modules).toHaveLength(1)
+    expect(inImage.split(' ')).toEqual([...flags, ...modules.map((module) => `--import=/app/${pathOf(name, module)}`)])
+  })
+})
+
+const folderOf = (name: string): string => join(root, 'services', name)
+
+function startScript(name: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(folderOf(name), 'package.json'), 'utf8')) as {
+    scripts: { start: string }
+  }
+  return scripts.start.split(' ')
+}
+
+/** Where a module of the workspace stands, from the repository's root on. */
+function pathOf(name: string, module: string): string {
+  return relative(root, createRequire(join(folderOf(name), 'package.json')).resolve(module))
+}
