@@ -1,71 +1,8 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { ChannelModel } from 'amqplib'
 import { openConnection, type RecoveringConnection } from '../src/connection.ts'
-
-/** How a connection passes the broker's bytes on. */
-type Passage = 'open' | 'first_frame_only' | 'silent'
-
-/** Stands before the broker, and can let it fall silent with every connection left open. */
-class SilencingProxy {
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
-  readonly #connections: { passage: Passage; isOpen: boolean }[] = []
-  /** Of the connections to come. */
-  passage: Passage = 'open'
-
-  constructor(broker: URL) {
-    this.#server = createServer((client) => this.#accept(client, connect(Number(broker.port), broker.hostname)))
-  }
-
-  async listen(): Promise<number> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
-    return (this.#server.address() as AddressInfo).port
-  }
-
-  /** Which of its connections, oldest first, the client has left open. */
-  get open(): boolean[] {
-    return this.#connections.map(({ isOpen }) => isOpen)
-  }
-
-  /** Passes nothing more on over the connections that exist. */
-  silence(): void {
-    for (const connection of this.#connections) connection.passage = 'silent'
-  }
-
-  async close(): Promise<void> {
-    this.#server.close()
-    for (const socket of this.#sockets) socket.destroy()
-    await once(this.#server, 'close')
-  }
-
-  #accept(client: Socket, broker: Socket): void {
-    const connection = { passage: this.passage, isOpen: true }
-    this.#connections.push(connection)
-    for (const socket of [client, broker]) {
-      this.#sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => this.#sockets.delete(socket))
-    }
-    client.on('close', () => {
-      connection.isOpen = false
-      broker.destroy()
-    })
-    client.on('data', (bytes) => {
-      if (connection.passage !== 'silent') broker.write(bytes)
-    })
-    broker.on('data', (bytes) => {
-      if (connection.passage !== 'silent') client.write(bytes)
-      if (connection.passage === 'first_frame_only') connection.passage = 'silent'
-    })
-    broker.on('close', () => {
-      if (connection.passage === 'open') client.destroy()
-    })
-  }
-}
+import { SilencingProxy } from './silencing-proxy.ts'
 
 describe('a connection to a broker', () => {
   let broker: TestBroker
@@ -77,12 +14,8 @@ describe('a connection to a broker', () => {
   }, 180_000)
   afterAll(() => broker.drop())
   beforeEach(async () => {
-    proxy = new SilencingProxy(new URL(broker.url))
-    const own = new URL(broker.url)
-    own.host = `127.0.0.1:${await proxy.listen()}`
-    // No heartbeats, which would notice it later.
-    own.searchParams.set('heartbeat', '0')
-    url = own.href
+    proxy = new SilencingProxy(broker.url)
+    url = await proxy.listen()
   })
   afterEach(async () => {
     await connection.close()

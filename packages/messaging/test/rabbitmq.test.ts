@@ -9,6 +9,7 @@ import {
 } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
+import { SilencingProxy } from './silencing-proxy.ts'
 
 const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
 
@@ -87,6 +88,28 @@ describe('a broker that works', () => {
     })
     expect(received).toBe(0)
     expect((await queue.depth()).ready).toBe(0)
+  })
+
+  test('what cannot be read keeps its reason, even if it comes before there is a connection that publishes', async () => {
+    const proxy = new SilencingProxy(broker.url)
+    const url = await proxy.listen()
+    let letters = 0
+    proxy.passage = 'held'
+    queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test', onDeadLetter: () => letters++ })
+    await waitUntil(() => proxy.open.length === 1)
+    proxy.passage = 'open'
+    await queue.consume(async () => {}, { prefetch: 1 })
+    await waitUntil(() => proxy.open.length === 2)
+    try {
+      // What is sent before the consumer has declared the queue goes nowhere.
+      await waitUntil(() => admin.channel.sendToQueue(SESSIONS_QUEUE, Buffer.from('{"session_id":')) && letters > 0)
+      proxy.release()
+      const found = await waitUntil(() => admin.channel.get(SESSIONS_DEAD_LETTER_QUEUE, { noAck: true }))
+      expect(found && found.properties.headers).toMatchObject({ 'x-dead-letter-reason': 'not_json' })
+    } finally {
+      await queue.close()
+      await proxy.close()
+    }
   })
 
   test('reads a message without a type, as another publisher might send it', async () => {
