@@ -2,6 +2,7 @@ import type { QueryResultRow } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
 import { claimRunSql, type ClaimedRun, type ClaimedRunRow, toClaimedRun } from './runs.ts'
+import { type SourceForAgentRow, sourcesForAgentsSql, toSourcesForAgents } from './webhook-sources.ts'
 
 type Pooled = Pick<Database, 'pool'>
 
@@ -57,7 +58,12 @@ const TAKE_CANDIDATES_SQL = `
     WHERE session.id = ANY (ARRAY(SELECT id FROM chosen))
     RETURNING session.id, session.organization_id, session.lease_epoch, session.last_finished_number + 1 AS number
   ),
-  ${claimRunSql('taken')}`
+  ${claimRunSql('taken')},
+  source AS (${sourcesForAgentsSql('ARRAY(SELECT organization_id FROM taken)')})`
+
+/** What is read of what was taken. The sources stand in one row, however many there are. */
+const TAKEN_SQL = `taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch, run.*,
+    CASE WHEN row_number() OVER () = 1 THEN (SELECT json_agg(source) FROM source) END AS sources`
 
 const HELD_SQL = `held AS (
     SELECT * FROM unnest($5::uuid[], $6::integer[]) AS held (organization_id, sessions)
@@ -73,7 +79,7 @@ const TAKE_SESSIONS: NamedStatement = {
       FOR NO KEY UPDATE SKIP LOCKED
     ),
     ${TAKE_CANDIDATES_SQL}
-    SELECT seen.*, taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch, run.*
+    SELECT seen.*, ${TAKEN_SQL}
     FROM (SELECT (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS is_more) AS seen
     LEFT JOIN taken ON true
     LEFT JOIN run ON run.session_id = taken.id`,
@@ -126,8 +132,7 @@ const TAKE_WAITING_SESSIONS: NamedStatement = {
       ) AS waiting
     ),
     ${TAKE_CANDIDATES_SQL}
-    SELECT visited.*, taken.id AS taken_session_id, taken.organization_id AS taken_organization_id, taken.lease_epoch,
-      run.*
+    SELECT visited.*, ${TAKEN_SQL}
     FROM (
       SELECT count(id)::integer AS visited,
         (array_agg(id ORDER BY position DESC) FILTER (WHERE id IS NOT NULL))[1] AS last,
@@ -168,16 +173,18 @@ interface TakenRow extends ClaimedRunRow {
   taken_session_id: string | null
   taken_organization_id: string
   lease_epoch: string
+  sources: SourceForAgentRow[] | null
 }
 
 function toTaken(rows: readonly TakenRow[]): Taken {
+  const sources = toSourcesForAgents(rows.flatMap((row) => row.sources ?? []))
   const sessions: TakenSession[] = []
   for (const row of rows) {
     if (row.taken_session_id === null) continue
     sessions.push({
       lease: { sessionId: row.taken_session_id, epoch: Number(row.lease_epoch) },
       organizationId: row.taken_organization_id,
-      run: toClaimedRun(row),
+      run: toClaimedRun(row, sources.get(row.taken_organization_id) ?? []),
     })
   }
   return { sessions, isMore: rows[0]?.is_more ?? false }

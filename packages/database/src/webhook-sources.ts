@@ -82,19 +82,53 @@ const LIST_SOURCES: NamedStatement = {
     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
 }
 
-/** The same for several organizations in one statement; one without sources has no entry. */
-export async function listWebhookSourcesOf(
-  db: Pick<Database, 'pool'>,
-  organizationIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly WebhookSource[]>> {
-  const found = await runStatement<SourceRow>(db, LIST_SOURCES_OF, [organizationIds])
-  return Map.groupBy(found.rows.map(toWebhookSource), ({ organizationId }) => organizationId)
+/** What an agent may know of a source: neither the URL nor the secret. */
+export interface SourceForAgent {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly exampleRequestBody: Record<string, unknown>
 }
 
-const LIST_SOURCES_OF: NamedStatement = {
-  name: 'list_webhook_sources_of',
-  text: `SELECT ${COLUMNS} FROM webhook_sources
-    WHERE organization_id = ANY ($1::uuid[]) AND deleted_at IS NULL ORDER BY organization_id, name COLLATE "C", id`,
+/** A query for the sources of the organizations that the SQL expression, an array, names; in order for each of them. */
+export function sourcesForAgentsSql(organizationIds: string): string {
+  return `SELECT organization_id, id, name, description, example_request_body FROM webhook_sources
+    WHERE organization_id = ANY (${organizationIds}) AND deleted_at IS NULL
+    ORDER BY organization_id, name COLLATE "C", id`
+}
+
+export interface SourceForAgentRow {
+  organization_id: string
+  id: string
+  name: string
+  description: string
+  example_request_body: Record<string, unknown>
+}
+
+/** By organization; one without sources has no entry. */
+export function toSourcesForAgents(rows: readonly SourceForAgentRow[]): ReadonlyMap<string, readonly SourceForAgent[]> {
+  const byOrganization = new Map<string, SourceForAgent[]>()
+  for (const { organization_id: organizationId, example_request_body: exampleRequestBody, ...row } of rows) {
+    const source = { id: row.id, name: row.name, description: row.description, exampleRequestBody }
+    const others = byOrganization.get(organizationId)
+    if (others) others.push(source)
+    else byOrganization.set(organizationId, [source])
+  }
+  return byOrganization
+}
+
+/** The sources of several organizations that are not deleted, each one's sorted by name in code point order. */
+export async function listSourcesForAgents(
+  db: Pick<Database, 'pool'>,
+  organizationIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
+  const { rows } = await runStatement<SourceForAgentRow>(db, LIST_SOURCES_FOR_AGENTS, [organizationIds])
+  return toSourcesForAgents(rows)
+}
+
+const LIST_SOURCES_FOR_AGENTS: NamedStatement = {
+  name: 'list-sources-for-agents',
+  text: sourcesForAgentsSql('(SELECT $1::uuid[])::uuid[]'),
 }
 
 /** The source, unless it is another organization's or deleted. */

@@ -226,7 +226,14 @@ test('what a connection planned while the tables were empty scans none of them w
     await client.query('SET plan_cache_mode = force_generic_plan')
     const on = { pool: client as unknown as Database['pool'] }
     const { organizationId } = await createStartable(empty)
-    const result = { outcome: 'accepted', status: 200, reason: null, mismatches: null, durationMs: 1, answer: null } as const
+    const result = {
+      outcome: 'accepted',
+      status: 200,
+      reason: null,
+      mismatches: null,
+      durationMs: 1,
+      answer: null,
+    } as const
     const ids = Array.from({ length: 3 }, () => newId())
     const record = () =>
       recordOutcomes(

@@ -82,10 +82,34 @@ describe('taking sessions up by their ids', () => {
         attempts: 1,
         isFirst: true,
         waitedMs: expect.any(Number),
+        sources: [],
       },
     })
     expect(await showRun(db, startId)).toMatchObject({ status: 'running', attempts: 1, started_at: expect.any(Date) })
     expect(await showSession(db, sessionId)).toMatchObject({ lease: { owner: 'a', epoch: 1 }, starts: 1, finished: 0 })
+  })
+
+  test.each([
+    ['by their ids', (ids: string[]) => takeSessions(db, runner('a'), ids)],
+    ['in the sweep', () => takeWaitingSessions(db, runner('a'))],
+  ])('reads the webhook sources of each organization with them: %s', async (_how, take) => {
+    const other = await createStartable(db)
+    const source = async ({ organizationId }: Startable, name: string, deletedAt: Date | null = null) => {
+      const exampleRequestBody = { name }
+      const fields = { id: newId(), name, description: `About ${name}` }
+      const key = { nameKey: name, endpointUrl: 'https://acme.example', signingSecret: Buffer.from('secret') }
+      await db.prisma.webhookSource.create({
+        data: { ...fields, ...key, organizationId, exampleRequestBody, deletedAt },
+      })
+      return { ...fields, exampleRequestBody }
+    }
+    const [b, a, z] = [await source(acme, 'b'), await source(acme, 'a'), await source(other, 'z')]
+    await source(acme, 'deleted', new Date())
+    const ids: string[] = []
+    for (const organization of [acme, acme, other]) ids.push((await start(db, organization)).sessionId)
+    const { sessions } = await take(ids)
+    const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.run?.sources
+    expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
   })
 
   test('passes over sessions that are held, have no work, or do not exist', async () => {

@@ -3,9 +3,9 @@ import { hostname } from 'node:os'
 import {
   createDatabase,
   type Database,
-  listWebhookSourcesOf,
+  listSourcesForAgents,
   measureBacklog,
-  type WebhookSource,
+  type SourceForAgent,
 } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
@@ -34,7 +34,7 @@ export interface AppContext {
   readonly held: HeldSessions
   readonly store: SessionStore
   /** The organization's webhook sources, read after the call; many runs that ask at once are answered by one statement. */
-  readonly listSources: (organizationId: string) => Promise<readonly WebhookSource[]>
+  readonly listSources: (organizationId: string) => Promise<readonly SourceForAgent[]>
   readonly dispatcher: DispatcherClient
   readonly agent: Agent
   readonly metrics: Registry
@@ -127,7 +127,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     }),
     listSources: microBatch(
       async (organizationIds: string[]) => {
-        const sources = await listWebhookSourcesOf(db, [...new Set(organizationIds)])
+        const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
         return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
       },
       { maxSize: 100, concurrency: 2 },

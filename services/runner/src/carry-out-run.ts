@@ -50,10 +50,11 @@ export async function carryOutRun(ctx: AppContext, session: HeldSession, run: Cl
 async function attempt(
   ctx: AppContext,
   session: HeldSession,
-  run: ClaimedRun,
+  claimed: ClaimedRun,
   known: readonly JournalStep[],
   journal: RunJournal,
 ): Promise<RunEnding> {
+  let run = claimed
   let { attempts } = run
   let steps = known
   for (let delayMs = ctx.timing.retryMs; ; delayMs *= 2) {
@@ -70,7 +71,9 @@ async function attempt(
     }
     await pauseIn(session, delayMs, session.signal)
     attempts = (await patiently(session, () => ctx.store.countAttempt(session.lease))) ?? loseLease()
-    steps = await patiently(session, () => readSteps(ctx.db, run.id))
+    steps = await patiently(session, () => readSteps(ctx.db, claimed.id))
+    // By now they may be others.
+    run = { ...run, sources: undefined }
   }
 }
 
@@ -94,7 +97,7 @@ function toAgentRun(
       turns: await read(() => listEarlierRuns(db, organizationId, { sessionId, number, limit })),
       total: number - 1,
     }),
-    listSources: () => read(() => ctx.listSources(organizationId)),
+    listSources: () => (run.sources ? Promise.resolve(run.sources) : read(() => ctx.listSources(organizationId))),
     listFiles: () => read(() => listWorkflowFiles(db, organizationId, workflow.id)),
     readFile: (fileId) => read(() => readWorkflowFile(db, organizationId, workflow.id, fileId)),
     append: (added) => journal.append(added),

@@ -161,6 +161,22 @@ describe('a run that keeps failing', () => {
     expect(failed!.steps.filter(({ kind }) => kind === 'note')).toHaveLength(4)
   })
 
+  test('is told the webhook sources anew at each attempt', async () => {
+    const told: string[][] = []
+    const agent: Agent = async (run) => {
+      told.push((await run.listSources()).map(({ name }) => name))
+      await bench.db.prisma.webhookSource.updateMany({
+        where: { organizationId: acme.organizationId },
+        data: { name: `Renamed ${told.length}` },
+      })
+      if (told.length < 3) throw new Error('it broke')
+    }
+    const start = await bench.start(acme)
+    runner = await bench.startRunner({ agent, timing: FAST })
+    expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
+    expect(told).toEqual([['Order intake'], ['Renamed 1'], ['Renamed 2']])
+  })
+
   test('because it kills its runner, is not tried a sixth time', async () => {
     const start = await bench.start(acme)
     await bench.db.prisma.start.update({ where: { id: start.startId }, data: { attempts: 5, startedAt: new Date() } })

@@ -24,7 +24,7 @@ export interface AgentRun {
   readonly abort: AbortSignal
   /** The newest `limit` finished runs of this session before this one, oldest first, and how many there are in all. */
   history(limit: number): Promise<SessionHistory>
-  /** Every webhook source of the organization that is not deleted, sorted by name. */
+  /** Every webhook source of the organization that is not deleted, sorted by name, as of the attempt's beginning or later. */
   listSources(): Promise<readonly AgentWebhookSource[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly AgentFile[]>
