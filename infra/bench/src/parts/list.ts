@@ -44,12 +44,16 @@ async function measureTable(measuring: Measuring, workflows: number): Promise<Ma
       ['a search of one character that matches none', '/v1/workflows?search=%C3%A7'],
     ])
     const measured = new Map<string, number>()
-    await getPages(gateway, seeded, '/v1/workflows', WARM_UP_REQUESTS)
+    const get = async (path = '/v1/workflows'): Promise<void> => {
+      const answer = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${seeded.apiKey}` } })
+      if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+      await answer.arrayBuffer()
+    }
+    await repeat(WARM_UP_REQUESTS, get)
     for (const [name, path] of pages) {
       measuring.say(`list: ${name}`)
       const rounds: number[] = []
-      for (let round = 0; round < measuring.rounds; round += 1)
-        rounds.push(await cpuPerPage(bed, gateway, seeded, path))
+      for (let round = 0; round < measuring.rounds; round += 1) rounds.push(await cpuOf(bed, gateway, () => get(path)))
       measured.set(name, median(rounds))
     }
     // A renamed user changes every document of the organization: the gateway has to read all of the page again.
@@ -61,7 +65,7 @@ async function measureTable(measuring: Measuring, workflows: number): Promise<Ma
     }
     const rounds: number[] = []
     for (let round = 0; round < measuring.rounds; round += 1)
-      rounds.push(await cpuPerPage(bed, gateway, seeded, '/v1/workflows', rename))
+      rounds.push((await cpuOf(bed, gateway, rename, get)) - (await cpuOf(bed, gateway, rename)))
     measured.set('first page, every document changed', median(rounds))
     return measured
   } finally {
@@ -69,36 +73,18 @@ async function measureTable(measuring: Measuring, workflows: number): Promise<Ma
   }
 }
 
-async function cpuPerPage(
-  bed: Bed,
-  gateway: Service,
-  seeded: Seeded,
-  path: string,
-  beforeEach?: () => Promise<void>,
-): Promise<number> {
+/** CPU time that the gateway and Postgres take for the steps, done one after another; per time, in ms. */
+async function cpuOf(bed: Bed, gateway: Service, ...steps: (() => Promise<void>)[]): Promise<number> {
   const used = async (): Promise<number> =>
     (await cpuMs(gateway.process.pid)) + (await cpuMsWithChildren(bed.postgres.pid))
-  await getPages(gateway, seeded, path, 20, beforeEach)
+  await repeat(20, ...steps)
   const before = await used()
-  await getPages(gateway, seeded, path, REQUESTS, beforeEach)
+  await repeat(REQUESTS, ...steps)
   return ((await used()) - before) / REQUESTS
 }
 
-/** Asks for the page so many times, one after another. */
-async function getPages(
-  gateway: Service,
-  seeded: Seeded,
-  path: string,
-  count: number,
-  beforeEach: () => Promise<void> = async () => {},
-): Promise<void> {
-  const headers = { authorization: `Bearer ${seeded.apiKey}` }
-  for (let request = 0; request < count; request += 1) {
-    await beforeEach()
-    const answer = await fetch(gateway.url + path, { headers })
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
-    await answer.arrayBuffer()
-  }
+async function repeat(count: number, ...steps: (() => Promise<void>)[]): Promise<void> {
+  for (let time = 0; time < count; time += 1) for (const step of steps) await step()
 }
 
 /** The path of the last page, found by walking the whole list. */
