@@ -166,15 +166,17 @@ describe('a run that keeps failing', () => {
     const agent: Agent = async (run) => {
       told.push((await run.listSources()).map(({ name }) => name))
       await bench.db.prisma.webhookSource.updateMany({
-        where: { organizationId: acme.organizationId },
-        data: { name: `Renamed ${told.length}` },
+        where: { organizationId: acme.organizationId, nameKey: 'order intake' },
+        data: { name: `Order intake ${told.length}` },
       })
       if (told.length < 3) throw new Error('it broke')
     }
     const start = await bench.start(acme)
     runner = await bench.startRunner({ agent, timing: FAST })
     expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
-    expect(told).toEqual([['Order intake'], ['Renamed 1'], ['Renamed 2']])
+    expect(told).toEqual(
+      [1, 2, 3].map((attempt) => ['Audit log', attempt === 1 ? 'Order intake' : `Order intake ${attempt - 1}`]),
+    )
   })
 
   test('because it kills its runner, is not tried a sixth time', async () => {
