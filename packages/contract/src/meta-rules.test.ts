@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import * as contract from './index.ts'
 
 interface SchemaNode {
@@ -15,6 +16,9 @@ const schemas = exported.filter((entry): entry is [string, SchemaNode] => isObje
 /** Query parameters that are not known are ignored (design section 5); a body's are refused. */
 const closedSchemas = schemas.filter(([name]) => !name.endsWith('Query'))
 
+// The instance that checks requests leaves this to the tests.
+const metaSchema = new Ajv2020({ strict: false })
+
 function isObjectSchema(value: unknown): value is SchemaNode {
   return typeof value === 'object' && value !== null && 'properties' in value && 'type' in value
 }
@@ -24,6 +28,10 @@ describe('every schema of the contract', () => {
     expect(schemas.map(([name]) => name)).toEqual(
       expect.arrayContaining(['WorkflowOut', 'WorkflowStartIn', 'ErrorResponse', 'DeliveryIn', 'SessionMessage']),
     )
+  })
+
+  test.each(schemas)('%s is a valid JSON Schema 2020-12', (_name, schema) => {
+    expect(metaSchema.validateSchema(schema)).toBe(true)
   })
 
   test.each(schemas)('%s has a title and a description', (_name, schema) => {
