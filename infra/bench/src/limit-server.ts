@@ -5,7 +5,7 @@ import { WorkflowStartIn } from '@workflow-service/contract'
 import express from 'express'
 
 const [bodiesFile = ''] = process.argv.slice(2)
-const bodies = JSON.parse(readFileSync(bodiesFile, 'utf8')) as Record<string, unknown>
+const bodies = (bodiesFile === '' ? {} : JSON.parse(readFileSync(bodiesFile, 'utf8'))) as Record<string, unknown>
 const ajv = new Ajv2020({ allErrors: true, formats: { uuid: true, storable: true } })
 const check = ajv.compile(WorkflowStartIn)
 

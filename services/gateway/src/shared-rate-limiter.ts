@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { describeError, type Logger } from '@workflow-service/service-kit'
+import type * as ioredis from 'ioredis'
 import type { ClientContext, Result } from 'ioredis'
 import { createLocalRateLimiter, type Quota, type RateLimiter, toVerdict } from './rate-limiter.ts'
 
@@ -48,7 +49,7 @@ declare module 'ioredis' {
 export function createSharedRateLimiter({ url, quota, logger, watch }: SharedRateLimiterOptions): RateLimiter {
   const local = createLocalRateLimiter(quota)
   // Loaded here, so that a gateway without a store boots without it.
-  const { Redis } = createRequire(import.meta.url)('ioredis') as typeof import('ioredis')
+  const { Redis } = createRequire(import.meta.url)('ioredis') as typeof ioredis
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
