@@ -59,19 +59,30 @@ async function carryOutLoad(req: IncomingMessage, res: ServerResponse): Promise<
   const load = JSON.parse(Buffer.concat(chunks).toString()) as RunLoad
   const gateway = new Pool(load.origin, { connections: load.sessions, pipelining: 1 })
   const faults: string[] = []
+  const fail = (fault: string): void => {
+    faults.push(fault)
+    nextArrival.resolve()
+  }
   const start = async (): Promise<void> => {
     const { path, headers, body } = load
     const answer = await gateway.request({ method: 'POST', path, headers, body, idempotent: false })
     const text = await answer.body.text()
-    if (answer.statusCode !== 202) faults.push(`${answer.statusCode} ${text}`)
+    if (answer.statusCode !== 202) fail(`${answer.statusCode} ${text}`)
   }
-  const startOne = (): void => void start().catch((error: unknown) => faults.push(String(error)))
+  let started = 0
+  const startOne = (): void => {
+    started += 1
+    void start().catch((error: unknown) => fail(String(error)))
+  }
   const before = received
   onArrival = startOne
   for (let session = 0; session < load.sessions; session += 1) startOne()
   await new Promise((resolve) => setTimeout(resolve, load.seconds * 1_000))
   onArrival = () => {}
   const arrived = received - before
+  // What is still on its way would count for the next load.
+  const isUnderWay = (): boolean => faults.length === 0 && received - before < started
+  while (isUnderWay()) await nextArrival.promise
   await gateway.close()
   res.writeHead(faults.length > 0 ? 500 : 200).end(JSON.stringify({ arrived, faults: faults.slice(0, 3) }))
 }

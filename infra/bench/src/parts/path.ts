@@ -207,7 +207,11 @@ export async function measureWaiting(measuring: Measuring): Promise<Figure[]> {
  */
 async function warmUp(path: Path, { seconds, say }: Measuring): Promise<void> {
   say('warming up')
-  for (let runs = 0; runs < WARM_UP_RUNS;) runs += seconds * (await runsPerSecond(path, seconds))
+  for (let runs = 0; runs < WARM_UP_RUNS;) {
+    const rate = await runsPerSecond(path, seconds)
+    if (rate === 0) throw new Error(`No start reached the endpoint within ${seconds} s.`)
+    runs += seconds * rate
+  }
 }
 
 /** Starts completed per second; resolves when all of them are. */
