@@ -2,7 +2,6 @@ import type { JournalStep, NewJournalStep, StepKind } from '@workflow-service/co
 import type { QueryResultRow } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import type { Lease } from './sessions.ts'
-import type { SourceForAgent } from './webhook-sources.ts'
 
 type Pooled = Pick<Database, 'pool'>
 
@@ -26,8 +25,6 @@ export interface ClaimedRun {
   readonly isFirst: boolean
   /** How long it waited for that, by the database's clock; undefined where it was taken up before. */
   readonly waitedMs: number | undefined
-  /** The organization's sources, where the statement that took the run up read them as well. */
-  readonly sources: readonly SourceForAgent[] | undefined
 }
 
 /**
@@ -76,7 +73,7 @@ export interface ClaimedRunRow extends QueryResultRow {
 }
 
 /** The run of a row, or undefined where the row has none. */
-export function toClaimedRun(row: ClaimedRunRow, sources?: readonly SourceForAgent[]): ClaimedRun | undefined {
+export function toClaimedRun(row: ClaimedRunRow): ClaimedRun | undefined {
   if (row.run_id === null) return undefined
   return {
     id: row.run_id,
@@ -90,7 +87,6 @@ export function toClaimedRun(row: ClaimedRunRow, sources?: readonly SourceForAge
     attempts: row.attempts,
     isFirst: row.is_first,
     waitedMs: row.is_first ? Math.max(0, row.waited_ms) : undefined,
-    sources,
   }
 }
 

@@ -2,7 +2,12 @@ import type { QueryResultRow } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
 import { claimRunSql, type ClaimedRun, type ClaimedRunRow, toClaimedRun } from './runs.ts'
-import { type SourceForAgentRow, sourcesForAgentsSql, toSourcesForAgents } from './webhook-sources.ts'
+import {
+  type SourceForAgent,
+  type SourceForAgentRow,
+  sourcesForAgentsSql,
+  toSourcesForAgents,
+} from './webhook-sources.ts'
 
 type Pooled = Pick<Database, 'pool'>
 
@@ -18,6 +23,8 @@ export interface TakenSession {
   readonly organizationId: string
   /** Undefined when its row was not to be seen yet: `claimNextRun` finds it. */
   readonly run: ClaimedRun | undefined
+  /** The organization's webhook sources, as the same statement read them. */
+  readonly sources: readonly SourceForAgent[]
 }
 
 /** Who takes sessions up, and how many may be taken. */
@@ -184,7 +191,8 @@ function toTaken(rows: readonly TakenRow[]): Taken {
     sessions.push({
       lease: { sessionId: row.taken_session_id, epoch: Number(row.lease_epoch) },
       organizationId: row.taken_organization_id,
-      run: toClaimedRun(row, sources.get(row.taken_organization_id) ?? []),
+      run: toClaimedRun(row),
+      sources: sources.get(row.taken_organization_id) ?? [],
     })
   }
   return { sessions, isMore: rows[0]?.is_more ?? false }

@@ -82,8 +82,8 @@ describe('taking sessions up by their ids', () => {
         attempts: 1,
         isFirst: true,
         waitedMs: expect.any(Number),
-        sources: [],
       },
+      sources: [],
     })
     expect(await showRun(db, startId)).toMatchObject({ status: 'running', attempts: 1, started_at: expect.any(Date) })
     expect(await showSession(db, sessionId)).toMatchObject({ lease: { owner: 'a', epoch: 1 }, starts: 1, finished: 0 })
@@ -108,7 +108,7 @@ describe('taking sessions up by their ids', () => {
     const ids: string[] = []
     for (const organization of [acme, acme, other]) ids.push((await start(db, organization)).sessionId)
     const { sessions } = await take(ids)
-    const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.run?.sources
+    const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.sources
     expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
   })
 

@@ -50,11 +50,10 @@ export async function carryOutRun(ctx: AppContext, session: HeldSession, run: Cl
 async function attempt(
   ctx: AppContext,
   session: HeldSession,
-  claimed: ClaimedRun,
+  run: ClaimedRun,
   known: readonly JournalStep[],
   journal: RunJournal,
 ): Promise<RunEnding> {
-  let run = claimed
   let { attempts } = run
   let steps = known
   for (let delayMs = ctx.timing.retryMs; ; delayMs *= 2) {
@@ -68,12 +67,13 @@ async function attempt(
       ctx.runnerMetrics.attemptsFailed.inc()
       if (attempts >= MAX_ATTEMPTS) return { kind: 'failed', error: `internal_error: ${message}` }
       await note(journal, 'attempt_failed', `Attempt ${attempts} failed: ${message}`)
+    } finally {
+      // Whoever asks later is told what there is then.
+      session.sources = undefined
     }
     await pauseIn(session, delayMs, session.signal)
     attempts = (await patiently(session, () => ctx.store.countAttempt(session.lease))) ?? loseLease()
-    steps = await patiently(session, () => readSteps(ctx.db, claimed.id))
-    // By now they may be others.
-    run = { ...run, sources: undefined }
+    steps = await patiently(session, () => readSteps(ctx.db, run.id))
   }
 }
 
@@ -97,7 +97,11 @@ function toAgentRun(
       turns: await read(() => listEarlierRuns(db, organizationId, { sessionId, number, limit })),
       total: number - 1,
     }),
-    listSources: () => (run.sources ? Promise.resolve(run.sources) : read(() => ctx.listSources(organizationId))),
+    listSources: async () => {
+      const { sources } = session
+      session.sources = undefined
+      return sources ?? (await read(() => ctx.listSources(organizationId)))
+    },
     listFiles: () => read(() => listWorkflowFiles(db, organizationId, workflow.id)),
     readFile: (fileId) => read(() => readWorkflowFile(db, organizationId, workflow.id, fileId)),
     append: (added) => journal.append(added),

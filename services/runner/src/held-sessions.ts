@@ -1,4 +1,4 @@
-import type { Lease, TakenSession } from '@workflow-service/database'
+import type { Lease, SourceForAgent, TakenSession } from '@workflow-service/database'
 import { LeaseLostError, RunInterruptedError } from './agent/agent.ts'
 
 /** A session that this process holds and runs. */
@@ -12,6 +12,8 @@ export interface HeldSession {
   readonly isLost: boolean
   /** A statement that may let the session go is under way: a renewal that misses the lease means nothing. */
   isEnding: boolean
+  /** What was read when the session was taken up, until somebody has asked for it: the session may be held for long. */
+  sources: readonly SourceForAgent[] | undefined
 }
 
 /** The sessions of this process and the places that they take. */
@@ -62,7 +64,7 @@ export function createHeldSessions(concurrency: number): HeldSessions {
     },
     byOrganization,
     all: () => [...entries],
-    add({ lease, organizationId }) {
+    add({ lease, organizationId, sources }) {
       const signalController = new AbortController()
       const abortController = new AbortController()
       const entry: Entry = {
@@ -74,6 +76,7 @@ export function createHeldSessions(concurrency: number): HeldSessions {
         abortController,
         isLost: false,
         isEnding: false,
+        sources,
       }
       entries.add(entry)
       count(organizationId, 1)

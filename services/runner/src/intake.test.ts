@@ -21,6 +21,7 @@ const take = (sessionId: string): TakenSession => ({
   lease: { sessionId, epoch: 1 },
   organizationId: newId(),
   run: undefined,
+  sources: [],
 })
 const nothing = async () => undefined
 

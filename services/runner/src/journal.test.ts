@@ -9,7 +9,7 @@ const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', t
 function open(answer: () => Promise<boolean>, heldSteps = 0) {
   const held = createHeldSessions(1)
   const lease = { sessionId: newId(), epoch: 3 }
-  const session = held.add({ lease, organizationId: newId(), run: undefined })
+  const session = held.add({ lease, organizationId: newId(), run: undefined, sources: [] })
   const appends: StepsToAppend[] = []
   const append = (given: StepsToAppend) => {
     appends.push(given)

@@ -20,7 +20,8 @@ function keep(
 ) {
   const { renewMs = 600_000, renew = async (leases) => leases } = options
   const held = createHeldSessions(100)
-  const add = () => held.add({ lease: { sessionId: newId(), epoch: 3 }, organizationId: newId(), run: undefined })
+  const add = () =>
+    held.add({ lease: { sessionId: newId(), epoch: 3 }, organizationId: newId(), run: undefined, sources: [] })
   const sessions = Array.from({ length: options.sessions ?? 1 }, add)
   const renewals: (readonly Lease[])[] = []
   const lost: HeldSession[] = []

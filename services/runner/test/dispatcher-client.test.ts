@@ -52,7 +52,7 @@ beforeEach(() => {
   held = createHeldSessions(10)
   const sessionId = newId()
   const organizationId = newId()
-  session = held.add({ lease: { sessionId, epoch: 3 }, organizationId, run: undefined })
+  session = held.add({ lease: { sessionId, epoch: 3 }, organizationId, run: undefined, sources: [] })
   delivery = {
     id: newId(),
     requestId: 'request-17',
