@@ -160,13 +160,24 @@ const PAGE_COLUMNS = `
   id, created_at AS "createdAt",
   ${toVersion('page.id', '(SELECT users_version FROM organizations WHERE id = $1)')} AS version`
 
+/**
+ * The most that a page holds (contract 5). Tables are read with this limit, and a page's own is set on what that gives:
+ * where Postgres sees no number, it expects a tenth of all rows. Where the page begins and what is searched for stand in
+ * a SELECT of their own: knowing them, Postgres thinks a plan for just these cheaper the larger the table is, and makes
+ * one at each call, which takes as long as carrying it out.
+ */
+const MAX_PAGE = 100
+
 const LIST: NamedStatement = {
   name: 'list-workflows',
   text: `
     SELECT ${PAGE_COLUMNS} FROM (
-      SELECT id, created_at FROM workflows
-      WHERE organization_id = $1 AND (created_at, id) > ($3::timestamptz, $4::uuid)
-      ORDER BY created_at, id LIMIT $2 + 1
+      SELECT id, created_at FROM (
+        SELECT id, created_at FROM workflows
+        WHERE organization_id = $1 AND (created_at, id) > ((SELECT $3::timestamptz), (SELECT $4::uuid))
+        ORDER BY created_at, id LIMIT ${MAX_PAGE + 1}
+      ) AS page
+      ORDER BY created_at, id LIMIT (SELECT $2 + 1)
     ) AS page
     ORDER BY created_at, id`,
 }
@@ -191,7 +202,7 @@ const SEARCH: NamedStatement = {
   text: `
     WITH near AS MATERIALIZED (
       SELECT id, created_at, strpos(search_text, $5) > 0 AS is_match FROM workflows
-      WHERE organization_id = $1 AND (created_at, id) > ($3::timestamptz, $4::uuid)
+      WHERE organization_id = $1 AND (created_at, id) > ((SELECT $3::timestamptz), (SELECT $4::uuid))
       ORDER BY created_at, id LIMIT ${NEAR_ROWS}
     ),
     counts AS MATERIALIZED (
@@ -210,7 +221,7 @@ const SEARCH: NamedStatement = {
             AND organization_id = $1
             AND (created_at, id) > ((SELECT last_created_at FROM counts), (SELECT last_id FROM counts))
             AND strpos(search_text, $5) > 0
-          ORDER BY created_at, id LIMIT $2 + 1
+          ORDER BY created_at, id LIMIT ${MAX_PAGE + 1}
         )
         UNION ALL
         (
@@ -218,16 +229,16 @@ const SEARCH: NamedStatement = {
             SELECT id, created_at, search_text FROM workflows
             WHERE (SELECT is_open AND matches < ${FREQUENT_MATCHES} FROM counts)
               AND workflow_search_grams(organization_id, search_text, 1)
-                @> workflow_search_grams($1, $5, least(char_length($5), 3))
+                @> (SELECT workflow_search_grams($1, $5, least(char_length($5), 3)))
               AND organization_id = $1
             OFFSET 0
           ) AS candidates
           WHERE (created_at, id) > ((SELECT last_created_at FROM counts), (SELECT last_id FROM counts))
             AND strpos(search_text, $5) > 0
-          ORDER BY created_at, id LIMIT $2 + 1
+          ORDER BY created_at, id LIMIT ${MAX_PAGE + 1}
         )
       ) AS found
-      ORDER BY created_at, id LIMIT $2 + 1
+      ORDER BY created_at, id LIMIT (SELECT $2 + 1)
     )
     SELECT ${PAGE_COLUMNS} FROM page ORDER BY created_at, id`,
 }

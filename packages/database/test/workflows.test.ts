@@ -189,3 +189,30 @@ describe('a search', () => {
     expect(entries?.rowsRead).toBe(COUNT / 1_500)
   })
 })
+
+test('every statement is planned once for a connection, not anew at each call', async () => {
+  const client = await db.pool.connect()
+  try {
+    const on = { pool: client as unknown as Database['pool'] }
+    const lookUps = [{ organizationId, workflowId: firstId }]
+    for (let call = 0; call < 12; call += 1) {
+      const limit = 1 + 9 * call
+      await listWorkflows(on, organizationId, { limit, after: { createdAt: new Date('2026-01-01'), id: firstId } })
+      for (const search of ['rarity', 'even', 'no such', '#'])
+        await listWorkflows(on, organizationId, { limit, search })
+      await findWorkflows(on, lookUps)
+      await findWorkflowVersions(on, lookUps)
+    }
+    const { rows } = await client.query<{ name: string; custom: number }>(
+      'SELECT name, custom_plans::integer AS custom FROM pg_prepared_statements WHERE generic_plans + custom_plans >= 12',
+    )
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(
+      Object.values(WORKFLOW_STATEMENTS)
+        .map(({ name }) => name)
+        .toSorted(),
+    )
+    expect(rows.filter(({ custom }) => custom > 5)).toEqual([])
+  } finally {
+    client.release(true)
+  }
+})
