@@ -36,6 +36,29 @@ export type StartOutcome =
 /** How long an Idempotency-Key is kept, in hours (design 5). */
 const IDEMPOTENCY_HOURS = 24
 
+/** Where a start is refused for its workflow: the WHENs of a CASE, in the order of the contract. */
+const REFUSED_FOR_WORKFLOW_SQL = `
+  WHEN workflow.id IS NULL THEN 'workflow_not_found'
+  WHEN NOT workflow.is_active THEN 'workflow_inactive'
+  WHEN trigger.id IS NULL THEN 'no_active_api_trigger'
+  WHEN NOT CASE workflow.scope
+    WHEN 'company_wide' THEN EXISTS (SELECT FROM users WHERE organization_id = workflow.organization_id)
+    ELSE EXISTS (SELECT FROM workflow_users WHERE workflow_id = workflow.id)
+  END THEN 'no_users_with_access'`
+
+/** The workflow of each `request`, and the trigger that fires; null where there is none. */
+const WORKFLOW_AND_TRIGGER_SQL = `
+  LEFT JOIN LATERAL (
+    SELECT id, organization_id, is_active, scope FROM workflows
+    WHERE organization_id = request.organization_id AND id = request.workflow_id
+    LIMIT 1
+  ) workflow ON true
+  LEFT JOIN LATERAL (
+    SELECT id, input_message FROM triggers
+    WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
+    ORDER BY created_at, id LIMIT 1
+  ) trigger ON true`
+
 /**
  * One statement checks and records any number of starts, each for itself, in the order given.
  *
@@ -65,13 +88,7 @@ function recordStartsSql(lockWait: '' | 'SKIP LOCKED'): string {
              CASE
                WHEN earlier.request_sha256 = decode(request.request_sha256, 'hex') THEN 'replayed'
                WHEN earlier.start_id IS NOT NULL THEN 'idempotency_conflict'
-               WHEN workflow.id IS NULL THEN 'workflow_not_found'
-               WHEN NOT workflow.is_active THEN 'workflow_inactive'
-               WHEN trigger.id IS NULL THEN 'no_active_api_trigger'
-               WHEN NOT CASE workflow.scope
-                 WHEN 'company_wide' THEN EXISTS (SELECT FROM users WHERE organization_id = workflow.organization_id)
-                 ELSE EXISTS (SELECT FROM workflow_users WHERE workflow_id = workflow.id)
-               END THEN 'no_users_with_access'
+               ${REFUSED_FOR_WORKFLOW_SQL}
              END AS refusal
       FROM request
       LEFT JOIN LATERAL (
@@ -80,16 +97,7 @@ function recordStartsSql(lockWait: '' | 'SKIP LOCKED'): string {
           AND created_at > now() - interval '${IDEMPOTENCY_HOURS} hours'
         LIMIT 1
       ) earlier ON true
-      LEFT JOIN LATERAL (
-        SELECT id, organization_id, is_active, scope FROM workflows
-        WHERE organization_id = request.organization_id AND id = request.workflow_id
-        LIMIT 1
-      ) workflow ON true
-      LEFT JOIN LATERAL (
-        SELECT id, input_message FROM triggers
-        WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
-        ORDER BY created_at, id LIMIT 1
-      ) trigger ON true
+      ${WORKFLOW_AND_TRIGGER_SQL}
       LEFT JOIN LATERAL (
         SELECT id FROM sessions
         WHERE organization_id = request.organization_id AND id = request.session_id
@@ -176,8 +184,45 @@ const RECORD_STARTS_WITHOUT_WAITING: NamedStatement = {
   text: recordStartsSql('SKIP LOCKED'),
 }
 
+/**
+ * The same for starts that all open a session of their own and have no Idempotency-Key, as most do: nothing can be in
+ * their way but the workflow. Postgres takes longer to begin and end the statement above than to carry it out.
+ */
+const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
+  name: 'record-starts-in-new-sessions',
+  text: `
+    WITH request AS MATERIALIZED (
+      SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (
+        organization_id uuid, start_id uuid, workflow_id uuid, new_session_id uuid, context text, api_key_id uuid,
+        request_id text
+      )) WITH ORDINALITY AS request (
+        organization_id, start_id, workflow_id, new_session_id, context, api_key_id, request_id, place
+      )
+    ),
+    outcome AS MATERIALIZED (
+      SELECT request.*, trigger.id AS trigger_id, trigger.input_message,
+             CASE ${REFUSED_FOR_WORKFLOW_SQL} ELSE 'accepted' END AS kind
+      FROM request ${WORKFLOW_AND_TRIGGER_SQL}
+    ),
+    opened AS (
+      INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
+      SELECT new_session_id, organization_id, 1, now() FROM outcome WHERE kind = 'accepted'
+    ),
+    recorded AS (
+      INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
+                          api_key_id, request_id)
+      SELECT start_id, organization_id, workflow_id, new_session_id, 1, 'api', context, trigger_id, input_message,
+             api_key_id, request_id
+      FROM outcome WHERE kind = 'accepted'
+    )
+    SELECT kind, start_id AS "startId", new_session_id AS "sessionId" FROM outcome ORDER BY place`,
+}
+
 /** For tests of how Postgres carries them out. */
-export const START_STATEMENTS = { recordStarts: RECORD_STARTS } as const
+export const START_STATEMENTS = {
+  recordStarts: RECORD_STARTS,
+  recordStartsInNewSessions: RECORD_STARTS_IN_NEW_SESSIONS,
+} as const
 
 interface OutcomeRow {
   kind: StartOutcome['kind']
@@ -228,7 +273,10 @@ async function recordAll(
   statement: NamedStatement,
   starts: readonly { readonly organizationId: string; readonly start: NewStart }[],
 ): Promise<StartOutcome[]> {
-  const { rows } = await runStatement<OutcomeRow>(db, statement, [JSON.stringify(starts.map(toRequest))])
+  const isEachByItself = starts.every(({ start }) => start.sessionId === null && start.idempotency === null)
+  const { rows } = await runStatement<OutcomeRow>(db, isEachByItself ? RECORD_STARTS_IN_NEW_SESSIONS : statement, [
+    JSON.stringify(starts.map(toRequest)),
+  ])
   return rows.map(({ kind, startId, sessionId }) =>
     kind === 'accepted' || kind === 'replayed' ? { kind, startId, sessionId } : { kind },
   )
