@@ -9,6 +9,7 @@ import {
   type Database,
   finishRuns,
   type Lease,
+  newId,
   releaseSessions,
   renewLeases,
   takeSessions,
@@ -327,14 +328,11 @@ describe('on tables that were never analyzed', () => {
       const { rows } = await client.query<{ id: string }>('SELECT md5(name)::uuid AS id FROM unnest($1::text[]) name', [
         freeSessions,
       ])
+      const freeIds = rows.map(({ id }) => id)
       const on: Pooled = { pool: client as unknown as Database['pool'] }
       const statements: Record<string, () => Promise<unknown>> = {
-        'take-sessions': () =>
-          takeSessions(
-            on,
-            taking('b'),
-            rows.map(({ id }) => id),
-          ),
+        'take-all-sessions': () => takeSessions(on, taking('b'), freeIds),
+        'take-sessions': () => takeSessions(on, { ...taking('b'), held: new Map([[newId(), 100_000]]) }, freeIds),
         'take-waiting-sessions': () => takeWaitingSessions(on, taking('b')),
         ...Object.fromEntries(kinds.map(([what, { write }]) => [what, () => write(on, 'a', held)])),
       }

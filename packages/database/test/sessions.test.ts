@@ -61,12 +61,18 @@ const finish = async (owner: string, lease: Lease, number: number, goesOn = true
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
-describe('taking sessions up by their ids', () => {
+// One statement takes whatever it is given where there are places for all, another one chooses.
+describe.each<[when: string, held: () => Map<string, number>]>([
+  ['there are places for all', () => new Map()],
+  ['there may not be places for all', () => new Map([[newId(), 100]])],
+])('taking sessions up by their ids, where %s', (_when, heldElsewhere) => {
+  const taker = (owner: string) => runner(owner, { held: heldElsewhere() })
+
   test('leases the session and takes up its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await takeSessions(db, taker('a'), [sessionId])
     expect(taken).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
@@ -90,7 +96,7 @@ describe('taking sessions up by their ids', () => {
   })
 
   test.each([
-    ['by their ids', (ids: string[]) => takeSessions(db, runner('a'), ids)],
+    ['by their ids', (ids: string[]) => takeSessions(db, taker('a'), ids)],
     ['in the sweep', () => takeWaitingSessions(db, runner('a'))],
   ])('reads the webhook sources of each organization with them: %s', async (_how, take) => {
     const other = await createStartable(db)
@@ -115,15 +121,15 @@ describe('taking sessions up by their ids', () => {
   test('passes over sessions that are held, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
-    await takeSessions(db, runner('a'), [sessionId])
-    expect(await takeSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual({ sessions: [], isMore: false })
-    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
+    await takeSessions(db, taker('a'), [sessionId])
+    expect(await takeSessions(db, taker('b'), [sessionId, idle!.id, newId()])).toEqual({ sessions: [], isMore: false })
+    expect((await takeSessions(db, taker('a'), [sessionId])).sessions).toEqual([])
   })
 
   test('many runners at once: each session is leased once', async () => {
     const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
     const ids = sessions.map(({ sessionId }) => sessionId)
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeSessions(db, runner(`r${n}`), ids)))
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeSessions(db, taker(`r${n}`), ids)))
     expect(
       taken
         .flatMap(({ sessions: found }) => found)
@@ -132,6 +138,18 @@ describe('taking sessions up by their ids', () => {
     ).toEqual(ids.toSorted())
   })
 
+  test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    await takeSessions(db, taker('a'), [sessionId])
+    await letLeaseRunOut(sessionId)
+    const {
+      sessions: [taken],
+    } = await takeSessions(db, taker('b'), [sessionId])
+    expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
+  })
+})
+
+describe('places and shares', () => {
   test('takes no more than its places, nor more of one organization than its share', async () => {
     const other = await createStartable(db)
     const ids: string[] = []
@@ -144,14 +162,26 @@ describe('taking sessions up by their ids', () => {
     expect([count(acme), count(other)]).toEqual([2, 2])
   })
 
-  test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
-    const { sessionId, startId } = await start(db, acme)
-    await takeSessions(db, runner('a'), [sessionId])
-    await letLeaseRunOut(sessionId)
-    const {
-      sessions: [taken],
-    } = await takeSessions(db, runner('b'), [sessionId])
-    expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
+  test.each([
+    { what: 'as many as there are places', ids: 2, options: { places: 2 }, taken: 2, isMore: false },
+    { what: 'one more than there are places', ids: 3, options: { places: 2 }, taken: 2, isMore: true },
+    { what: 'as many as the share', ids: 2, options: { perOrganization: 2 }, taken: 2, isMore: false },
+    { what: 'one more than the share', ids: 3, options: { perOrganization: 2 }, taken: 2, isMore: true },
+    { what: 'as many as the share leaves', ids: 2, options: { perOrganization: 3 }, held: 1, taken: 2, isMore: false },
+    {
+      what: 'one more than the share leaves',
+      ids: 3,
+      options: { perOrganization: 3 },
+      held: 1,
+      taken: 2,
+      isMore: true,
+    },
+  ])('takes $taken of $ids offered: $what', async ({ ids: count, options, held = 0, taken, isMore }) => {
+    const ids: string[] = []
+    for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
+    const mine = runner('a', { ...options, held: new Map([[acme.organizationId, held]]) })
+    const result = await takeSessions(db, mine, ids)
+    expect([result.sessions.length, result.isMore]).toEqual([taken, isMore])
   })
 })
 
