@@ -11,7 +11,7 @@ const check = ajv.compile(WorkflowStartIn)
 
 const app = express()
 app.get('/get/:name', (req, res) => {
-  res.json(bodies[req.params.name])
+  res.json(bodies[req.params.name] ?? { ok: true })
 })
 app.post('/start', express.json(), (req, res) => {
   if (!check(req.body)) {
