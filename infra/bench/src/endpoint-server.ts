@@ -2,6 +2,7 @@
 // for `/next` is answered when the next one has come. It is also the load: told to, it keeps starts on their way to
 // itself, so that nobody has to ask what has arrived.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Pool } from 'undici'
 
 /** What to start, as `PUT /load` takes it. */
@@ -14,6 +15,9 @@ export interface RunLoad {
   readonly sessions: number
   readonly seconds: number
 }
+
+/** Until answers come as evenly as starts leave, none is counted. */
+const LEAD_MS = 500
 
 const [delayMs = '0'] = process.argv.slice(2)
 let received = 0
@@ -74,14 +78,16 @@ async function carryOutLoad(req: IncomingMessage, res: ServerResponse): Promise<
     started += 1
     void start().catch((error: unknown) => fail(String(error)))
   }
-  const before = received
+  const atFirst = received
   onArrival = startOne
   for (let session = 0; session < load.sessions; session += 1) startOne()
-  await new Promise((resolve) => setTimeout(resolve, load.seconds * 1_000))
+  await pause(LEAD_MS)
+  const before = received
+  await pause(load.seconds * 1_000)
   onArrival = () => {}
   const arrived = received - before
   // What is still on its way would count for the next load.
-  const isUnderWay = (): boolean => faults.length === 0 && received - before < started
+  const isUnderWay = (): boolean => faults.length === 0 && received - atFirst < started
   while (isUnderWay()) await nextArrival.promise
   await gateway.close()
   res.writeHead(faults.length > 0 ? 500 : 200).end(JSON.stringify({ arrived, faults: faults.slice(0, 3) }))
