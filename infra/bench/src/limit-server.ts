@@ -10,8 +10,11 @@ const ajv = new Ajv2020({ allErrors: true, formats: { uuid: true, storable: true
 const check = ajv.compile(WorkflowStartIn)
 
 const app = express()
+app.get('/get', (_req, res) => {
+  res.json({ ok: true })
+})
 app.get('/get/:name', (req, res) => {
-  res.json(bodies[req.params.name] ?? { ok: true })
+  res.json(bodies[req.params.name])
 })
 app.post('/start', express.json(), (req, res) => {
   if (!check(req.body)) {
