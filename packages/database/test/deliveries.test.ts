@@ -12,8 +12,11 @@ import {
   type Lease,
   newId,
   recordOutcomes,
+  recordStarts,
   releaseSessions,
   renewLeases,
+  type Taken,
+  takeSessions,
   takeWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './start-fixtures.ts'
@@ -165,16 +168,28 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
   try {
     const on = { pool: client as unknown as Database['pool'] }
     const owner = `owner of ${size}`
-    const held = new Map<string, number>()
-    for (let round = 0; round < 12; round += 1) {
-      await Promise.all(Array.from({ length: size }, () => start(db, acme)))
-      const { sessions } = await takeWaitingSessions(on, {
-        owner,
-        leaseMs: 60_000,
-        places: size,
-        perOrganization: size,
-        held,
-      })
+    const taking = { owner, leaseMs: 60_000, places: size, perOrganization: size, held: new Map<string, number>() }
+    const choosing = { ...taking, held: new Map([[newId(), size]]) }
+    const { organizationId, workflowId, apiKeyId } = acme
+    const begin = async (isKeyed: boolean) => {
+      const starts = Array.from({ length: size }, () => ({
+        startId: newId(),
+        workflowId,
+        sessionId: null,
+        newSessionId: newId(),
+        context: 'go',
+        apiKeyId,
+        requestId: 'r',
+        idempotency: isKeyed ? { key: newId(), requestSha256: Buffer.alloc(32) } : null,
+      }))
+      const outcomes = await recordStarts(
+        on,
+        starts.map((each) => ({ organizationId, start: each })),
+      )
+      return outcomes.flatMap((outcome) => (outcome.kind === 'accepted' ? [outcome.sessionId] : []))
+    }
+    const goOn = async ({ sessions }: Taken) => {
+      expect(sessions).toHaveLength(size)
       const leases: Lease[] = sessions.map(({ lease }) => lease)
       const claims = sessions.map(({ lease }) => request({ lease }))
       await renewLeases(on, owner, 60_000, leases)
@@ -191,7 +206,7 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
       expect((await claimDeliveries(on, claims)).every(({ kind }) => kind === 'claimed')).toBe(true)
       await recordOutcomes(
         on,
-        claims.map(({ id, organizationId }) => ({ id, organizationId, result: accepted })),
+        claims.map(({ id }) => ({ organizationId, id, result: accepted })),
       )
       await finishRuns(
         on,
@@ -206,10 +221,28 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
       )
       await releaseSessions(on, owner, leases)
     }
+    for (let round = 0; round < 12; round += 1) {
+      await goOn(await takeSessions(on, taking, await begin(false)))
+      await goOn(await takeSessions(on, choosing, await begin(true)))
+      await begin(false)
+      await goOn(await takeWaitingSessions(on, taking))
+    }
     const { rows } = await client.query<{ name: string; custom: number }>(
       `SELECT name, custom_plans::integer AS custom FROM pg_prepared_statements WHERE generic_plans + custom_plans >= 12`,
     )
-    expect(rows.length).toBeGreaterThanOrEqual(7)
+    expect(rows.map(({ name }) => name).toSorted()).toEqual([
+      'append-steps',
+      'claim-deliveries',
+      'finish-runs',
+      'record-delivery-outcomes',
+      'record-starts-in-new-sessions',
+      'record-starts-without-waiting',
+      'release-sessions',
+      'renew-leases',
+      'take-all-sessions',
+      'take-sessions',
+      'take-waiting-sessions',
+    ])
     expect(rows.filter(({ custom }) => custom > 5)).toEqual([])
   } finally {
     client.release(true)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const prefix = 'workflow-service-test-'
+const folders: string[] = []
 
 /**
  * A temporary folder for a server's data, named after this process, so that the next run can tell which folders nobody
@@ -13,8 +14,12 @@ export async function makeRunFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`))
   // PostgreSQL runs as another user when this one is root; the data inside has closed folders of its own.
   await chmod(folder, 0o711)
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  if (folders.push(folder) === 1) process.once('exit', removeRunFolders)
   return folder
+}
+
+function removeRunFolders(): void {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
 /** Removes the folders of processes that were killed. */
