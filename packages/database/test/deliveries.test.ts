@@ -19,7 +19,7 @@ import {
   takeSessions,
   takeWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './start-fixtures.ts'
+import { createStartable, newStart, start, type Startable } from './start-fixtures.ts'
 
 let db: Database
 let drop: () => Promise<void>
@@ -170,18 +170,10 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
     const owner = `owner of ${size}`
     const taking = { owner, leaseMs: 60_000, places: size, perOrganization: size, held: new Map<string, number>() }
     const choosing = { ...taking, held: new Map([[newId(), size]]) }
-    const { organizationId, workflowId, apiKeyId } = acme
+    const { organizationId } = acme
     const begin = async (isKeyed: boolean) => {
-      const starts = Array.from({ length: size }, () => ({
-        startId: newId(),
-        workflowId,
-        sessionId: null,
-        newSessionId: newId(),
-        context: 'go',
-        apiKeyId,
-        requestId: 'r',
-        idempotency: isKeyed ? { key: newId(), requestSha256: Buffer.alloc(32) } : null,
-      }))
+      const idempotency = () => (isKeyed ? { key: newId(), requestSha256: Buffer.alloc(32) } : null)
+      const starts = Array.from({ length: size }, () => newStart(acme, { idempotency: idempotency() }))
       const outcomes = await recordStarts(
         on,
         starts.map((each) => ({ organizationId, start: each })),

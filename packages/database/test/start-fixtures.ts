@@ -1,4 +1,12 @@
-import { createApiKey, type Database, hashApiKey, newId, recordStart, workflowSearchText } from '../src/index.ts'
+import {
+  createApiKey,
+  type Database,
+  hashApiKey,
+  newId,
+  type NewStart,
+  recordStart,
+  workflowSearchText,
+} from '../src/index.ts'
 
 /** An organization with one workflow that the API can start. */
 export interface Startable {
@@ -53,22 +61,31 @@ interface AutoRunColumns {
   autoRunNextAt: Date
 }
 
-/** Records a start as the gateway does, in the session given or in a new one. */
-export async function start(
-  db: Database,
-  { organizationId, workflowId, apiKeyId }: Startable,
-  sessionId: string | null = null,
-): Promise<{ startId: string; sessionId: string }> {
-  const outcome = await recordStart(db, organizationId, {
+/** A start of the workflow in a new session, without a key. */
+export function newStart(
+  { workflowId, apiKeyId }: Pick<Startable, 'workflowId' | 'apiKeyId'>,
+  change: Partial<NewStart> = {},
+): NewStart {
+  return {
     startId: newId(),
     workflowId,
-    sessionId,
+    sessionId: null,
     newSessionId: newId(),
     context: 'order_id: A-1',
     apiKeyId,
     requestId: 'request-1',
     idempotency: null,
-  })
+    ...change,
+  }
+}
+
+/** Records a start as the gateway does, in the session given or in a new one. */
+export async function start(
+  db: Database,
+  startable: Startable,
+  sessionId: string | null = null,
+): Promise<{ startId: string; sessionId: string }> {
+  const outcome = await recordStart(db, startable.organizationId, newStart(startable, { sessionId }))
   if (outcome.kind !== 'accepted') throw new Error(`The start was refused: ${outcome.kind}`)
   return outcome
 }

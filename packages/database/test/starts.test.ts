@@ -4,6 +4,7 @@ import { createDatabase, type Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { workflowSearchText } from '../src/search-text.ts'
 import { type NewStart, recordStart, recordStarts, START_STATEMENTS } from '../src/starts.ts'
+import { newStart } from './start-fixtures.ts'
 import { explain, rowsReadOf } from './support/explain.ts'
 
 let testDatabase: TestDatabase
@@ -49,17 +50,7 @@ afterAll(async () => {
   await testDatabase.drop()
 })
 
-const start = (change: Partial<NewStart> = {}): NewStart => ({
-  startId: newId(),
-  workflowId,
-  sessionId: null,
-  newSessionId: newId(),
-  context: 'go',
-  apiKeyId,
-  requestId: 'r',
-  idempotency: null,
-  ...change,
-})
+const start = (change: Partial<NewStart> = {}): NewStart => newStart({ workflowId, apiKeyId }, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
 
 describe('recordStart', () => {
