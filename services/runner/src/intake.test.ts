@@ -30,9 +30,13 @@ async function start(options: {
   places: number
   holdMs?: number
   ensureFresh?: () => Promise<void>
-  isMore?: boolean
+  /** How many sessions may be held: they are of one organization. */
+  share?: number
+  /** Whether each sweep leaves something behind. */
+  isMoreSwept?: boolean
 }) {
-  const { places, holdMs = NEVER_MS, ensureFresh = async () => {}, isMore = false } = options
+  const { places, holdMs = NEVER_MS, ensureFresh = async () => {}, share = places, isMoreSwept = false } = options
+  let answering = Promise.resolve()
   const held = createHeldSessions(places)
   const asked: (readonly string[])[] = []
   let sweeps = 0
@@ -47,11 +51,14 @@ async function start(options: {
     store: {
       async take(sessionIds: readonly string[]): Promise<Taken> {
         asked.push(sessionIds)
-        return { sessions: sessionIds.slice(0, held.free).map(take), isMore }
+        const taken = sessionIds.slice(0, share - held.size)
+        await answering
+        return { sessions: taken.map(take), isMore: taken.length < sessionIds.length }
       },
       async takeWaiting(): Promise<Taken & { next: string }> {
         sweeps++
-        return { sessions: [], isMore, next: FIRST_ORGANIZATION }
+        await answering
+        return { sessions: [], isMore: isMoreSwept, next: FIRST_ORGANIZATION }
       },
       claimNext: ({ sessionId }: TakenSession['lease']): Promise<NextRun> =>
         new Promise((resolve) => {
@@ -69,6 +76,12 @@ async function start(options: {
     held,
     asked,
     end: (sessionId: string) => ends.get(sessionId)!(),
+    /** From now on the store looks, but answers no statement before the function returned is called. */
+    holdAnswers() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      answering = promise
+      return resolve
+    },
     get sweeps() {
       return sweeps
     },
@@ -146,12 +159,39 @@ describe('with places free', () => {
   })
 
   test('what a share left behind is swept up as soon as a session ends', async () => {
-    const started = await start({ places: 10, isMore: true })
-    await intake.offer('a')
+    const started = await start({ places: 10, share: 1 })
+    await Promise.all(['a', 'b'].map((sessionId) => intake.offer(sessionId)))
     expect(started.sweeps).toBe(1)
     started.end('a')
     await waitUntil(() => started.sweeps === 2)
     expect(started.held.size).toBe(0)
+  })
+
+  test('what a share left of a message is swept up, even where a session ended while the statement was under way', async () => {
+    const started = await start({ places: 10, share: 1 })
+    await intake.offer('a')
+    const answer = started.holdAnswers()
+    const offering = intake.offer('b')
+    await waitUntil(() => started.asked.length === 2)
+    started.end('a')
+    await waitUntil(() => started.held.size === 0)
+    expect(started.sweeps).toBe(1)
+    answer()
+    await offering
+    await waitUntil(() => started.sweeps === 2)
+  })
+
+  test('what a sweep left is swept up, even where a session ended while it was under way', async () => {
+    const started = await start({ places: 10, share: 2, isMoreSwept: true })
+    await Promise.all(['a', 'b'].map((sessionId) => intake.offer(sessionId)))
+    const answer = started.holdAnswers()
+    started.end('a')
+    await waitUntil(() => started.sweeps === 2)
+    started.end('b')
+    await waitUntil(() => started.held.size === 0)
+    expect(started.sweeps).toBe(2)
+    answer()
+    await waitUntil(() => started.sweeps === 3)
   })
 
   test('nothing is taken once it has stopped', async () => {

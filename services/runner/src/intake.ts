@@ -36,6 +36,7 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
   let from = FIRST_ORGANIZATION
   let isSweepDue = true
   let hasBacklog = false
+  let ended = 0
   const stopping = new AbortController()
   let isAway = false
   let wake = Promise.withResolvers<void>()
@@ -49,6 +50,7 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
       const running = runSession(ctx, session, each.run).finally(() => {
         sessions.delete(running)
         held.remove(session)
+        ended++
         placeFreed.resolve()
         placeFreed = Promise.withResolvers()
         if (!hasBacklog) return
@@ -90,10 +92,13 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
       // What comes in the same turn of the event loop goes together.
       await new Promise((resume) => setImmediate(resume))
       if (stopping.signal.aborted) return
+      const endedBefore = ended
       try {
         await leases.ensureFresh()
         await takeOffered()
         await sweep()
+        // What ended under a statement ended before it was known that the statement leaves work behind.
+        if (hasBacklog && ended > endedBefore) isSweepDue = true
         if (isAway) logger.info('the database is back')
         isAway = false
       } catch (error) {
