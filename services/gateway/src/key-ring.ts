@@ -64,7 +64,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
     }
   })
 
-  const find = microBatch(
+  const read = microBatch(
     async (prefixes: string[]) => {
       onLookUp(prefixes.length)
       const holders = new Map((await findKeyHolders(db, prefixes)).map((holder) => [holder.prefix, holder]))
@@ -77,7 +77,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
     const lookedUpAt = now()
     const changesBefore = changes
     try {
-      const holder = await find(prefix)
+      const holder = await read(prefix)
       if (changes === changesBefore) {
         if (holder) known.set(prefix, { holder, lookedUpAt })
         else if (changesHeard.isListening) unknown.set(prefix, lookedUpAt)
@@ -88,7 +88,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
     }
   }
 
-  const find1 = (prefix: string): KeyHolder | null | Promise<KeyHolder | null> => {
+  const find = (prefix: string): KeyHolder | null | Promise<KeyHolder | null> => {
     const entry = known.get(prefix)
     if (entry && now() - entry.lookedUpAt < KNOWN_MS) return entry.holder
     const unknownSince = unknown.get(prefix)
@@ -108,7 +108,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
       const keySha256 = hashApiKey(key)
       const check = (holder: KeyHolder | null): KeyHolder | null =>
         holder && timingSafeEqual(holder.keySha256, keySha256) && isValid(holder) ? holder : null
-      const found = find1(parsed.prefix)
+      const found = find(parsed.prefix)
       return found instanceof Promise ? found.then(check) : check(found)
     },
     close: () => changesHeard.close(),
