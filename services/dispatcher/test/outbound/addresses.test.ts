@@ -91,7 +91,7 @@ describe('a name', () => {
   test('is looked up once for each request, and only judged addresses are dialled', async () => {
     zone = zoneOf({ 'hooks.example.com': ['93.184.215.14', '2606:4700::1'] })
     const { dial, dialled } = recordingDial()
-    const result = await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 200 })
+    const result = await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 500 })
     expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', sent: false })
     expect(dialled.toSorted()).toEqual(['2606:4700::1', '93.184.215.14'])
     expect(server.questions).toHaveLength(2)
@@ -134,7 +134,7 @@ describe('a name', () => {
     const many = Array.from({ length: 25 }, (_, index) => `93.184.215.${index}`)
     zone = zoneOf({ 'hooks.example.com': many })
     const { dial, dialled } = recordingDial()
-    await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 100 })
+    await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 500 })
     expect(dialled).toHaveLength(8)
   })
 
@@ -201,8 +201,8 @@ describe('a name that DNS does not give', () => {
   test('gets nothing sent when its address comes after the deadline', async () => {
     let isLate = false
     zone = ({ name, type }) => {
-      setTimeout(() => (isLate = true), 300)
-      return { afterMs: 250, reply: { records: type === 'A' ? [address(name, '127.0.0.1')] : [] } }
+      setTimeout(() => (isLate = true), 1_100)
+      return { afterMs: 1_000, reply: { records: type === 'A' ? [address(name, '127.0.0.1')] : [] } }
     }
     const { dial, dialled } = recordingDial()
     expect(await post('hooks.example.com', { deadlineMs: 100, dial })).toMatchObject({
@@ -259,7 +259,7 @@ describe('with allowed subnets', () => {
     expect(await post('app.localhost')).toMatchObject(ok)
     expect(server.questions).toEqual([])
     const { dial, dialled } = recordingDial()
-    await post('localhost', { dial, allowedSubnets: parseSubnets('::1'), deadlineMs: 50 })
+    await post('localhost', { dial, allowedSubnets: parseSubnets('::1'), deadlineMs: 500 })
     expect(dialled).toEqual(['::1'])
     expect(await post('localhost', { allowedSubnets: parseSubnets('10.0.0.0/8') })).toMatchObject(refused('127.0.0.1'))
   })
@@ -277,7 +277,7 @@ describe('with allowed subnets', () => {
     expect(await post('other.local')).toMatchObject(refused('10.0.0.1'))
     expect(await post('both.local')).toMatchObject(refused('10.0.0.1'))
     const { dial, dialled } = recordingDial()
-    await post('public.internal', { dial, deadlineMs: 50 })
+    await post('public.internal', { dial, deadlineMs: 500 })
     expect(dialled).toEqual(['93.184.215.14'])
   })
 

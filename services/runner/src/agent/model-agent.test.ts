@@ -245,11 +245,11 @@ describe.each(speeches)('an agent with a model, %s', (_name, speech) => {
   })
 
   test('asks again when the model hangs', async () => {
-    const agent = await modelThatSays(speech, [{ fault: 'hang' }, { text: 'Done.' }], { config: { timeoutMs: 200 } })
+    const agent = await modelThatSays(speech, [{ fault: 'hang' }, { text: 'Done.' }], { config: { timeoutMs: 1_000 } })
     const run = memoryRun({ sources })
     await run.take(agent)
     expect(run.steps[1]).toMatchObject({
-      data: { text: 'The model did not answer within 0.2 s. Asking again in 1 s, attempt 2 of 6.' },
+      data: { text: 'The model did not answer within 1 s. Asking again in 1 s, attempt 2 of 6.' },
     })
   })
 
