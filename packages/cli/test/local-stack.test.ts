@@ -12,6 +12,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/local/main.ts', import.meta.url))
+const interruptAt = new URL('support/interrupt-at.ts', import.meta.url).href
 /** A boot makes a PostgreSQL data folder, which on a busy machine takes a while. */
 const BOOT_MS = 120_000
 const READY = 'Ctrl-C'
@@ -145,8 +146,11 @@ describe('npm start', () => {
   test.each(['✓ Loading', '✓ PostgreSQL'])(
     'stopped after "%s" leaves nothing running or half made, and the next start is whole',
     async (line) => {
-      const stack = await start(line)
-      stack.kill('SIGINT')
+      const stack = await startProcess({
+        args: ['--import', interruptAt, main],
+        env: { LOCAL_DIR: localDir, PORT: String(port), INTERRUPT_AT: line },
+      })
+      stacks.push(stack)
       // Exit status 130, which a shell takes for the signal.
       expect(await stack.exited).toMatchObject({ signal: 'SIGINT' })
       expect(stack.stdout).toContain('nothing is left running')
