@@ -8,6 +8,8 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   const client = await db.pool.connect()
   let broken: Error | undefined
+  // Said where a connection breaks between two statements: the next one fails. Unheard, it would end the process.
+  client.on('error', ignore)
   try {
     await client.query('BEGIN')
     const result = await work(client)
@@ -19,5 +21,8 @@ export async function inTransaction<Result>(
   } finally {
     // A connection that could not even roll back is not handed to anybody else.
     client.release(broken)
+    client.off('error', ignore)
   }
 }
+
+function ignore(): void {}
