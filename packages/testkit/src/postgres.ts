@@ -3,6 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startEmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
+import { freePort } from './free-port.ts'
 import { makeRunFolder } from './run-folder.ts'
 
 /** A PostgreSQL of one's own, to be killed and paused. Its address stays the same over restarts. */
@@ -45,9 +46,10 @@ export async function startPostgres(
 ): Promise<PrivatePostgres> {
   const folder = await makeRunFolder()
   const settings = { ...testSettings, ...options.settings }
-  const start = (port?: number) => startEmbeddedPostgres({ dataDir: join(folder, 'data'), port, settings })
+  const port = await freePort()
+  const start = () => startEmbeddedPostgres({ dataDir: join(folder, 'data'), port, settings })
   let server = await start()
-  const { url, adminUrl, port } = server
+  const { url, adminUrl } = server
   return {
     url,
     adminUrl,
@@ -66,7 +68,7 @@ export async function startPostgres(
     },
     async restart() {
       await server.stop()
-      server = await start(port)
+      server = await start()
     },
     pause: () => void server.kill('SIGSTOP'),
     resume: () => void server.kill('SIGCONT'),
