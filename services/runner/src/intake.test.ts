@@ -146,14 +146,19 @@ describe('with places free', () => {
     expect(asked).toEqual([['a']])
   })
 
-  test('a message is let go when the leases cannot be renewed', async () => {
+  test('a message is let go when the leases cannot be renewed, and that is not tried again at once', async () => {
+    let tries = 0
     const started = await start({
       places: 10,
       ensureFresh: async () => {
+        tries++
         throw new Error('away')
       },
     })
+    await waitUntil(() => tries === 1)
     await intake.offer('a')
+    expect(await isPending(new Promise(() => {}))).toBe(true)
+    expect(tries).toBe(2)
     expect(started.asked).toEqual([])
     expect(started.sweeps).toBe(0)
   })

@@ -34,9 +34,10 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
   const offers: Offer[] = []
   const sessions = new Set<Promise<void>>()
   let from = FIRST_ORGANIZATION
-  let isSweepDue = true
+  let isTimeToSweep = true
+  // Work is known to wait that the statements left behind; a place came free since the last sweep.
   let hasBacklog = false
-  let ended = 0
+  let hasFreed = false
   const stopping = new AbortController()
   let isAway = false
   let wake = Promise.withResolvers<void>()
@@ -50,12 +51,10 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
       const running = runSession(ctx, session, each.run).finally(() => {
         sessions.delete(running)
         held.remove(session)
-        ended++
         placeFreed.resolve()
         placeFreed = Promise.withResolvers()
-        if (!hasBacklog) return
-        isSweepDue = true
-        wake.resolve()
+        hasFreed = true
+        if (hasBacklog) wake.resolve()
       })
       sessions.add(running)
     }
@@ -72,17 +71,19 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
     }
   }
 
+  // Either may come first: a session may end while the statement is under way that leaves work behind.
+  const isSweepDue = (): boolean => held.free > 0 && (isTimeToSweep || (hasBacklog && hasFreed))
+
   const sweep = async (): Promise<void> => {
-    if (!isSweepDue || held.free === 0) return
-    isSweepDue = false
-    hasBacklog = false
+    if (!isSweepDue()) return
+    isTimeToSweep = hasBacklog = hasFreed = false
     const taken = await store.takeWaiting(from)
     launch(taken, 'sweep')
     from = taken.next
     if (from === FIRST_ORGANIZATION) return
     // It did not look at all organizations; the next one goes on behind the last.
     hasBacklog = true
-    if (held.free > 0 && taken.sessions.length > 0) isSweepDue = true
+    if (taken.sessions.length > 0) isTimeToSweep = true
   }
 
   const loop = async (): Promise<void> => {
@@ -92,27 +93,27 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
       // What comes in the same turn of the event loop goes together.
       await new Promise((resume) => setImmediate(resume))
       if (stopping.signal.aborted) return
-      const endedBefore = ended
+      let hasFailed = false
       try {
         await leases.ensureFresh()
         await takeOffered()
         await sweep()
-        // What ended under a statement ended before it was known that the statement leaves work behind.
-        if (hasBacklog && ended > endedBefore) isSweepDue = true
         if (isAway) logger.info('the database is back')
         isAway = false
       } catch (error) {
+        hasFailed = true
         if (!isDatabaseAway(error)) logger.error({ error: describeError(error) }, 'sessions could not be taken up')
         else if (!isAway) logger.warn({ error: describeError(error) }, 'the database is away; sessions wait for it')
         isAway = isDatabaseAway(error)
         for (const { done } of offers.splice(0)) done()
       }
-      if (offers.length > 0 || (isSweepDue && held.free > 0 && !isAway)) wake.resolve()
+      // What failed is tried again when it is time to sweep or a message comes, and not before.
+      if (offers.length > 0 || (isSweepDue() && !hasFailed)) wake.resolve()
     }
   }
 
   const timer = setInterval(() => {
-    isSweepDue = true
+    isTimeToSweep = true
     wake.resolve()
   }, ctx.timing.sweepMs)
   wake.resolve()
