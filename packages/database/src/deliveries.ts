@@ -333,9 +333,9 @@ export async function giveUpDeliveries(
 ): Promise<number> {
   const given = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now()
-     WHERE outcome = 'in_flight' AND id IN (
+     WHERE outcome = 'in_flight' AND id = ANY (ARRAY(
        SELECT id FROM deliveries WHERE outcome = 'in_flight' AND created_at < now() - $2 * interval '1 millisecond'
-       ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED)`,
+       ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED))`,
     [UNKNOWN_REASON, options.olderThanMs, options.batchSize ?? 500],
   )
   return given.rowCount ?? 0
@@ -388,11 +388,13 @@ const NEXT_LOGGED_SOURCES = `
     ) < now() - make_interval(days => $2) AS has_old
   FROM logged WHERE source_id IS NOT NULL LIMIT 200`
 
+// An array, because it is read once. With IN, Postgres may join the batch to the table and read it anew for each row: the
+// statement then takes seconds, and ends with more rows than a batch.
 const DELETE_OLD_OF_SOURCE = `
-  DELETE FROM deliveries WHERE id IN (
+  DELETE FROM deliveries WHERE id = ANY (ARRAY(
     SELECT id FROM deliveries
     WHERE source_id = $1 AND created_at < now() - make_interval(days => $2) AND outcome <> 'in_flight'
-    ORDER BY created_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)`
+    ORDER BY created_at, id LIMIT $3 FOR UPDATE SKIP LOCKED))`
 
 interface DeliveryRow extends QueryResultRow {
   id: string

@@ -257,12 +257,14 @@ export function recordStarts(
 
 /** Forgets the Idempotency-Keys of more than 24 hours ago, at most `limit` of them, and says how many that were. */
 export async function deleteOldIdempotencyKeys(db: Pick<Database, 'pool'>, limit: number): Promise<number> {
+  // An array, because it is read once: with IN, Postgres may read it anew for each row, and forget more than the limit.
+  // Rows that are locked stay where they are, so that their ctids find them.
   const { rowCount } = await db.pool.query(
-    `DELETE FROM idempotency_keys WHERE (api_key_id, key) IN (
-       SELECT api_key_id, key FROM idempotency_keys
+    `DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM idempotency_keys
        WHERE created_at <= now() - interval '${IDEMPOTENCY_HOURS} hours'
        ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
-     )`,
+     ))`,
     [limit],
   )
   return rowCount ?? 0

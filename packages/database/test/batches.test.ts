@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { createTestDatabase } from '@workflow-service/testkit'
+import type { PoolClient } from 'pg'
+import {
+  createDatabase,
+  type Database,
+  deleteOldDeliveries,
+  deleteOldIdempotencyKeys,
+  giveUpDeliveries,
+  newId,
+  recordStarts,
+} from '../src/index.ts'
+import { createStartable, newStart, type Startable } from './start-fixtures.ts'
+
+// Where Postgres believes a table to hold one row, it may join a batch to its table by reading the batch anew for each row;
+// every row locked and skipped by then, each reading finds others. These settings leave it no other way to join.
+const READ_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']
+  .map((way) => `SET enable_${way} = off`)
+  .join('; ')
+
+const ROWS = 30
+const BATCH_SIZE = 20
+
+let db: Database
+let drop: () => Promise<void>
+let acme: Startable
+let client: PoolClient
+beforeAll(async () => {
+  const created = await createTestDatabase()
+  drop = created.drop
+  db = createDatabase({ url: created.url, applicationName: 'test' })
+  acme = await createStartable(db)
+})
+afterAll(async () => {
+  await db.close()
+  await drop()
+})
+beforeEach(async () => {
+  client = await db.pool.connect()
+  await client.query(READ_BATCHES_FOR_EACH_ROW)
+})
+afterEach(() => {
+  client.release(true)
+})
+
+const pinned = (): Pick<Database, 'pool'> => ({ pool: client as unknown as Database['pool'] })
+
+async function recordDeliveries(outcome: string): Promise<void> {
+  await client.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, sender, created_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', $3, CASE $3 WHEN 'accepted' THEN 200 END, '{}', 1,
+       now() - interval '2 days', CASE $3 WHEN 'accepted' THEN now() END
+     FROM generate_series(1, ${ROWS})`,
+    [acme.organizationId, newId(), outcome],
+  )
+}
+
+test('old entries of the log are deleted in batches of the size given, however Postgres plans it', async () => {
+  await recordDeliveries('accepted')
+  const counts: number[] = []
+  for await (const count of deleteOldDeliveries(pinned(), { olderThanDays: 1, batchSize: BATCH_SIZE })) {
+    counts.push(count)
+  }
+  expect(counts).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE])
+})
+
+test('deliveries are given up in batches of the size given, however Postgres plans it', async () => {
+  await recordDeliveries('in_flight')
+  const giveUp = (): Promise<number> => giveUpDeliveries(pinned(), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
+  expect([await giveUp(), await giveUp(), await giveUp()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
+})
+
+test('old Idempotency-Keys are forgotten in batches of the size given, however Postgres plans it', async () => {
+  await recordStarts(
+    db,
+    Array.from({ length: ROWS }, (_, n) => ({
+      organizationId: acme.organizationId,
+      start: newStart(acme, { idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) } }),
+    })),
+  )
+  await client.query(`UPDATE idempotency_keys SET created_at = now() - interval '2 days'`)
+  const forget = (): Promise<number> => deleteOldIdempotencyKeys(pinned(), BATCH_SIZE)
+  expect([await forget(), await forget(), await forget()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
+})
