@@ -81,6 +81,36 @@ describe('findWorkflows', () => {
     }
   })
 
+  test('reads files that lie far apart in the order of their index, and collects none of them for sorting', async () => {
+    const far = await createTestDatabase()
+    const own = createDatabase({ url: far.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+    try {
+      const acme = newId()
+      await own.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [acme])
+      await own.pool.query(
+        `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+         SELECT gen_random_uuid(), $1, 'w', 'd', 'only_me', 'w', true FROM generate_series(1, 50)`,
+        [acme],
+      )
+      // One file of each workflow after the other, and no two on one page.
+      await own.pool.query(
+        `INSERT INTO files (id, workflow_id, name, content)
+         SELECT gen_random_uuid(), id, 'file' || n, (SELECT string_agg(md5(id::text || n || k), '') FROM generate_series(1, 60) k)
+         FROM generate_series(1, 20) n, workflows`,
+      )
+      await own.pool.query('ANALYZE')
+      const { rows } = await own.pool.query<{ id: string }>('SELECT id FROM workflows LIMIT 25')
+      const lookUps = rows.map(({ id }) => ({ organization_id: acme, workflow_id: id }))
+      const plan = await explain(own, WORKFLOW_STATEMENTS.find, [JSON.stringify(lookUps)])
+      expect(plan.filter(({ relation }) => relation === 'files')).toEqual([
+        expect.objectContaining({ type: 'Index Scan', index: 'files_workflow_id_path_name_key', rowsRead: 25 * 20 }),
+      ])
+    } finally {
+      await own.close()
+      await far.drop()
+    }
+  }, 60_000)
+
   test('gives each its own in the order asked, and null for those that the organization does not have', async () => {
     const { workflows } = await listWorkflows(db, organizationId, { limit: 3 })
     const ids = [workflows[2]!.id, newId(), workflows[0]!.id, workflows[2]!.id]
