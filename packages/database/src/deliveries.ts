@@ -331,6 +331,8 @@ export async function giveUpDeliveries(
   db: Pick<Database, 'pool'>,
   options: { olderThanMs: number; batchSize?: number },
 ): Promise<number> {
+  // An array, because it is read once. With IN, Postgres may join the batch to the table and read it anew for each row: the
+  // statement then takes seconds, and ends with more rows than a batch.
   const given = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now()
      WHERE outcome = 'in_flight' AND id = ANY (ARRAY(
@@ -388,8 +390,7 @@ const NEXT_LOGGED_SOURCES = `
     ) < now() - make_interval(days => $2) AS has_old
   FROM logged WHERE source_id IS NOT NULL LIMIT 200`
 
-// An array, because it is read once. With IN, Postgres may join the batch to the table and read it anew for each row: the
-// statement then takes seconds, and ends with more rows than a batch.
+// An array, as in giveUpDeliveries.
 const DELETE_OLD_OF_SOURCE = `
   DELETE FROM deliveries WHERE id = ANY (ARRAY(
     SELECT id FROM deliveries

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/testkit'
 import { createApiKey } from '../src/api-key-format.ts'
 import {
   ApiKeyExistsError,
@@ -9,27 +9,25 @@ import {
   revokeApiKey,
   touchApiKeys,
 } from '../src/api-keys.ts'
-import { createDatabase, type Database } from '../src/client.ts'
+import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { listenForKeyChanges } from '../src/key-changes.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let testDatabase: TestDatabase
+let opened: OpenDatabase
 let db: Database
 const [organizationId, otherId] = [newId(), newId()]
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
   await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme'), ($2, 'Other')`, [
     organizationId,
     otherId,
   ])
 }, 60_000)
 
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 
 const issue = (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
   issueApiKey(db, organizationId, { name: newId(), scopes: ['read'], expiresAt: null, ...change })

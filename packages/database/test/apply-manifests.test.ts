@@ -1,24 +1,21 @@
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createApiKey, hashApiKey } from '../src/api-key-format.ts'
-import { createDatabase, type Database } from '../src/client.ts'
+import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { type AppliedManifest, applyManifests } from '../src/manifest/apply-manifests.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-faults.ts'
 import { saveWebhookSource } from '../src/webhook-sources.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let testDatabase: TestDatabase
+let opened: OpenDatabase
 let db: Database
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+  opened = await openDatabase({ statementTimeoutMs: 60_000 })
+  db = opened.db
 }, 60_000)
 
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 
 beforeEach(async () => {
   await db.pool.query('DELETE FROM organizations')

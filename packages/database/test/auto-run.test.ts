@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase } from '@workflow-service/testkit'
 import {
   type AutoRunFrequency,
-  createDatabase,
   type Database,
   listRuns,
   nextAutoRunAt,
@@ -11,19 +9,16 @@ import {
   startDueAutoRuns,
   takeWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, type Startable } from './start-fixtures.ts'
+import { createStartable, type Startable } from './support/start-fixtures.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  drop = created.drop
-  db = createDatabase({ url: created.url, applicationName: 'test', maxConnections: 12 })
+  opened = await openDatabase({ maxConnections: 12 })
+  db = opened.db
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
 })

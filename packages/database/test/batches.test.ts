@@ -1,8 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
-import { createTestDatabase } from '@workflow-service/testkit'
 import type { PoolClient } from 'pg'
 import {
-  createDatabase,
   type Database,
   deleteOldDeliveries,
   deleteOldIdempotencyKeys,
@@ -10,7 +8,8 @@ import {
   newId,
   recordStarts,
 } from '../src/index.ts'
-import { createStartable, newStart, type Startable } from './start-fixtures.ts'
+import { createStartable, newStart, type Startable } from './support/start-fixtures.ts'
+import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 // Where Postgres believes a table to hold one row, it may join a batch to its table by reading the batch anew for each row;
 // every row locked and skipped by then, each reading finds others. These settings leave it no other way to join.
@@ -22,19 +21,15 @@ const ROWS = 30
 const BATCH_SIZE = 20
 
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 let acme: Startable
 let client: PoolClient
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  drop = created.drop
-  db = createDatabase({ url: created.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
   acme = await createStartable(db)
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 beforeEach(async () => {
   client = await db.pool.connect()
   await client.query(READ_BATCHES_FOR_EACH_ROW)
@@ -42,8 +37,6 @@ beforeEach(async () => {
 afterEach(() => {
   client.release(true)
 })
-
-const pinned = (): Pick<Database, 'pool'> => ({ pool: client as unknown as Database['pool'] })
 
 async function recordDeliveries(outcome: string): Promise<void> {
   await client.query(
@@ -58,7 +51,7 @@ async function recordDeliveries(outcome: string): Promise<void> {
 test('old entries of the log are deleted in batches of the size given, however Postgres plans it', async () => {
   await recordDeliveries('accepted')
   const counts: number[] = []
-  for await (const count of deleteOldDeliveries(pinned(), { olderThanDays: 1, batchSize: BATCH_SIZE })) {
+  for await (const count of deleteOldDeliveries(onConnection(client), { olderThanDays: 1, batchSize: BATCH_SIZE })) {
     counts.push(count)
   }
   expect(counts).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE])
@@ -66,7 +59,8 @@ test('old entries of the log are deleted in batches of the size given, however P
 
 test('deliveries are given up in batches of the size given, however Postgres plans it', async () => {
   await recordDeliveries('in_flight')
-  const giveUp = (): Promise<number> => giveUpDeliveries(pinned(), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
+  const giveUp = (): Promise<number> =>
+    giveUpDeliveries(onConnection(client), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
   expect([await giveUp(), await giveUp(), await giveUp()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })
 
@@ -79,6 +73,6 @@ test('old Idempotency-Keys are forgotten in batches of the size given, however P
     })),
   )
   await client.query(`UPDATE idempotency_keys SET created_at = now() - interval '2 days'`)
-  const forget = (): Promise<number> => deleteOldIdempotencyKeys(pinned(), BATCH_SIZE)
+  const forget = (): Promise<number> => deleteOldIdempotencyKeys(onConnection(client), BATCH_SIZE)
   expect([await forget(), await forget(), await forget()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })

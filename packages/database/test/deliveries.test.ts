@@ -19,16 +19,16 @@ import {
   takeSessions,
   takeWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, newStart, start, type Startable } from './start-fixtures.ts'
+import { createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
+import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 let acme: Startable
 const sourceId = newId()
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  drop = created.drop
-  db = createDatabase({ url: created.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
   acme = await createStartable(db)
   await db.prisma.webhookSource.create({
     data: {
@@ -42,10 +42,7 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 
 function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest {
   const { organizationId } = acme
@@ -166,7 +163,7 @@ describe('outcomes that are recorded together', () => {
 test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batch', async (size) => {
   const client = await db.pool.connect()
   try {
-    const on = { pool: client as unknown as Database['pool'] }
+    const on = onConnection(client)
     const owner = `owner of ${size}`
     const taking = { owner, leaseMs: 60_000, places: size, perOrganization: size, held: new Map<string, number>() }
     const choosing = { ...taking, held: new Map([[newId(), size]]) }
@@ -249,7 +246,7 @@ test('what a connection planned while the tables were empty scans none of them w
     await client.query('ALTER TABLE deliveries SET (autovacuum_enabled = false)')
     await client.query('ANALYZE')
     await client.query('SET plan_cache_mode = force_generic_plan')
-    const on = { pool: client as unknown as Database['pool'] }
+    const on = onConnection(client)
     const { organizationId } = await createStartable(empty)
     const result = {
       outcome: 'accepted',

@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
-import { createDatabase, type Database } from '../src/index.ts'
+import type { Database } from '../src/index.ts'
 import { inTransaction } from '../src/in-transaction.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let database: TestDatabase
 let db: Database
+let opened: OpenDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
-  db = createDatabase({ url: database.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
 })
-afterAll(async () => {
-  await db.close()
-  await database.drop()
-})
+afterAll(() => opened.close())
 
 test('a connection that the server ends between two statements fails the transaction, and nothing else', async () => {
   const working = inTransaction(db, async (client) => {

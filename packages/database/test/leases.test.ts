@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/testkit'
 import type { PoolClient, QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
@@ -15,22 +15,19 @@ import {
   takeSessions,
   takeWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './start-fixtures.ts'
+import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  url = created.url
-  drop = created.drop
-  db = createDatabase({ url, applicationName: 'test' })
+  opened = await openDatabase()
+  url = opened.url
+  db = opened.db
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
   acme = await createStartable(db)
@@ -329,7 +326,7 @@ describe('on tables that were never analyzed', () => {
         freeSessions,
       ])
       const freeIds = rows.map(({ id }) => id)
-      const on: Pooled = { pool: client as unknown as Database['pool'] }
+      const on: Pooled = onConnection(client)
       const statements: Record<string, () => Promise<unknown>> = {
         'take-all-sessions': () => takeSessions(on, taking('b'), freeIds),
         'take-sessions': () => takeSessions(on, { ...taking('b'), held: new Map([[newId(), 100_000]]) }, freeIds),

@@ -1,21 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/testkit'
 import { announcePresence, createDatabase, type Database, findDeliveryState, newId } from '../src/index.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 const organizationId = newId()
 
-let testDatabase: TestDatabase
+let opened: OpenDatabase
 let db: Database
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 4 })
+  opened = await openDatabase({ maxConnections: 4 })
+  db = opened.db
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
 }, 120_000)
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 
 /** Records a delivery of this sender and resolves with a function that tells whether the sender is absent. */
 async function deliveryOf(sender: string, outcome = 'in_flight'): Promise<() => Promise<boolean | undefined>> {
@@ -37,7 +35,7 @@ async function deliveryOf(sender: string, outcome = 'in_flight'): Promise<() => 
 
 describe('the presence of a sender', () => {
   test('is seen as long as it runs', async () => {
-    const process = createDatabase({ url: testDatabase.url, applicationName: 'sender', maxConnections: 2 })
+    const process = createDatabase({ url: opened.url, applicationName: 'sender', maxConnections: 2 })
     const presence = announcePresence(process)
     await waitUntil(() => presence.isSeen)
     const isAbsent = await deliveryOf(presence.key)
@@ -51,7 +49,7 @@ describe('the presence of a sender', () => {
   })
 
   test('comes back after its connection broke', async () => {
-    const process = createDatabase({ url: testDatabase.url, applicationName: 'sender', maxConnections: 2 })
+    const process = createDatabase({ url: opened.url, applicationName: 'sender', maxConnections: 2 })
     const presence = announcePresence(process)
     await waitUntil(() => presence.isSeen)
     const isAbsent = await deliveryOf(presence.key)

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
-import { createDatabase, createSecretBox, type Database, newId, rotateSecrets, type SecretBox } from '../src/index.ts'
+import { createSecretBox, type Database, newId, rotateSecrets, type SecretBox } from '../src/index.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 const key = (): string => randomBytes(32).toString('base64')
 const [oldKey, newKey] = [key(), key()]
@@ -10,18 +10,15 @@ const rotatingBox = createSecretBox([newKey, oldKey])
 const newBox = createSecretBox([newKey])
 const organizationId = newId()
 
-let testDatabase: TestDatabase
+let opened: OpenDatabase
 let db: Database
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test', maxConnections: 4 })
+  opened = await openDatabase({ maxConnections: 4 })
+  db = opened.db
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
 }, 120_000)
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 beforeEach(async () => {
   await db.prisma.webhookSource.deleteMany()
 })

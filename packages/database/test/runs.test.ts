@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase } from '@workflow-service/testkit'
 import {
   appendSteps,
-  createDatabase,
   type Database,
   finishRuns,
   listEarlierRuns,
@@ -14,21 +12,18 @@ import {
   showRun,
   takeSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './start-fixtures.ts'
+import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  drop = created.drop
-  db = createDatabase({ url: created.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
   acme = await createStartable(db)
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 
 const taking = { owner: 'a', leaseMs: 60_000, places: 100, perOrganization: 100, held: new Map<string, number>() }
 

@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createTestDatabase } from '@workflow-service/testkit'
 import {
   appendSteps,
   claimNextRun,
   closeSession,
-  createDatabase,
   type Database,
   finishRuns,
   type Lease,
@@ -19,20 +17,17 @@ import {
   takeSessions,
   takeWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './start-fixtures.ts'
+import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let db: Database
-let drop: () => Promise<void>
+let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  const created = await createTestDatabase()
-  drop = created.drop
-  db = createDatabase({ url: created.url, applicationName: 'test', maxConnections: 12 })
+  opened = await openDatabase({ maxConnections: 12 })
+  db = opened.db
 })
-afterAll(async () => {
-  await db.close()
-  await drop()
-})
+afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
   acme = await createStartable(db)
@@ -448,11 +443,11 @@ describe('the backlog', () => {
 
 describe('opening and closing', () => {
   test('opens, closes and opens again', async () => {
-    const opened = await openSession(db, acme.organizationId)
-    expect(opened).toMatchObject({ is_open: true, closed_at: null, starts: 0, finished: 0, lease: null })
-    const closed = await closeSession(db, acme.organizationId, opened!.id)
+    const session = await openSession(db, acme.organizationId)
+    expect(session).toMatchObject({ is_open: true, closed_at: null, starts: 0, finished: 0, lease: null })
+    const closed = await closeSession(db, acme.organizationId, session!.id)
     expect(closed).toMatchObject({ is_open: false, closed_at: expect.any(Date) })
-    expect(await openSession(db, acme.organizationId, opened!.id)).toMatchObject({ is_open: true, closed_at: null })
+    expect(await openSession(db, acme.organizationId, session!.id)).toMatchObject({ is_open: true, closed_at: null })
   })
 
   test("neither opens nor closes another organization's session", async () => {

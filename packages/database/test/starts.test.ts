@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
-import { createDatabase, type Database } from '../src/client.ts'
+import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { workflowSearchText } from '../src/search-text.ts'
 import { type NewStart, recordStart, recordStarts, START_STATEMENTS } from '../src/starts.ts'
-import { newStart } from './start-fixtures.ts'
+import { newStart } from './support/start-fixtures.ts'
 import { explain, rowsReadOf } from './support/explain.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let testDatabase: TestDatabase
+let opened: OpenDatabase
 let db: Database
 const organizationId = newId()
 const apiKeyId = newId()
@@ -15,8 +15,8 @@ const workflowId = newId()
 const sessionId = newId()
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+  opened = await openDatabase()
+  db = opened.db
   await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
   await db.pool.query(
     `INSERT INTO users (id, organization_id, email) SELECT gen_random_uuid(), $1, 'u' || n FROM generate_series(1, 5000) n`,
@@ -45,10 +45,7 @@ beforeAll(async () => {
   await db.pool.query('ANALYZE')
 }, 60_000)
 
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 
 const start = (change: Partial<NewStart> = {}): NewStart => newStart({ workflowId, apiKeyId }, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)

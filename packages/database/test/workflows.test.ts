@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
-import { createDatabase, type Database } from '../src/client.ts'
+import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { foldSearch, workflowSearchText } from '../src/search-text.ts'
 import { findWorkflows, findWorkflowVersions, listWorkflows, WORKFLOW_STATEMENTS } from '../src/workflows.ts'
 import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
+import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 const COUNT = 6_000
-let testDatabase: TestDatabase
 let db: Database
+let opened: OpenDatabase
 let organizationId: string
 let firstId: string
 
 /** Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same. */
 beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+  opened = await openDatabase({ statementTimeoutMs: 60_000 })
+  db = opened.db
   for (const name of ['Acme', 'Other']) {
     organizationId = newId()
     await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, name])
@@ -57,10 +57,7 @@ beforeAll(async () => {
   await db.pool.query('ANALYZE')
 }, 120_000)
 
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
-})
+afterAll(() => opened.close())
 
 const beginning = ['-infinity', '00000000-0000-0000-0000-000000000000']
 const explainSearch = (search: string, after = beginning) =>
@@ -82,32 +79,30 @@ describe('findWorkflows', () => {
   })
 
   test('reads files that lie far apart in the order of their index, and collects none of them for sorting', async () => {
-    const far = await createTestDatabase()
-    const own = createDatabase({ url: far.url, applicationName: 'test', statementTimeoutMs: 60_000 })
+    const far = await openDatabase({ statementTimeoutMs: 60_000 })
     try {
       const acme = newId()
-      await own.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [acme])
-      await own.pool.query(
+      await far.db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [acme])
+      await far.db.pool.query(
         `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
          SELECT gen_random_uuid(), $1, 'w', 'd', 'only_me', 'w', true FROM generate_series(1, 50)`,
         [acme],
       )
       // One file of each workflow after the other, and no two on one page.
-      await own.pool.query(
+      await far.db.pool.query(
         `INSERT INTO files (id, workflow_id, name, content)
          SELECT gen_random_uuid(), id, 'file' || n, (SELECT string_agg(md5(id::text || n || k), '') FROM generate_series(1, 60) k)
          FROM generate_series(1, 20) n, workflows`,
       )
-      await own.pool.query('ANALYZE')
-      const { rows } = await own.pool.query<{ id: string }>('SELECT id FROM workflows LIMIT 25')
+      await far.db.pool.query('ANALYZE')
+      const { rows } = await far.db.pool.query<{ id: string }>('SELECT id FROM workflows LIMIT 25')
       const lookUps = rows.map(({ id }) => ({ organization_id: acme, workflow_id: id }))
-      const plan = await explain(own, WORKFLOW_STATEMENTS.find, [JSON.stringify(lookUps)])
+      const plan = await explain(far.db, WORKFLOW_STATEMENTS.find, [JSON.stringify(lookUps)])
       expect(plan.filter(({ relation }) => relation === 'files')).toEqual([
         expect.objectContaining({ type: 'Index Scan', index: 'files_workflow_id_path_name_key', rowsRead: 25 * 20 }),
       ])
     } finally {
-      await own.close()
-      await far.drop()
+      await far.close()
     }
   }, 60_000)
 
@@ -223,7 +218,7 @@ describe('a search', () => {
 test('every statement is planned once for a connection, not anew at each call', async () => {
   const client = await db.pool.connect()
   try {
-    const on = { pool: client as unknown as Database['pool'] }
+    const on = onConnection(client)
     const lookUps = [{ organizationId, workflowId: firstId }]
     for (let call = 0; call < 12; call += 1) {
       const limit = 1 + 9 * call

@@ -6,7 +6,7 @@ import {
   type NewStart,
   recordStart,
   workflowSearchText,
-} from '../src/index.ts'
+} from '../../src/index.ts'
 
 /** An organization with one workflow that the API can start. */
 export interface Startable {
