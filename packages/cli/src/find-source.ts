@@ -1,5 +1,10 @@
 import { UUID_PATTERN } from '@workflow-service/contract'
-import { hasWebhookSourceLog, listWebhookSources, nameKey, type OrganizationName } from '@workflow-service/database'
+import {
+  hasWebhookSourceLog,
+  listWebhookSources,
+  normalizedName,
+  type OrganizationName,
+} from '@workflow-service/database'
 import type { CliContext } from './cli-context.ts'
 import { Refusal } from './refusal.ts'
 
@@ -20,7 +25,9 @@ export async function findSource(
   options: { includeDeleted: boolean },
 ): Promise<FoundSource> {
   const sources = await listWebhookSources(ctx.database(), organization.id)
-  const found = sources.find(({ id, name }) => id === text.toLowerCase() || nameKey(name) === nameKey(text))
+  const found = sources.find(
+    ({ id, name }) => id === text.toLowerCase() || normalizedName(name) === normalizedName(text),
+  )
   if (found) return { id: found.id, name: found.name }
   const isId = UUID_PATTERN.test(text)
   if (

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text as readAll } from 'node:stream/consumers'
-import { type ManifestFault } from '@workflow-service/contract'
-import { manifestFaults, toManifest } from '@workflow-service/database'
+import { type ManifestFieldError } from '@workflow-service/contract'
+import { manifestErrors, toManifest } from '@workflow-service/database'
 import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
 import { Refusal } from './refusal.ts'
@@ -16,7 +16,7 @@ export interface ManifestFile {
 }
 
 /** A fault with the file that has it. */
-export interface FileFault extends ManifestFault {
+export interface FileFault extends ManifestFieldError {
   readonly file: string
   readonly line?: number
 }
@@ -103,7 +103,7 @@ export function parseManifest(
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES, reviver: keepDigits })
-    const faults = manifestFaults(value)
+    const faults = manifestErrors(value)
       .map((fault) => ({ file: name, ...fault, line: lineOf(fault.path) }))
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
     return { name, value, faults, lineOf }

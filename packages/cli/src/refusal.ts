@@ -1,4 +1,4 @@
-import { isDatabaseAway, ManifestError } from '@workflow-service/database'
+import { isDatabaseUnavailable, ManifestError } from '@workflow-service/database'
 import { SettingsError } from '@workflow-service/service-kit'
 import type { CliConfig } from './config.ts'
 
@@ -37,7 +37,7 @@ export function toRefusal(error: unknown, config: CliConfig): Refusal | undefine
   const advice = sqlstate === undefined ? undefined : SQLSTATE_ADVICE[sqlstate]
   if (advice !== undefined)
     return new Refusal(`${placeOf(config)}: ${advice} (${messageOf(error)})`, { sqlstate }, error)
-  if (isDatabaseAway(error)) {
+  if (isDatabaseUnavailable(error)) {
     const hint = config.isLocal
       ? 'Start the local stack with npm start.'
       : 'Is it running? DATABASE_URL says where it is.'

@@ -1,4 +1,4 @@
-import type { RunStory } from '@workflow-service/database'
+import type { RunDetails } from '@workflow-service/database'
 import { describe, expect, test } from '@jest/globals'
 import { tellRun } from './tell-run.ts'
 
@@ -6,7 +6,7 @@ const at = (ms: number) => new Date(Date.UTC(2026, 0, 31, 9, 0, 0, ms))
 const id = (digit: number) => `01890a5d-ac96-774b-bcce-${String(digit).repeat(12)}`
 const delivery = { id: id(7), source_id: id(8), source_name: 'Order intake' }
 
-const story: RunStory = {
+const story: RunDetails = {
   id: id(1),
   workflow_id: id(2),
   session_id: id(3),

@@ -1,5 +1,5 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
-import type { RunDelivery, RunStatus, RunStory } from '@workflow-service/database'
+import type { RunDelivery, RunStatus, RunDetails } from '@workflow-service/database'
 import { type Format, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from './terminal.ts'
 
 export const STATUS_COLOURS: Record<RunStatus, Format> = {
@@ -18,7 +18,7 @@ interface Scene {
 }
 
 /** A run as a story: who and what, then each step with its time, then what was sent. */
-export function tellRun(terminal: Terminal, story: RunStory): string {
+export function tellRun(terminal: Terminal, story: RunDetails): string {
   return [
     tellTitle(terminal, story),
     ...scenesOf(story).map((scene) => tellScene(terminal, story, scene)),
@@ -26,7 +26,7 @@ export function tellRun(terminal: Terminal, story: RunStory): string {
   ].join('')
 }
 
-function tellTitle(terminal: Terminal, story: RunStory): string {
+function tellTitle(terminal: Terminal, story: RunDetails): string {
   const { created_at: acceptedAt, finished_at: finishedAt } = story
   const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
   const attempts = story.attempts > 1 ? `, attempt ${story.attempts}` : ''
@@ -44,7 +44,7 @@ function tellTitle(terminal: Terminal, story: RunStory): string {
   ].join('')
 }
 
-function tellScene(terminal: Terminal, { created_at: acceptedAt }: RunStory, scene: Scene): string {
+function tellScene(terminal: Terminal, { created_at: acceptedAt }: RunDetails, scene: Scene): string {
   const time = showClock(scene.at)
   const since = `+${showDuration(Math.max(0, scene.at.getTime() - acceptedAt.getTime()))}`
   const headline = withoutControls(scene.headline)
@@ -63,7 +63,7 @@ function showClock(time: Date): string {
   return time.toISOString().slice(11, 23)
 }
 
-function scenesOf(story: RunStory): Scene[] {
+function scenesOf(story: RunDetails): Scene[] {
   const day = story.created_at.toISOString().slice(0, 10)
   const accepted: Scene = {
     at: story.created_at,
@@ -74,7 +74,7 @@ function scenesOf(story: RunStory): Scene[] {
   return [accepted, ...began, ...story.steps.flatMap(toScenes), ...endOf(story)]
 }
 
-function endOf({ status, finished_at: at, error }: RunStory): Scene[] {
+function endOf({ status, finished_at: at, error }: RunDetails): Scene[] {
   if (!at) return []
   return [{ at, headline: status, colour: STATUS_COLOURS[status], ...(error === null ? {} : { body: error }) }]
 }

@@ -210,7 +210,7 @@ export const Manifest = Type.Object(
 export type Manifest = Static<typeof Manifest>
 
 /** One fault of a manifest: where (`workflows[0].triggers[1].name`; empty = the whole) and what. */
-export interface ManifestFault {
+export interface ManifestFieldError {
   readonly path: string
   readonly message: string
 }
@@ -219,14 +219,14 @@ export interface ManifestFault {
 const validator = once(() => compile(Manifest))
 
 /** Every place where the value is not of the manifest's shape, in the manifest's order; none means that it is. */
-export function manifestShapeFaults(value: unknown): ManifestFault[] {
+export function manifestShapeErrors(value: unknown): ManifestFieldError[] {
   const check = validator()
   if (check(value)) return []
-  return toFieldErrors(check.errors ?? [], Object.keys(Manifest.properties)).map(toManifestFault)
+  return toFieldErrors(check.errors ?? [], Object.keys(Manifest.properties)).map(toManifestFieldError)
 }
 
 /** A fault as the contract's other validators name it, with list places in brackets: `users.0.email` → `users[0].email`. */
-export function toManifestFault({ field, code, message }: FieldError): ManifestFault {
+export function toManifestFieldError({ field, code, message }: FieldError): ManifestFieldError {
   return {
     path: field === 'body' ? '' : field.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]'),
     message: code === 'missing' ? 'is missing' : message,

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { ajv } from './ajv.ts'
 import {
   describeMismatches,
-  exampleFaults,
+  exampleErrors,
   PAYLOAD_MAX_DEPTH,
   payloadMismatches,
   payloadSchemaFor,
@@ -185,24 +185,24 @@ describe('a payload is refused', () => {
 
 describe('an example is refused', () => {
   test.each([[[]], ['text'], [null], [undefined]])('when it is %j and no object', (example) => {
-    expect(exampleFaults(example)).toEqual([
+    expect(exampleErrors(example)).toEqual([
       { field: 'example_request_body', code: 'dict_type', message: 'must be a JSON object' },
     ])
   })
 
   test('when it would pass for a verification request', () => {
-    expect(exampleFaults({ type: 'service.webhook.verification' })).toMatchObject([
+    expect(exampleErrors({ type: 'service.webhook.verification' })).toMatchObject([
       { field: 'example_request_body.type', code: 'reserved_value' },
     ])
   })
 
   test('when it is too deep, names __proto__ or holds text that no database does', () => {
-    expect(exampleFaults(nested(PAYLOAD_MAX_DEPTH))).toEqual([])
-    expect(exampleFaults(nested(PAYLOAD_MAX_DEPTH + 1))).toMatchObject([{ code: 'too_deep' }])
-    expect(exampleFaults(JSON.parse('{"a":[{"__proto__":1}]}'), 'example')).toMatchObject([
+    expect(exampleErrors(nested(PAYLOAD_MAX_DEPTH))).toEqual([])
+    expect(exampleErrors(nested(PAYLOAD_MAX_DEPTH + 1))).toMatchObject([{ code: 'too_deep' }])
+    expect(exampleErrors(JSON.parse('{"a":[{"__proto__":1}]}'), 'example')).toMatchObject([
       { field: 'example.a.0.__proto__', code: 'reserved_name' },
     ])
-    expect(exampleFaults({ a: '\u0000' })).toMatchObject([{ field: 'example_request_body.a', code: 'string_unicode' }])
+    expect(exampleErrors({ a: '\u0000' })).toMatchObject([{ field: 'example_request_body.a', code: 'string_unicode' }])
   })
 })
 
@@ -210,7 +210,7 @@ describe('for any example', () => {
   test('the example itself is a payload that follows it', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), (example) => {
-        fc.pre(exampleFaults(example).length === 0)
+        fc.pre(exampleErrors(example).length === 0)
         expect(payloadMismatches(example, example)).toEqual([])
       }),
     )

@@ -76,7 +76,7 @@ export function describeMismatches(mismatches: readonly FieldError[]): string {
  * beyond PAYLOAD_MAX_DEPTH, text or names that no database holds, a field named `__proto__`. `field` is where the
  * example stands in the caller's input.
  */
-export function exampleFaults(example: unknown, field = 'example_request_body'): FieldError[] {
+export function exampleErrors(example: unknown, field = 'example_request_body'): FieldError[] {
   if (!isObject(example)) return [{ field, code: 'dict_type', message: 'must be a JSON object' }]
   const faults: FieldError[] = []
   if (hasVerificationType(example)) faults.push(verificationTypeFault('type'))
@@ -108,7 +108,7 @@ function isFreeObject(object: ObjectShape): boolean {
   return object.fields.size === 0
 }
 
-/** Parts of an example that `exampleFaults` would have refused count as anything, so that no recursion is unbounded. */
+/** Parts of an example that `exampleErrors` would have refused count as anything, so that no recursion is unbounded. */
 function inferShape(value: unknown, depth: number): Shape {
   if (typeof value !== 'object' || value === null) return { ...ANYTHING, scalars: new Set([scalarOf(value)]) }
   if (depth > PAYLOAD_MAX_DEPTH) return ANYTHING

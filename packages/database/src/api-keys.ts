@@ -16,7 +16,7 @@ export interface ApiKey {
 }
 
 /** What a request's key says about the request: whose it is and what it may do. */
-export interface KeyHolder {
+export interface Principal {
   readonly apiKeyId: string
   readonly prefix: string
   readonly keySha256: Buffer
@@ -72,8 +72,8 @@ const SELECT_COLUMNS = {
  * The keys of these prefixes with their organizations, in one statement for all that were asked at once; unscoped, since
  * the key is what tells the organization. The caller compares the hash.
  */
-export async function findKeyHolders(db: Pick<Database, 'pool'>, prefixes: readonly string[]): Promise<KeyHolder[]> {
-  const { rows } = await runStatement<KeyHolder>(db, FIND_HOLDERS, [prefixes])
+export async function findPrincipals(db: Pick<Database, 'pool'>, prefixes: readonly string[]): Promise<Principal[]> {
+  const { rows } = await runStatement<Principal>(db, FIND_HOLDERS, [prefixes])
   return rows
 }
 

@@ -327,7 +327,7 @@ export async function listRunDeliveries(
  * Gives up deliveries that are in flight for longer than any sending takes, because their dispatcher died: they become
  * `unknown`. At most `batchSize` at once; safe when several do it. Resolves with how many.
  */
-export async function giveUpDeliveries(
+export async function markAbandonedDeliveries(
   db: Pick<Database, 'pool'>,
   options: { olderThanMs: number; batchSize?: number },
 ): Promise<number> {
@@ -390,7 +390,7 @@ const NEXT_LOGGED_SOURCES = `
     ) < now() - make_interval(days => $2) AS has_old
   FROM logged WHERE source_id IS NOT NULL LIMIT 200`
 
-// An array, as in giveUpDeliveries.
+// An array, as in markAbandonedDeliveries.
 const DELETE_OLD_OF_SOURCE = `
   DELETE FROM deliveries WHERE id = ANY (ARRAY(
     SELECT id FROM deliveries

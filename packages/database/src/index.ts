@@ -7,9 +7,9 @@ export { createApiKey, hashApiKey, parseApiKey, type ParsedApiKey } from './api-
 export {
   type ApiKey,
   ApiKeyExistsError,
-  findKeyHolders,
+  findPrincipals,
   issueApiKey,
-  type KeyHolder,
+  type Principal,
   listApiKeys,
   revokeApiKey,
   touchApiKeys,
@@ -18,13 +18,13 @@ export { type AutoRunOptions, type AutoRunStart, realignAutoRuns, startDueAutoRu
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
-export { isDatabaseAway, isStatementFault } from './database-away.ts'
+export { isDatabaseUnavailable, isStatementError } from './database-unavailable.ts'
 export {
   claimDeliveries,
   deleteOldDeliveries,
   deliveryQuerySql,
   findDeliveryState,
-  giveUpDeliveries,
+  markAbandonedDeliveries,
   listDeliveries,
   listRunDeliveries,
   type DeliveryClaimRequest,
@@ -47,7 +47,7 @@ export { deriveId, newId } from './ids.ts'
 export { type KeyChanges, listenForKeyChanges } from './key-changes.ts'
 export type { ManifestOutcome } from './manifest/application.ts'
 export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
-export { ManifestError, manifestFaults, toManifest } from './manifest/manifest-faults.ts'
+export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
 export { migrate } from './migrate.ts'
 export { findOrganizations, findWorkflowNames, listOrganizations, type OrganizationName } from './organizations.ts'
 export { announcePresence, type Presence } from './presence.ts'
@@ -78,7 +78,7 @@ export {
   runQuerySql,
   type RunRow,
   type RunStatus,
-  type RunStory,
+  type RunDetails,
   showRun,
   type StepsToAppend,
 } from './runs.ts'
@@ -93,11 +93,11 @@ export {
   renewLeases,
   type SessionRow,
   showSession,
-  takeSessions,
-  takeWaitingSessions,
-  type TakenSession,
-  type Taken,
-  type Taking,
+  acquireSessions,
+  acquireWaitingSessions,
+  type AcquiredSession,
+  type AcquiredSessions,
+  type AcquireOptions,
 } from './sessions.ts'
 export { workflowSearchText } from './search-text.ts'
 export {
@@ -109,7 +109,7 @@ export {
   listSourcesForAgents,
   listWebhookSources,
   type SourceForAgent,
-  nameKey,
+  normalizedName,
   saveWebhookSource,
   type SaveOutcome,
   type SaveTarget,

@@ -437,7 +437,7 @@ export function runQuerySql(organizationId: string, filter: RunFilter): { text: 
 }
 
 /** All that is known of a run: its start, its journal and what it sent. */
-export interface RunStory extends RunRow {
+export interface RunDetails extends RunRow {
   readonly organization_id: string
   readonly workflow_name: string
   /** Its place in the session. */
@@ -466,8 +466,8 @@ export interface RunDelivery {
 }
 
 /** The story of any run, for the operator; null when there is no such run. */
-export async function showRun(db: Pooled, runId: string): Promise<RunStory | null> {
-  const found = await db.pool.query<Omit<RunStory, 'number' | 'steps' | 'deliveries'> & { number: string }>(
+export async function showRun(db: Pooled, runId: string): Promise<RunDetails | null> {
+  const found = await db.pool.query<Omit<RunDetails, 'number' | 'steps' | 'deliveries'> & { number: string }>(
     `SELECT ${RUN_COLUMNS}, starts.organization_id, workflow.name AS workflow_name, starts.number, starts.origin,
        starts.context, starts.input_message, starts.request_id
      FROM starts JOIN workflows workflow ON workflow.id = starts.workflow_id WHERE starts.id = $1`,

@@ -18,7 +18,7 @@ export interface Lease {
 }
 
 /** A session that was just leased, with the first run that is to be done in it. */
-export interface TakenSession {
+export interface AcquiredSession {
   readonly lease: Lease
   readonly organizationId: string
   /** Undefined when its row was not to be seen yet: `claimNextRun` finds it. */
@@ -28,7 +28,7 @@ export interface TakenSession {
 }
 
 /** Who takes sessions up, and how many may be taken. */
-export interface Taking {
+export interface AcquireOptions {
   readonly owner: string
   readonly leaseMs: number
   /** Free places: at most so many sessions are taken. */
@@ -113,13 +113,17 @@ const TAKE_ALL_SESSIONS: NamedStatement = {
 }
 
 /** What was taken, and whether there was more to take than places or shares allowed. */
-export interface Taken {
-  readonly sessions: readonly TakenSession[]
+export interface AcquiredSessions {
+  readonly sessions: readonly AcquiredSession[]
   readonly isMore: boolean
 }
 
 /** Leases those of the sessions that have work and that nobody holds. The others are busy, finished or unknown. */
-export async function takeSessions(db: Pooled, taking: Taking, sessionIds: readonly string[]): Promise<Taken> {
+export async function acquireSessions(
+  db: Pooled,
+  taking: AcquireOptions,
+  sessionIds: readonly string[],
+): Promise<AcquiredSessions> {
   const { owner, leaseMs } = taking
   const { rows } = hasPlacesFor(taking, sessionIds.length)
     ? await runStatement<TakenRow>(db, TAKE_ALL_SESSIONS, [owner, leaseMs, sessionIds])
@@ -128,7 +132,7 @@ export async function takeSessions(db: Pooled, taking: Taking, sessionIds: reado
 }
 
 /** Whether so many sessions fit, of whatever organizations they are. */
-function hasPlacesFor({ places, perOrganization, held }: Taking, sessions: number): boolean {
+function hasPlacesFor({ places, perOrganization, held }: AcquireOptions, sessions: number): boolean {
   return sessions <= places && Math.max(0, ...held.values()) + sessions <= perOrganization
 }
 
@@ -185,11 +189,11 @@ export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
  * Leases sessions that have work and no live lease, whatever was published: the sweep (design 6.2). Each organization's
  * longest waiting first, organizations in turn. `next` is where the next sweep begins.
  */
-export async function takeWaitingSessions(
+export async function acquireWaitingSessions(
   db: Pooled,
-  taking: Taking,
+  taking: AcquireOptions,
   from: string = FIRST_ORGANIZATION,
-): Promise<Taken & { next: string }> {
+): Promise<AcquiredSessions & { next: string }> {
   const { rows } = await runStatement<TakenRow & { visited: number; last: string | null }>(db, TAKE_WAITING_SESSIONS, [
     ...takingValues(taking),
     from,
@@ -199,7 +203,7 @@ export async function takeWaitingSessions(
   return { ...toTaken(rows), next: (isCutOff && first.last) || FIRST_ORGANIZATION }
 }
 
-function takingValues({ owner, leaseMs, places, perOrganization, held }: Taking): unknown[] {
+function takingValues({ owner, leaseMs, places, perOrganization, held }: AcquireOptions): unknown[] {
   return [owner, leaseMs, places, perOrganization, [...held.keys()], [...held.values()]]
 }
 
@@ -211,9 +215,9 @@ interface TakenRow extends ClaimedRunRow {
   sources: SourceForAgentRow[] | null
 }
 
-function toTaken(rows: readonly TakenRow[]): Taken {
+function toTaken(rows: readonly TakenRow[]): AcquiredSessions {
   const sources = toSourcesForAgents(rows.flatMap((row) => row.sources ?? []))
-  const sessions: TakenSession[] = []
+  const sessions: AcquiredSession[] = []
   for (const row of rows) {
     if (row.taken_session_id === null) continue
     sessions.push({

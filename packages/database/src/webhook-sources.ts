@@ -163,7 +163,7 @@ export async function findSaveTarget(
   const organization = await db.prisma.organization.findUnique({ where: { id: organizationId }, select: { id: true } })
   if (!organization) return { kind: 'no_organization' }
   const found = await db.prisma.webhookSource.findMany({
-    where: { OR: [{ id: sourceId }, { organizationId, nameKey: nameKey(name), deletedAt: null }] },
+    where: { OR: [{ id: sourceId }, { organizationId, nameKey: normalizedName(name), deletedAt: null }] },
   })
   const stored = found.find((source) => source.id === sourceId)
   if (stored && (stored.organizationId !== organizationId || stored.deletedAt)) return { kind: 'id_taken' }
@@ -186,7 +186,7 @@ export async function saveWebhookSource(
     organizationId,
     sourceId,
     change.name,
-    nameKey(change.name),
+    normalizedName(change.name),
     change.description,
     change.endpointUrl,
     change.signingSecret ?? null,
@@ -249,7 +249,7 @@ export async function deleteWebhookSource(
 }
 
 /** Two names are the same when they differ only in case, in how accents are encoded, or in white space at their ends. */
-export function nameKey(name: string): string {
+export function normalizedName(name: string): string {
   return foldCase(trimWhiteSpace(name).normalize('NFC')).normalize('NFC')
 }
 

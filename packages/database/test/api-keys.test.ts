@@ -3,7 +3,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import { createApiKey } from '../src/api-key-format.ts'
 import {
   ApiKeyExistsError,
-  findKeyHolders,
+  findPrincipals,
   issueApiKey,
   listApiKeys,
   revokeApiKey,
@@ -43,7 +43,7 @@ describe('issueApiKey', () => {
       expiresAt,
       revokedAt: null,
     })
-    expect(await findKeyHolders(db, [apiKey.prefix])).toEqual([
+    expect(await findPrincipals(db, [apiKey.prefix])).toEqual([
       expect.objectContaining({
         apiKeyId: apiKey.id,
         organizationId,
@@ -67,11 +67,11 @@ describe('revokeApiKey', () => {
   test('takes id, prefix or name, keeps the time of the first revocation, and reaches no other organization', async () => {
     const { apiKey } = await issue({ name: 'gone' })
     expect(await revokeApiKey(db, otherId, { id: apiKey.id })).toBeNull()
-    expect((await findKeyHolders(db, [apiKey.prefix]))[0]?.isRevoked).toBe(false)
+    expect((await findPrincipals(db, [apiKey.prefix]))[0]?.isRevoked).toBe(false)
     const revoked = await revokeApiKey(db, organizationId, { name: 'gone' })
     expect(revoked?.revokedAt).toBeInstanceOf(Date)
     expect(await revokeApiKey(db, organizationId, { prefix: apiKey.prefix })).toEqual(revoked)
-    expect((await findKeyHolders(db, [apiKey.prefix]))[0]?.isRevoked).toBe(true)
+    expect((await findPrincipals(db, [apiKey.prefix]))[0]?.isRevoked).toBe(true)
     expect((await listApiKeys(db, organizationId)).map(({ id }) => id)).toContain(apiKey.id)
     expect(await listApiKeys(db, otherId)).toEqual([])
   })

@@ -3,7 +3,7 @@ import { createApiKey, hashApiKey } from '../src/api-key-format.ts'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { type AppliedManifest, applyManifests } from '../src/manifest/apply-manifests.ts'
-import { ManifestError, toManifest } from '../src/manifest/manifest-faults.ts'
+import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
 import { saveWebhookSource } from '../src/webhook-sources.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 

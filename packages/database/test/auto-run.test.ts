@@ -7,7 +7,7 @@ import {
   realignAutoRuns,
   showRun,
   startDueAutoRuns,
-  takeWaitingSessions,
+  acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, type Startable } from './support/start-fixtures.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
@@ -57,7 +57,7 @@ describe('startDueAutoRuns', () => {
       context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
     })
     const taking = { owner: 'a', leaseMs: 60_000, places: 1, perOrganization: 1, held: new Map<string, number>() }
-    const { sessions: taken } = await takeWaitingSessions(db, taking)
+    const { sessions: taken } = await acquireWaitingSessions(db, taking)
     expect(taken).toMatchObject([{ run: { id: started!.startId } }])
   })
 

@@ -4,7 +4,7 @@ import {
   type Database,
   deleteOldDeliveries,
   deleteOldIdempotencyKeys,
-  giveUpDeliveries,
+  markAbandonedDeliveries,
   newId,
   recordStarts,
 } from '../src/index.ts'
@@ -60,7 +60,7 @@ test('old entries of the log are deleted in batches of the size given, however P
 test('deliveries are given up in batches of the size given, however Postgres plans it', async () => {
   await recordDeliveries('in_flight')
   const giveUp = (): Promise<number> =>
-    giveUpDeliveries(onConnection(client), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
+    markAbandonedDeliveries(onConnection(client), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
   expect([await giveUp(), await giveUp(), await giveUp()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })
 

@@ -15,9 +15,9 @@ import {
   recordStarts,
   releaseSessions,
   renewLeases,
-  type Taken,
-  takeSessions,
-  takeWaitingSessions,
+  type AcquiredSessions,
+  acquireSessions,
+  acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
 import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
@@ -177,7 +177,7 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
       )
       return outcomes.flatMap((outcome) => (outcome.kind === 'accepted' ? [outcome.sessionId] : []))
     }
-    const goOn = async ({ sessions }: Taken) => {
+    const goOn = async ({ sessions }: AcquiredSessions) => {
       expect(sessions).toHaveLength(size)
       const leases: Lease[] = sessions.map(({ lease }) => lease)
       const claims = sessions.map(({ lease }) => request({ lease }))
@@ -211,10 +211,10 @@ test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batc
       await releaseSessions(on, owner, leases)
     }
     for (let round = 0; round < 12; round += 1) {
-      await goOn(await takeSessions(on, taking, await begin(false)))
-      await goOn(await takeSessions(on, choosing, await begin(true)))
+      await goOn(await acquireSessions(on, taking, await begin(false)))
+      await goOn(await acquireSessions(on, choosing, await begin(true)))
       await begin(false)
-      await goOn(await takeWaitingSessions(on, taking))
+      await goOn(await acquireWaitingSessions(on, taking))
     }
     const { rows } = await client.query<{ name: string; custom: number }>(
       `SELECT name, custom_plans::integer AS custom FROM pg_prepared_statements WHERE generic_plans + custom_plans >= 12`,

@@ -12,8 +12,8 @@ import {
   newId,
   releaseSessions,
   renewLeases,
-  takeSessions,
-  takeWaitingSessions,
+  acquireSessions,
+  acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
 import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
@@ -110,7 +110,7 @@ const taking = (owner: string) => ({
 async function hold(): Promise<Held> {
   const { sessionId, startId } = await start(db, acme)
   await start(db, acme, sessionId)
-  const { sessions } = await takeSessions(db, taking('a'), [sessionId])
+  const { sessions } = await acquireSessions(db, taking('a'), [sessionId])
   return { lease: sessions[0]!.lease, runId: startId }
 }
 
@@ -118,7 +118,7 @@ async function takeOver(owner: string, sessionId: string): Promise<void> {
   await db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [
     sessionId,
   ])
-  const { sessions } = await takeSessions(db, taking(owner), [sessionId])
+  const { sessions } = await acquireSessions(db, taking(owner), [sessionId])
   expect(sessions).toHaveLength(1)
 }
 
@@ -328,9 +328,9 @@ describe('on tables that were never analyzed', () => {
       const freeIds = rows.map(({ id }) => id)
       const on: Pooled = onConnection(client)
       const statements: Record<string, () => Promise<unknown>> = {
-        'take-all-sessions': () => takeSessions(on, taking('b'), freeIds),
-        'take-sessions': () => takeSessions(on, { ...taking('b'), held: new Map([[newId(), 100_000]]) }, freeIds),
-        'take-waiting-sessions': () => takeWaitingSessions(on, taking('b')),
+        'take-all-sessions': () => acquireSessions(on, taking('b'), freeIds),
+        'take-sessions': () => acquireSessions(on, { ...taking('b'), held: new Map([[newId(), 100_000]]) }, freeIds),
+        'take-waiting-sessions': () => acquireWaitingSessions(on, taking('b')),
         ...Object.fromEntries(kinds.map(([what, { write }]) => [what, () => write(on, 'a', held)])),
       }
       for (const [what, run] of Object.entries(statements)) {

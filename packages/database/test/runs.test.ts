@@ -10,7 +10,7 @@ import {
   readWorkflowFile,
   runQuerySql,
   showRun,
-  takeSessions,
+  acquireSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
@@ -31,7 +31,7 @@ const taking = { owner: 'a', leaseMs: 60_000, places: 100, perOrganization: 100,
 async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
   const {
     sessions: [taken],
-  } = await takeSessions(db, taking, [sessionId])
+  } = await acquireSessions(db, taking, [sessionId])
   const { lease } = taken!
   let run = taken?.run
   for (const error of results) {

@@ -14,8 +14,8 @@ import {
   renewLeases,
   showRun,
   showSession,
-  takeSessions,
-  takeWaitingSessions,
+  acquireSessions,
+  acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
@@ -67,7 +67,7 @@ describe.each<[when: string, held: () => Map<string, number>]>([
     const { startId, sessionId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await takeSessions(db, taker('a'), [sessionId])
+    } = await acquireSessions(db, taker('a'), [sessionId])
     expect(taken).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
@@ -91,8 +91,8 @@ describe.each<[when: string, held: () => Map<string, number>]>([
   })
 
   test.each([
-    ['by their ids', (ids: string[]) => takeSessions(db, taker('a'), ids)],
-    ['in the sweep', () => takeWaitingSessions(db, runner('a'))],
+    ['by their ids', (ids: string[]) => acquireSessions(db, taker('a'), ids)],
+    ['in the sweep', () => acquireWaitingSessions(db, runner('a'))],
   ])('reads the webhook sources of each organization with them: %s', async (_how, take) => {
     const other = await createStartable(db)
     const source = async ({ organizationId }: Startable, name: string, deletedAt: Date | null = null) => {
@@ -116,15 +116,18 @@ describe.each<[when: string, held: () => Map<string, number>]>([
   test('passes over sessions that are held, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
-    await takeSessions(db, taker('a'), [sessionId])
-    expect(await takeSessions(db, taker('b'), [sessionId, idle!.id, newId()])).toEqual({ sessions: [], isMore: false })
-    expect((await takeSessions(db, taker('a'), [sessionId])).sessions).toEqual([])
+    await acquireSessions(db, taker('a'), [sessionId])
+    expect(await acquireSessions(db, taker('b'), [sessionId, idle!.id, newId()])).toEqual({
+      sessions: [],
+      isMore: false,
+    })
+    expect((await acquireSessions(db, taker('a'), [sessionId])).sessions).toEqual([])
   })
 
   test('many runners at once: each session is leased once', async () => {
     const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
     const ids = sessions.map(({ sessionId }) => sessionId)
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeSessions(db, taker(`r${n}`), ids)))
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, taker(`r${n}`), ids)))
     expect(
       taken
         .flatMap(({ sessions: found }) => found)
@@ -135,11 +138,11 @@ describe.each<[when: string, held: () => Map<string, number>]>([
 
   test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
-    await takeSessions(db, taker('a'), [sessionId])
+    await acquireSessions(db, taker('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     const {
       sessions: [taken],
-    } = await takeSessions(db, taker('b'), [sessionId])
+    } = await acquireSessions(db, taker('b'), [sessionId])
     expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
   })
 })
@@ -151,7 +154,7 @@ describe('places and shares', () => {
     for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
     for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
     const held = new Map([[acme.organizationId, 1]])
-    const { sessions: taken } = await takeSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
+    const { sessions: taken } = await acquireSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
     const count = ({ organizationId }: Startable) =>
       taken.filter((session) => session.organizationId === organizationId).length
     expect([count(acme), count(other)]).toEqual([2, 2])
@@ -175,7 +178,7 @@ describe('places and shares', () => {
     const ids: string[] = []
     for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
     const mine = runner('a', { ...options, held: new Map([[acme.organizationId, held]]) })
-    const result = await takeSessions(db, mine, ids)
+    const result = await acquireSessions(db, mine, ids)
     expect([result.sessions.length, result.isMore]).toEqual([taken, isMore])
   })
 })
@@ -185,13 +188,13 @@ describe('the sweep', () => {
     const waiting = await start(db, acme)
     const held = await start(db, acme)
     const abandoned = await start(db, acme)
-    await takeSessions(db, runner('a'), [held.sessionId, abandoned.sessionId])
+    await acquireSessions(db, runner('a'), [held.sessionId, abandoned.sessionId])
     await letLeaseRunOut(abandoned.sessionId)
-    const { sessions: taken } = await takeWaitingSessions(db, runner('b'))
+    const { sessions: taken } = await acquireWaitingSessions(db, runner('b'))
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual(
       [waiting.sessionId, abandoned.sessionId].toSorted(),
     )
-    expect((await takeWaitingSessions(db, runner('c'))).sessions).toEqual([])
+    expect((await acquireWaitingSessions(db, runner('c'))).sessions).toEqual([])
   })
 
   test('takes organizations in turn, the one with the fewest sessions here first, and the longest waiting of each', async () => {
@@ -202,14 +205,14 @@ describe('the sweep', () => {
     const theirs = await start(db, other)
     await start(db, third)
     const held = new Map([[third.organizationId, 1]])
-    const { sessions: taken } = await takeWaitingSessions(db, runner('a', { places: 2, held }))
+    const { sessions: taken } = await acquireWaitingSessions(db, runner('a', { places: 2, held }))
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
   test('leaves an organization alone that has its share already', async () => {
     for (let n = 0; n < 3; n++) await start(db, acme)
     const held = new Map([[acme.organizationId, 2]])
-    const { sessions, isMore } = await takeWaitingSessions(db, runner('a', { perOrganization: 3, held }))
+    const { sessions, isMore } = await acquireWaitingSessions(db, runner('a', { perOrganization: 3, held }))
     expect(sessions).toHaveLength(1)
     expect(isMore).toBe(true)
   })
@@ -218,9 +221,9 @@ describe('the sweep', () => {
     await start(db, acme)
     await start(db, acme)
     const { sessionId } = await start(db, acme)
-    expect((await takeSessions(db, runner('a', { perOrganization: 0 }), [sessionId])).isMore).toBe(true)
-    expect((await takeWaitingSessions(db, runner('a', { places: 1 }))).isMore).toBe(true)
-    expect((await takeWaitingSessions(db, runner('a', { places: 2 }))).isMore).toBe(false)
+    expect((await acquireSessions(db, runner('a', { perOrganization: 0 }), [sessionId])).isMore).toBe(true)
+    expect((await acquireWaitingSessions(db, runner('a', { places: 1 }))).isMore).toBe(true)
+    expect((await acquireWaitingSessions(db, runner('a', { places: 2 }))).isMore).toBe(false)
   })
 
   test('many runners at once: each session is leased once, and none is left', async () => {
@@ -231,7 +234,7 @@ describe('the sweep', () => {
     // A row that another runner is about to take is skipped, so one round need not find all.
     for (let round = 0; round < 20 && found.length < ids.length; round++) {
       const sweeps = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => takeWaitingSessions(db, runner(`r${n}`, { places: 5 }))),
+        Array.from({ length: 8 }, (_, n) => acquireWaitingSessions(db, runner(`r${n}`, { places: 5 }))),
       )
       for (const { sessions } of sweeps) found.push(...sessions.map(({ lease }) => lease.sessionId))
     }
@@ -247,7 +250,7 @@ describe('the sweep', () => {
     let from: string | undefined
     let found = 0
     for (let sweep = 0; sweep < 4; sweep++) {
-      const { sessions: taken, next } = await takeWaitingSessions(db, runner('a', { places: 10_000 }), from)
+      const { sessions: taken, next } = await acquireWaitingSessions(db, runner('a', { places: 10_000 }), from)
       found += taken.length
       from = next
     }
@@ -259,10 +262,10 @@ describe('leases', () => {
   test('renewing tells which leases are still held', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const { sessions: taken } = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
     const leases = taken.map(({ lease }) => lease)
     await letLeaseRunOut(lost.sessionId)
-    await takeSessions(db, runner('b'), [lost.sessionId])
+    await acquireSessions(db, runner('b'), [lost.sessionId])
     expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([{ sessionId: mine.sessionId, epoch: 1 }])
   })
 
@@ -270,22 +273,22 @@ describe('leases', () => {
     const { sessionId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     await renewLeases(db, 'a', 60_000, [taken!.lease])
-    expect((await takeSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
+    expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
   })
 
   test('a session let go in the middle of a run can be taken up at once, and the interruption is no attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     await releaseSessions(db, 'a', [taken!.lease])
     expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
     const {
       sessions: [again],
-    } = await takeSessions(db, runner('b'), [sessionId])
+    } = await acquireSessions(db, runner('b'), [sessionId])
     expect(again).toMatchObject({ lease: { epoch: 2 }, run: { attempts: 1, isFirst: false } })
   })
 })
@@ -296,7 +299,7 @@ describe('ending a run', () => {
     const second = await start(db, acme, first.sessionId)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [first.sessionId])
+    } = await acquireSessions(db, runner('a'), [first.sessionId])
     const outcome = await finish('a', taken!.lease, 1)
     expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
@@ -309,7 +312,7 @@ describe('ending a run', () => {
     for (let number = 1; number <= 40; number++) {
       const {
         sessions: [taken],
-      } = await takeSessions(db, runner('a'), [sessionId])
+      } = await acquireSessions(db, runner('a'), [sessionId])
       const [outcome] = await Promise.all([finish('a', taken!.lease, number), start(db, acme, sessionId)])
       expect(outcome.kind).toBe('finished')
       if (outcome.kind === 'finished' && !outcome.isReleased) {
@@ -318,15 +321,15 @@ describe('ending a run', () => {
         await releaseSessions(db, 'a', [taken!.lease])
       }
     }
-    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
+    expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
   })
 
   test('many sessions end in one statement, and a lease that is lost writes nothing', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const { sessions: taken } = await takeSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
     await letLeaseRunOut(lost.sessionId)
-    await takeSessions(db, runner('b'), [lost.sessionId])
+    await acquireSessions(db, runner('b'), [lost.sessionId])
     const outcomes = await finishRuns(
       db,
       'a',
@@ -344,9 +347,11 @@ describe('ending a run', () => {
     const next = await start(db, acme, sessionId)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
-    expect((await takeSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([{ run: { id: next.startId } }])
+    expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([
+      { run: { id: next.startId } },
+    ])
   })
 
   test('ending a run twice writes once', async () => {
@@ -354,7 +359,7 @@ describe('ending a run', () => {
     const next = await start(db, acme, sessionId)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     await finish('a', taken!.lease, 1)
     expect(await finish('a', taken!.lease, 1)).toEqual({ kind: 'lease_lost' })
     expect(await claimNextRun(db, 'a', taken!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
@@ -369,7 +374,7 @@ describe('ending a run', () => {
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [acme.workflowId])
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [doomed.sessionId])
+    } = await acquireSessions(db, runner('a'), [doomed.sessionId])
     expect(taken?.run).toBeUndefined()
     const next = await claimNextRun(db, 'a', taken!.lease)
     expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
@@ -379,7 +384,7 @@ describe('ending a run', () => {
 describe('the journal', () => {
   test('keeps the steps of many runs, each in order', async () => {
     const sessions = await Promise.all([start(db, acme), start(db, acme)])
-    const { sessions: taken } = await takeSessions(
+    const { sessions: taken } = await acquireSessions(
       db,
       runner('a'),
       sessions.map(({ sessionId }) => sessionId),
@@ -406,7 +411,7 @@ describe('the journal', () => {
     const { sessionId, startId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await takeSessions(db, runner('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     const append = { lease: taken!.lease, runId: startId, position: 0, steps: [note('once')] }
     await appendSteps(db, 'a', [append])
     expect(await appendSteps(db, 'a', [append])).toEqual([true])
@@ -418,7 +423,7 @@ describe('order', () => {
   test('two runs of one session can never be `running` at once', async () => {
     const { sessionId } = await start(db, acme)
     await start(db, acme, sessionId)
-    await takeSessions(db, runner('a'), [sessionId])
+    await acquireSessions(db, runner('a'), [sessionId])
     await expect(
       db.pool.query("UPDATE starts SET status = 'running' WHERE session_id = $1 AND number = 2", [sessionId]),
     ).rejects.toThrow('starts_one_running_per_session')
@@ -431,7 +436,7 @@ describe('the backlog', () => {
     const old = await start(db, acme)
     await start(db, acme)
     const held = await start(db, acme)
-    await takeSessions(db, runner('a'), [held.sessionId])
+    await acquireSessions(db, runner('a'), [held.sessionId])
     await db.pool.query("UPDATE sessions SET waiting_since = now() - interval '1 minute' WHERE id = $1", [
       old.sessionId,
     ])
@@ -461,6 +466,6 @@ describe('opening and closing', () => {
   test('a start that was accepted still runs after its session was closed', async () => {
     const { sessionId, startId } = await start(db, acme)
     await closeSession(db, acme.organizationId, sessionId)
-    expect((await takeSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
+    expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
   })
 })

@@ -1,4 +1,4 @@
-import { isDatabaseAway } from '@workflow-service/database'
+import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
   assignRequestId,
   handleErrors,
@@ -48,7 +48,7 @@ export function createApp(ctx: AppContext): Express {
 }
 
 const tellOfDatabase: ErrorRequestHandler = (error, _req, _res, next) => {
-  next(isDatabaseAway(error) ? serviceUnavailable('The database does not answer; try again.', error) : error)
+  next(isDatabaseUnavailable(error) ? serviceUnavailable('The database does not answer; try again.', error) : error)
 }
 
 /** One line when a request ends; a delivery that was answered has a line of its own. */

@@ -4,10 +4,10 @@ import {
   type DeliveryClaim,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
-  isStatementFault,
+  isStatementError,
   recordOutcomes,
 } from '@workflow-service/database'
-import { microBatch, serviceUnavailable } from '@workflow-service/service-kit'
+import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 
 /** The two writes of every delivery. Those that many deliveries make at once go together in one statement and one commit. */
 export interface DeliveryStore {
@@ -28,13 +28,13 @@ const MAX_BATCH = 100
 const MAX_CLAIM_WAIT_MS = 2_500
 
 export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
-  const options = { maxSize: MAX_BATCH, isItemFault: isStatementFault }
+  const options = { maxSize: MAX_BATCH, isItemError: isStatementError }
   return {
-    claim: microBatch((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
+    claim: batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
       ...options,
       patience: { maxWaitMs: MAX_CLAIM_WAIT_MS, error: tooSlow },
     }),
-    recordOutcome: microBatch((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
+    recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
   }
 }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { deleteOldDeliveries, giveUpDeliveries, isDatabaseAway } from '@workflow-service/database'
+import { deleteOldDeliveries, markAbandonedDeliveries, isDatabaseUnavailable } from '@workflow-service/database'
 import { describeError } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
 
@@ -24,7 +24,7 @@ export function startMaintenance(ctx: AppContext): Maintenance {
       try {
         await work()
       } catch (error) {
-        const level = isDatabaseAway(error) ? 'warn' : 'error'
+        const level = isDatabaseUnavailable(error) ? 'warn' : 'error'
         ctx.logger[level]({ error: describeError(error) }, 'maintenance failed; it is tried again')
       }
       await pause(everyMs, undefined, { signal: stopping.signal }).catch(() => {})
@@ -43,7 +43,7 @@ export function startMaintenance(ctx: AppContext): Maintenance {
 }
 
 async function giveUpLeftovers(ctx: AppContext): Promise<void> {
-  const count = await giveUpDeliveries(ctx.db, { olderThanMs: GIVE_UP_AFTER_MS })
+  const count = await markAbandonedDeliveries(ctx.db, { olderThanMs: GIVE_UP_AFTER_MS })
   if (count === 0) return
   ctx.deliveryMetrics.countGivenUp(count)
   ctx.logger.warn({ count }, 'deliveries of a dead dispatcher became unknown')

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Delivery, type DeliveryResult, isDatabaseAway } from '@workflow-service/database'
+import { type Delivery, type DeliveryResult, isDatabaseUnavailable } from '@workflow-service/database'
 import { ANSWER_MAX_LENGTH, truncateText } from '@workflow-service/contract'
 import { describeError, type Logger } from '@workflow-service/service-kit'
 import type { DeliveryStore } from './delivery-store.ts'
@@ -39,7 +39,7 @@ export function createOutcomeRecorder(options: {
         logger.info({ delivery_id: delivery.id, outcome: result.outcome }, 'outcome recorded late')
         return
       } catch (error) {
-        if (!isDatabaseAway(error)) {
+        if (!isDatabaseUnavailable(error)) {
           logger.error({ delivery_id: delivery.id, error: describeError(error) }, 'outcome cannot be recorded')
           return
         }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { giveUpDeliveries, newId } from '@workflow-service/database'
+import { markAbandonedDeliveries, newId } from '@workflow-service/database'
 import { createLogger, createMetrics } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
 import { createDeliveryMetrics } from '../src/delivery-metrics.ts'
@@ -99,14 +99,14 @@ describe('giving up', () => {
     const source = newId()
     await record(source, [121_000, 119_000], 'in_flight')
     await record(source, [121_000], 'accepted')
-    expect(await giveUpDeliveries(dispatcher.db, { olderThanMs: 120_000 })).toBe(1)
+    expect(await markAbandonedDeliveries(dispatcher.db, { olderThanMs: 120_000 })).toBe(1)
     const outcomes = await dispatcher.db.prisma.delivery.findMany({
       where: { sourceId: source },
       orderBy: { createdAt: 'asc' },
       select: { outcome: true, finishedAt: true },
     })
     expect(outcomes.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'in_flight', 'unknown'])
-    expect(await giveUpDeliveries(dispatcher.db, { olderThanMs: 120_000 })).toBe(0)
+    expect(await markAbandonedDeliveries(dispatcher.db, { olderThanMs: 120_000 })).toBe(0)
   })
 
   test('is what a running dispatcher does by itself', async () => {

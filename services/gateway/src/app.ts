@@ -62,9 +62,9 @@ function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewa
     res.locals['answerHeaders'] = []
     res.once('close', () => {
       const durationMs = performance.now() - startedMs
-      const { operationId = 'none', keyHolder } = res.locals as {
+      const { operationId = 'none', principal } = res.locals as {
         operationId?: string
-        keyHolder?: { organizationId: string; prefix: string }
+        principal?: { organizationId: string; prefix: string }
       }
       gatewayMetrics.requests.observe({ operation: operationId, status: res.statusCode }, durationMs / 1_000)
       if (!logger.isLevelEnabled('info')) return
@@ -77,8 +77,8 @@ function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewa
           status: res.statusCode,
           duration_ms: Math.round(durationMs * 10) / 10,
           is_cut_off: !res.writableFinished,
-          organization_id: keyHolder?.organizationId,
-          key_prefix: keyHolder?.prefix,
+          organization_id: principal?.organizationId,
+          key_prefix: principal?.prefix,
         },
         'request.answered',
       )

@@ -1,5 +1,5 @@
 import { compile, type FieldError, type Operation, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
-import type { KeyHolder } from '@workflow-service/database'
+import type { Principal } from '@workflow-service/database'
 import { invalidFields } from '@workflow-service/service-kit'
 import type { Request } from 'express'
 import type { TSchema } from 'typebox'
@@ -30,7 +30,7 @@ interface Given {
  * What no schema can tell of a query, from the parameters that have passed theirs: it depends on who asks. `passed` lacks
  * the faulty ones.
  */
-export type QueryRule = (passed: Readonly<Record<string, unknown>>, holder: KeyHolder) => readonly FieldError[]
+export type QueryRule = (passed: Readonly<Record<string, unknown>>, holder: Principal) => readonly FieldError[]
 
 /**
  * Checks a request by its operation's schemas, and throws all faults at once: path, then query, headers, body, each in
@@ -39,7 +39,7 @@ export type QueryRule = (passed: Readonly<Record<string, unknown>>, holder: KeyH
 export function requestChecker(
   operation: Operation,
   queryRule: QueryRule = () => [],
-): (req: Request, holder: KeyHolder) => CheckedRequest {
+): (req: Request, holder: Principal) => CheckedRequest {
   const checkParams = partChecker(operation.params, (req, schema) => ({ values: pick(schema, req.params), faults: [] }))
   const checkQuery = partChecker(operation.query, readQuery, queryRule)
   const checkHeaders = partChecker(operation.headers, readHeaders)
@@ -59,7 +59,7 @@ function partChecker(
   schema: TSchema | undefined,
   read: (req: Request, schema: TSchema) => Given,
   rule: QueryRule = () => [],
-): (req: Request, holder: KeyHolder, faults: FieldError[]) => unknown {
+): (req: Request, holder: Principal, faults: FieldError[]) => unknown {
   if (!schema) return () => undefined
   const isValid = compile(schema)
   const order = Object.keys(propertiesOf(schema))

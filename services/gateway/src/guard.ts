@@ -1,5 +1,5 @@
 import { OPERATIONS, type Operation } from '@workflow-service/contract'
-import { isDatabaseAway, type KeyHolder } from '@workflow-service/database'
+import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
 import { ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { Request, RequestHandler, Response } from 'express'
 import ipaddr from 'ipaddr.js'
@@ -24,7 +24,7 @@ const ROUTES = Object.values<Operation>(OPERATIONS).map((operation) => ({
 export function guard(ctx: Pick<AppContext, 'keys' | 'keyUses' | 'rateLimits'>): RequestHandler {
   return (req, res, next) => {
     const pass = (): void => {
-      ctx.keyUses.note((res.locals['keyHolder'] as KeyHolder).apiKeyId)
+      ctx.keyUses.note((res.locals['principal'] as Principal).apiKeyId)
       next()
     }
     const holder = authenticate(ctx, req, res)
@@ -42,9 +42,9 @@ function admit(
   { rateLimits }: Pick<AppContext, 'rateLimits'>,
   req: Request,
   res: Response,
-  holder: KeyHolder,
+  holder: Principal,
 ): Promise<void> | undefined {
-  res.locals['keyHolder'] = holder
+  res.locals['principal'] = holder
   const operation = findOperation(req)
   if (holder.isSuspended) throw new ApiError('organization_suspended', 'The organization of this key is suspended.')
   if (operation && !holder.scopes.includes(operation.scope)) {
@@ -68,7 +68,7 @@ function authenticate(
   ctx: Pick<AppContext, 'keys' | 'rateLimits'>,
   req: Request,
   res: Response,
-): KeyHolder | Promise<KeyHolder> {
+): Principal | Promise<Principal> {
   const key = readKey(req)
   const found = key === undefined ? null : ctx.keys.holderOf(key)
   return found instanceof Promise || found === null ? identify(ctx, req, res, key, found) : found
@@ -80,13 +80,13 @@ async function identify(
   req: Request,
   res: Response,
   key: string | undefined,
-  found: null | Promise<KeyHolder | null>,
-): Promise<KeyHolder> {
+  found: null | Promise<Principal | null>,
+): Promise<Principal> {
   try {
     const holder = found && (await withDeadline(found, LOOK_UP_DEADLINE_MS))
     if (holder) return holder
   } catch (error) {
-    throw isDatabaseAway(error)
+    throw isDatabaseUnavailable(error)
       ? serviceUnavailable('The service cannot check keys at the moment; try again.', error)
       : error
   }

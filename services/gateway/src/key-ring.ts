@@ -1,14 +1,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import {
   type Database,
-  findKeyHolders,
+  findPrincipals,
   hashApiKey,
-  isStatementFault,
-  type KeyHolder,
+  isStatementError,
+  type Principal,
   listenForKeyChanges,
   parseApiKey,
 } from '@workflow-service/database'
-import { microBatch } from '@workflow-service/service-kit'
+import { batchCalls } from '@workflow-service/service-kit'
 import { LRUCache } from 'lru-cache'
 
 export interface KeyRingOptions {
@@ -24,7 +24,7 @@ export interface KeyRing {
    * Whose key it is; null when it is malformed, unknown, revoked or expired. A malformed one costs no look-up.
    * Rejects while the database is away and the answer is not known any more.
    */
-  holderOf(key: string): KeyHolder | null | Promise<KeyHolder | null>
+  holderOf(key: string): Principal | null | Promise<Principal | null>
   close(): Promise<void>
 }
 
@@ -41,7 +41,7 @@ const MAX_UNKNOWN = 10_000
 const MAX_LOOK_UPS_PER_STATEMENT = 200
 
 interface Known {
-  readonly holder: KeyHolder
+  readonly holder: Principal
   readonly lookedUpAt: number
 }
 
@@ -49,7 +49,7 @@ interface Known {
 export function createKeyRing({ db, now = () => performance.now(), onLookUp = () => {} }: KeyRingOptions): KeyRing {
   const known = new LRUCache<string, Known>({ max: MAX_KNOWN })
   const unknown = new LRUCache<string, number>({ max: MAX_UNKNOWN })
-  const underWay = new Map<string, Promise<KeyHolder | null>>()
+  const underWay = new Map<string, Promise<Principal | null>>()
   // Counts the changes heard, so that a look-up that began before one is not believed after it.
   let changes = 0
 
@@ -64,16 +64,16 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
     }
   })
 
-  const read = microBatch(
+  const read = batchCalls(
     async (prefixes: string[]) => {
       onLookUp(prefixes.length)
-      const holders = new Map((await findKeyHolders(db, prefixes)).map((holder) => [holder.prefix, holder]))
+      const holders = new Map((await findPrincipals(db, prefixes)).map((holder) => [holder.prefix, holder]))
       return prefixes.map((prefix) => holders.get(prefix) ?? null)
     },
-    { maxSize: MAX_LOOK_UPS_PER_STATEMENT, concurrency: 2, isItemFault: isStatementFault },
+    { maxSize: MAX_LOOK_UPS_PER_STATEMENT, concurrency: 2, isItemError: isStatementError },
   )
 
-  const lookUp = async (prefix: string): Promise<KeyHolder | null> => {
+  const lookUp = async (prefix: string): Promise<Principal | null> => {
     const lookedUpAt = now()
     const changesBefore = changes
     try {
@@ -88,7 +88,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
     }
   }
 
-  const find = (prefix: string): KeyHolder | null | Promise<KeyHolder | null> => {
+  const find = (prefix: string): Principal | null | Promise<Principal | null> => {
     const entry = known.get(prefix)
     if (entry && now() - entry.lookedUpAt < KNOWN_MS) return entry.holder
     const unknownSince = unknown.get(prefix)
@@ -106,7 +106,7 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
       const parsed = parseApiKey(key)
       if (!parsed) return null
       const keySha256 = hashApiKey(key)
-      const check = (holder: KeyHolder | null): KeyHolder | null =>
+      const check = (holder: Principal | null): Principal | null =>
         holder && timingSafeEqual(holder.keySha256, keySha256) && isValid(holder) ? holder : null
       const found = find(parsed.prefix)
       return found instanceof Promise ? found.then(check) : check(found)
@@ -115,6 +115,6 @@ export function createKeyRing({ db, now = () => performance.now(), onLookUp = ()
   }
 }
 
-function isValid({ isRevoked, expiresAt }: KeyHolder): boolean {
+function isValid({ isRevoked, expiresAt }: Principal): boolean {
   return !isRevoked && (expiresAt === null || expiresAt.getTime() > Date.now())
 }

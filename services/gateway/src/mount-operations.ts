@@ -1,5 +1,5 @@
 import { OPERATIONS, type Operation, type OperationId } from '@workflow-service/contract'
-import { isDatabaseAway, type KeyHolder } from '@workflow-service/database'
+import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
 import { serviceUnavailable, writeJson } from '@workflow-service/service-kit'
 import type { Express, Request, RequestHandler, Response } from 'express'
 import type { Static, TSchema } from 'typebox'
@@ -16,7 +16,7 @@ export interface OperationRequest<Id extends OperationId> {
   readonly query: SchemaOf<Id, 'query'>
   readonly headers: SchemaOf<Id, 'headers'>
   readonly body: SchemaOf<Id, 'body'>
-  readonly holder: KeyHolder
+  readonly holder: Principal
   readonly requestId: string
 }
 
@@ -54,7 +54,7 @@ export function mountOperations(
 
 function answerWith(check: ReturnType<typeof requestChecker>, status: number, handle: AnyHandler): RequestHandler {
   return (req: Request, res: Response) => {
-    const holder = res.locals['keyHolder'] as KeyHolder
+    const holder = res.locals['principal'] as Principal
     const requestId = String(res.locals['requestId'])
     const write = (body: OperationAnswer): void => {
       writeJson(res, { status, body, requestId, headers: res.locals['answerHeaders'] as string[] })
@@ -70,7 +70,7 @@ async function inTime(answering: Promise<OperationAnswer>): Promise<OperationAns
   try {
     return await withDeadline(answering, HANDLER_DEADLINE_MS)
   } catch (error) {
-    throw isDatabaseAway(error)
+    throw isDatabaseUnavailable(error)
       ? serviceUnavailable('The database does not answer; try again in a moment.', error)
       : error
   }

@@ -1,12 +1,12 @@
 import {
   type Database,
-  isDatabaseAway,
+  isDatabaseUnavailable,
   type NewStart,
   recordStart,
   recordStarts,
   type StartOutcome,
 } from '@workflow-service/database'
-import { ApiError, microBatch, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 
 /** Records starts. */
@@ -54,7 +54,7 @@ export function createStartRecorder(options: {
     const results = together.length === 0 ? [].values() : (await recordStarts(db, together)).values()
     return outcomes.map((outcome) => outcome ?? toBatchOutcome(results.next().value))
   }
-  const enqueue = microBatch(recordBatch, {
+  const enqueue = batchCalls(recordBatch, {
     maxSize: MAX_BATCH,
     concurrency: CONCURRENCY,
     patience: {
@@ -68,7 +68,7 @@ export function createStartRecorder(options: {
     try {
       outcome = await enqueue({ organizationId, start })
     } catch (error) {
-      if (isDatabaseAway(error) || error instanceof ApiError) throw error
+      if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
       // The statement was refused as a whole, hence nothing was recorded; another start may be to blame.
       outcome = 'alone'
     }

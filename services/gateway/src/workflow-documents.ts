@@ -2,12 +2,12 @@ import {
   type Database,
   findWorkflows,
   findWorkflowVersions,
-  isStatementFault,
+  isStatementError,
   type WorkflowDocument,
   type WorkflowLookUp,
   type WorkflowVersion,
 } from '@workflow-service/database'
-import { microBatch, serviceUnavailable } from '@workflow-service/service-kit'
+import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 import { LRUCache } from 'lru-cache'
 
 export interface WorkflowDocumentsOptions {
@@ -60,13 +60,13 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     maxWaitMs: MAX_WAIT_MS,
     error: () => serviceUnavailable('The database is too slow at the moment; try again in a moment.'),
   }
-  const findVersion = microBatch(
+  const findVersion = batchCalls(
     lookUpOnce((asked) => findWorkflowVersions(db, asked)),
-    { maxSize: MAX_VERSIONS_PER_STATEMENT, concurrency: 2, isItemFault: isStatementFault, patience },
+    { maxSize: MAX_VERSIONS_PER_STATEMENT, concurrency: 2, isItemError: isStatementError, patience },
   )
-  const findDocument = microBatch(
+  const findDocument = batchCalls(
     lookUpOnce((asked) => findWorkflows(db, asked)),
-    { maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4, isItemFault: isStatementFault, patience },
+    { maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4, isItemError: isStatementError, patience },
   )
 
   const keptOf = (organizationId: string, workflowId: string): Kept | undefined => {

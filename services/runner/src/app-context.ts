@@ -13,7 +13,7 @@ import {
   createMetrics,
   describeError,
   type Logger,
-  microBatch,
+  batchCalls,
   type Registry,
 } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
@@ -125,7 +125,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
       perOrganization: config.perOrganization,
       held,
     }),
-    listSources: microBatch(
+    listSources: batchCalls(
       async (organizationIds: string[]) => {
         const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
         return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])

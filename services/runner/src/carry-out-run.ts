@@ -39,7 +39,7 @@ export async function carryOutRun(ctx: AppContext, session: HeldSession, run: Cl
     const steps = run.isFirst ? [] : await patiently(session, () => readSteps(ctx.db, run.id))
     const journal = openRunJournal(ctx, session, run, steps)
     if (!run.isFirst) {
-      await note(journal, 'taken_up_again', `Taken up again (attempt ${run.attempts}), after ${steps.length} steps`)
+      await note(journal, 'taken_up_again', `Resumed (attempt ${run.attempts}), after ${steps.length} steps`)
     }
     return await attempt(ctx, session, run, steps, journal)
   } catch (error) {

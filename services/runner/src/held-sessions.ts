@@ -1,4 +1,4 @@
-import type { Lease, SourceForAgent, TakenSession } from '@workflow-service/database'
+import type { Lease, SourceForAgent, AcquiredSession } from '@workflow-service/database'
 import { LeaseLostError, RunInterruptedError } from './agent/agent.ts'
 
 /** A session that this process holds and runs. */
@@ -23,7 +23,7 @@ export interface HeldSessions {
   /** How many are held, by organization. */
   readonly byOrganization: ReadonlyMap<string, number>
   all(): readonly HeldSession[]
-  add(taken: TakenSession): HeldSession
+  add(taken: AcquiredSession): HeldSession
   remove(session: HeldSession): void
   /** Marks the lease as lost and stops what is under way. True the first time. */
   lose(session: HeldSession): boolean

@@ -1,5 +1,11 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { FIRST_ORGANIZATION, newId, type NextRun, type Taken, type TakenSession } from '@workflow-service/database'
+import {
+  FIRST_ORGANIZATION,
+  newId,
+  type NextRun,
+  type AcquiredSessions,
+  type AcquiredSession,
+} from '@workflow-service/database'
 import { createLogger, createMetrics } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
 import type { AppContext } from './app-context.ts'
@@ -17,7 +23,7 @@ afterEach(async () => {
   await intake.settle()
 })
 
-const take = (sessionId: string): TakenSession => ({
+const take = (sessionId: string): AcquiredSession => ({
   lease: { sessionId, epoch: 1 },
   organizationId: newId(),
   run: undefined,
@@ -49,18 +55,18 @@ async function start(options: {
     runnerMetrics: createRunnerMetrics(metrics, { held: () => 0, places: () => 0, depth: nothing, backlog: nothing }),
     sessionQueue: { publish: async () => 'confirmed' },
     store: {
-      async take(sessionIds: readonly string[]): Promise<Taken> {
+      async take(sessionIds: readonly string[]): Promise<AcquiredSessions> {
         asked.push(sessionIds)
         const taken = sessionIds.slice(0, share - held.size)
         await answering
         return { sessions: taken.map(take), isMore: taken.length < sessionIds.length }
       },
-      async takeWaiting(): Promise<Taken & { next: string }> {
+      async takeWaiting(): Promise<AcquiredSessions & { next: string }> {
         sweeps++
         await answering
         return { sessions: [], isMore: isMoreSwept, next: FIRST_ORGANIZATION }
       },
-      claimNext: ({ sessionId }: TakenSession['lease']): Promise<NextRun> =>
+      claimNext: ({ sessionId }: AcquiredSession['lease']): Promise<NextRun> =>
         new Promise((resolve) => {
           ends.set(sessionId, () => resolve({ kind: 'idle' }))
         }),

@@ -1,4 +1,4 @@
-import { FIRST_ORGANIZATION, isDatabaseAway, type Taken } from '@workflow-service/database'
+import { FIRST_ORGANIZATION, isDatabaseUnavailable, type AcquiredSessions } from '@workflow-service/database'
 import { describeError } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
@@ -43,7 +43,7 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
   let wake = Promise.withResolvers<void>()
   let placeFreed = Promise.withResolvers<void>()
 
-  const launch = ({ sessions: taken, isMore }: Taken, by: 'message' | 'sweep'): void => {
+  const launch = ({ sessions: taken, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void => {
     hasBacklog ||= isMore
     runnerMetrics.sessionsTaken.inc({ by }, taken.length)
     for (const each of taken) {
@@ -102,9 +102,10 @@ export function startIntake(ctx: AppContext, leases: Pick<LeaseKeeper, 'ensureFr
         isAway = false
       } catch (error) {
         hasFailed = true
-        if (!isDatabaseAway(error)) logger.error({ error: describeError(error) }, 'sessions could not be taken up')
+        if (!isDatabaseUnavailable(error))
+          logger.error({ error: describeError(error) }, 'sessions could not be taken up')
         else if (!isAway) logger.warn({ error: describeError(error) }, 'the database is away; sessions wait for it')
-        isAway = isDatabaseAway(error)
+        isAway = isDatabaseUnavailable(error)
         for (const { done } of offers.splice(0)) done()
       }
       // What failed is tried again when it is time to sweep or a message comes, and not before.

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { isDatabaseAway } from '@workflow-service/database'
+import { isDatabaseUnavailable } from '@workflow-service/database'
 import { endOf, type HeldSession } from './held-sessions.ts'
 
 const FIRST_DELAY_MS = 100
@@ -15,7 +15,7 @@ export async function patiently<Result>(session: HeldSession, operation: () => P
     try {
       return await operation()
     } catch (error) {
-      if (!isDatabaseAway(error)) throw error
+      if (!isDatabaseUnavailable(error)) throw error
       await pauseIn(session, delayMs)
     }
   }

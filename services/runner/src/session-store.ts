@@ -6,23 +6,23 @@ import {
   finishRuns,
   type FinishedRun,
   type FinishOutcome,
-  isStatementFault,
+  isStatementError,
   type Lease,
   type NextRun,
   releaseSessions,
   renewLeases,
   type StepsToAppend,
-  type Taken,
-  takeSessions,
-  takeWaitingSessions,
+  type AcquiredSessions,
+  acquireSessions,
+  acquireWaitingSessions,
 } from '@workflow-service/database'
-import { microBatch } from '@workflow-service/service-kit'
+import { batchCalls } from '@workflow-service/service-kit'
 import type { HeldSessions } from './held-sessions.ts'
 
 /** What this runner reads and writes of sessions and runs, under its own name. */
 export interface SessionStore {
-  take(sessionIds: readonly string[]): Promise<Taken>
-  takeWaiting(from?: string): Promise<Taken & { next: string }>
+  take(sessionIds: readonly string[]): Promise<AcquiredSessions>
+  takeWaiting(from?: string): Promise<AcquiredSessions & { next: string }>
   /** Those of the leases that are still held. */
   renew(leases: readonly Lease[]): Promise<readonly Lease[]>
   /** Whether the lease was still held, and the steps are written. */
@@ -45,17 +45,17 @@ export function createSessionStore(options: {
 }): SessionStore {
   const { db, owner, leaseMs, perOrganization, held } = options
   const taking = () => ({ owner, leaseMs, places: held.free, perOrganization, held: held.byOrganization })
-  const batch = { maxSize: MAX_BATCH, isItemFault: isStatementFault }
-  const release = microBatch(async (leases: Lease[]) => {
+  const batch = { maxSize: MAX_BATCH, isItemError: isStatementError }
+  const release = batchCalls(async (leases: Lease[]) => {
     await releaseSessions(db, owner, leases)
     return leases.map(() => undefined)
   }, batch)
   return {
-    take: (sessionIds) => takeSessions(db, taking(), sessionIds),
-    takeWaiting: (from) => takeWaitingSessions(db, taking(), from),
+    take: (sessionIds) => acquireSessions(db, taking(), sessionIds),
+    takeWaiting: (from) => acquireWaitingSessions(db, taking(), from),
     renew: (leases) => renewLeases(db, owner, leaseMs, leases),
-    append: microBatch((appends: StepsToAppend[]) => appendSteps(db, owner, appends), batch),
-    finish: microBatch((runs: FinishedRun[]) => finishRuns(db, owner, runs), batch),
+    append: batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), batch),
+    finish: batchCalls((runs: FinishedRun[]) => finishRuns(db, owner, runs), batch),
     claimNext: (lease) => claimNextRun(db, owner, lease),
     countAttempt: (lease) => countAttempt(db, owner, lease),
     release,

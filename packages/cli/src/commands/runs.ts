@@ -3,7 +3,7 @@ import {
   listRuns,
   type RunRow,
   type RunStatus,
-  type RunStory,
+  type RunDetails,
   showRun,
 } from '@workflow-service/database'
 import { type Command, Option } from 'commander'
@@ -89,7 +89,7 @@ export function toRunJson(row: RunRow): RunRow {
   return { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at }
 }
 
-function toStoryJson({ steps, ...story }: RunStory): object {
+function toStoryJson({ steps, ...story }: RunDetails): object {
   return {
     ...story,
     steps: steps.map(({ position, kind, data, createdAt }) => ({ position, kind, data, created_at: createdAt })),

@@ -1,4 +1,4 @@
-import type { Manifest, ManifestFault } from '@workflow-service/contract'
+import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import type { Database } from '../client.ts'
 import { deriveId } from '../ids.ts'
@@ -13,7 +13,7 @@ import {
   rowsThatAre,
 } from './application.ts'
 import { insertRows, updateRows } from './bulk-rows.ts'
-import { ManifestError } from './manifest-faults.ts'
+import { ManifestError } from './manifest-errors.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
 import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
 import { type AppliedWorkflow, planWorkflows } from './plan-workflows.ts'
@@ -55,7 +55,7 @@ async function applyManifest(
   now: Date,
   manifestIndex: number,
 ): Promise<AppliedManifest> {
-  const faults: ManifestFault[] = []
+  const faults: ManifestFieldError[] = []
   const app: Application = {
     client,
     manifest,

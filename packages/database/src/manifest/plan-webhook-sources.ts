@@ -1,6 +1,6 @@
 import type { WebhookSourceIn } from '@workflow-service/contract'
 import { deriveId } from '../ids.ts'
-import { nameKey } from '../webhook-sources.ts'
+import { normalizedName } from '../webhook-sources.ts'
 import { type Application, FOREIGN_ID, lower } from './application.ts'
 
 /** A webhook source to save through the dispatcher, with its id resolved. */
@@ -20,7 +20,7 @@ interface StoredSource {
 
 /**
  * Finds each source's id: the given one, else that of the organization's source of this name, else one derived from the
- * name. `sourceIdByName` knows all of the organization's sources, by nameKey.
+ * name. `sourceIdByName` knows all of the organization's sources, by normalizedName.
  */
 export async function planWebhookSources(
   app: Application,
@@ -37,7 +37,7 @@ export async function planWebhookSources(
   const live = found.rows.filter((row) => row.organization_id === organizationId && !row.is_deleted)
   const idByName = new Map(live.map((row) => [row.name_key, row.id]))
   const webhookSources = entries.map(({ id: givenId, verify = true, ...save }, index) => {
-    const key = nameKey(save.name)
+    const key = normalizedName(save.name)
     const holder = idByName.get(key)
     const id = lower(givenId) ?? holder ?? unusedId(organizationId, key, storedById)
     const stored = storedById.get(id)
@@ -53,7 +53,7 @@ export async function planWebhookSources(
   })
   const sourceIdByName = new Map([
     ...idByName,
-    ...webhookSources.map(({ id, save }): [string, string] => [nameKey(save.name), id]),
+    ...webhookSources.map(({ id, save }): [string, string] => [normalizedName(save.name), id]),
   ])
   return { webhookSources, sourceIdByName }
 }

@@ -3,7 +3,7 @@ import type { Manifest } from '@workflow-service/contract'
 import { type AutoRunFrequency, scheduleAutoRun } from '../auto-run-schedule.ts'
 import { deriveId } from '../ids.ts'
 import { workflowSearchText } from '../search-text.ts'
-import { nameKey } from '../webhook-sources.ts'
+import { normalizedName } from '../webhook-sources.ts'
 import {
   type Application,
   FOREIGN_ID,
@@ -366,7 +366,7 @@ function toTriggerRow(
   }
 
   function sourceIdFor(name: string, type: string): string {
-    const known = type === 'api' ? sourceIdByName.get(nameKey(name)) : undefined
+    const known = type === 'api' ? sourceIdByName.get(normalizedName(name)) : undefined
     return known ?? deriveId('subagent source', app.organizationId, type, name)
   }
 }

@@ -1,5 +1,5 @@
 import type { OrganizationOut } from '@workflow-service/contract'
-import type { KeyHolder } from '@workflow-service/database'
+import type { Principal } from '@workflow-service/database'
 import type { OperationHandlers } from '../mount-operations.ts'
 
 /**
@@ -7,7 +7,7 @@ import type { OperationHandlers } from '../mount-operations.ts'
  * cache. The text is made once for each entry.
  */
 export function getOrganization(): OperationHandlers['getOrganization'] {
-  const bodies = new WeakMap<KeyHolder, string>()
+  const bodies = new WeakMap<Principal, string>()
   return ({ holder }) => {
     let body = bodies.get(holder)
     if (!body) {

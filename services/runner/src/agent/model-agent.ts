@@ -40,7 +40,7 @@ export function modelLabel({ provider, modelName }: ModelConfig): string {
 
 /**
  * The agent with a model. It owns the loop: the SDK is asked for single answers, each is in the journal before any of
- * its tool calls is carried out, and the calls are carried out in order. Taken up again, it continues with the very same
+ * its tool calls is carried out, and the calls are carried out in order. When resumed, it continues with the very same
  * calls, and asks the model only for answers that the journal does not hold.
  *
  * The run succeeds when the model ends with an answer without tool calls. It fails when none of the payloads that it

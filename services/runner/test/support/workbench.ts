@@ -6,7 +6,7 @@ import {
   type Database,
   newId,
   recordStart,
-  type RunStory,
+  type RunDetails,
   showRun,
   toManifest,
 } from '@workflow-service/database'
@@ -71,8 +71,8 @@ export interface Workbench {
   startRunner(overrides?: RunnerOverrides, env?: Record<string, string>): Promise<RunningRunner>
   /** A runner as a process of its own, without a broker: it finds its work by the sweep. */
   startRunnerProcess(timing?: Partial<RunnerTiming>, env?: Record<string, string>): Promise<StartedProcess>
-  run(startId: string): Promise<RunStory>
-  waitForRuns(starts: readonly AcceptedStart[], timeoutMs?: number): Promise<RunStory[]>
+  run(startId: string): Promise<RunDetails>
+  waitForRuns(starts: readonly AcceptedStart[], timeoutMs?: number): Promise<RunDetails[]>
   runnerEnv(env?: Record<string, string>): Record<string, string>
   stop(): Promise<void>
 }
@@ -113,7 +113,7 @@ export async function startWorkbench(): Promise<Workbench> {
     ...env,
   })
 
-  const run = async (startId: string): Promise<RunStory> => {
+  const run = async (startId: string): Promise<RunDetails> => {
     const story = await showRun(db, startId)
     if (!story) throw new Error(`There is no run ${startId}`)
     return story

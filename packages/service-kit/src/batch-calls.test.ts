@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import { microBatch } from './micro-batch.ts'
+import { batchCalls } from './batch-calls.ts'
 
-describe('microBatch', () => {
+describe('batchCalls', () => {
   test('groups the calls of one turn, and answers each with its own result', async () => {
     const batches: number[][] = []
-    const double = microBatch(
+    const double = batchCalls(
       async (items: number[]) => {
         batches.push(items)
         return items.map((item) => item * 2)
@@ -18,7 +18,7 @@ describe('microBatch', () => {
   test('what queues up while a batch is under way goes together in the next, at most `maxSize`', async () => {
     const batches: number[][] = []
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const call = microBatch(
+    const call = batchCalls(
       async (items: number[]) => {
         batches.push(items)
         await released
@@ -36,7 +36,7 @@ describe('microBatch', () => {
 
   test('has at most `concurrency` batches under way', async () => {
     const releases: (() => void)[] = []
-    const call = microBatch(
+    const call = batchCalls(
       (items: number[]) => new Promise<number[]>((resolve) => releases.push(() => resolve(items))),
       { maxSize: 1, concurrency: 2 },
     )
@@ -52,7 +52,7 @@ describe('microBatch', () => {
 
   test('an error fails the calls of its batch and no others', async () => {
     let batches = 0
-    const call = microBatch(
+    const call = batchCalls(
       async (items: number[]) => {
         if (++batches === 1) throw new Error('away')
         return items
@@ -67,12 +67,12 @@ describe('microBatch', () => {
   })
 
   test('when one item is at fault, only that one fails', async () => {
-    const call = microBatch(
+    const call = batchCalls(
       async (items: number[]) => {
         if (items.includes(1)) throw new Error('bad item')
         return items
       },
-      { maxSize: 10, isItemFault: () => true },
+      { maxSize: 10, isItemError: () => true },
     )
     expect(await Promise.allSettled([0, 1, 2].map(call))).toMatchObject([
       { status: 'fulfilled', value: 0 },
@@ -85,7 +85,7 @@ describe('microBatch', () => {
     let nowMs = 0
     const batches: number[][] = []
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const call = microBatch(
+    const call = batchCalls(
       async (items: number[]) => {
         batches.push(items)
         if (batches.length === 1) await released

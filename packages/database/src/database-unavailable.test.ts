@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { DatabaseError } from 'pg'
-import { isDatabaseAway } from './database-away.ts'
+import { isDatabaseUnavailable } from './database-unavailable.ts'
 
 function sqlError(code: string): DatabaseError {
   return Object.assign(new DatabaseError('said by Postgres', 0, 'error'), { code })
@@ -31,7 +31,7 @@ describe('a database that is away', () => {
     ],
     ['is away below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
   ])('%s', (_what, error) => {
-    expect(isDatabaseAway(error)).toBe(true)
+    expect(isDatabaseUnavailable(error)).toBe(true)
   })
 })
 
@@ -42,7 +42,7 @@ describe('a database that is there', () => {
     ['refuses a value', sqlError('22P02')],
     ['finds a name twice for Prisma', coded('P2002')],
   ])('%s', (_what, error) => {
-    expect(isDatabaseAway(error)).toBe(false)
+    expect(isDatabaseUnavailable(error)).toBe(false)
   })
 
   test.each([
@@ -53,12 +53,12 @@ describe('a database that is there', () => {
     [new TypeError('a bug')],
     [Object.assign(new Error('file'), { code: 'ENOENT' })],
   ])('has nothing to do with %p', (error) => {
-    expect(isDatabaseAway(error)).toBe(false)
+    expect(isDatabaseUnavailable(error)).toBe(false)
   })
 
   test('is not looked for in circles', () => {
     const circle = new Error('circle')
     circle.cause = circle
-    expect(isDatabaseAway(circle)).toBe(false)
+    expect(isDatabaseUnavailable(circle)).toBe(false)
   })
 })

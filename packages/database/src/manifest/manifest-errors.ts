@@ -1,23 +1,23 @@
 import {
-  exampleFaults,
+  exampleErrors,
   FILE_CONTENT_MAX_BYTES,
   isStorableText,
   type Manifest,
-  type ManifestFault,
-  manifestShapeFaults,
-  toManifestFault,
+  type ManifestFieldError,
+  manifestShapeErrors,
+  toManifestFieldError,
 } from '@workflow-service/contract'
 import { parseApiKey } from '../api-key-format.ts'
-import { nameKey } from '../webhook-sources.ts'
+import { normalizedName } from '../webhook-sources.ts'
 
 /** A manifest that cannot be applied: every fault with its path, and nothing was written. */
 export class ManifestError extends Error {
   override name = 'ManifestError'
-  readonly faults: readonly ManifestFault[]
+  readonly faults: readonly ManifestFieldError[]
   /** Which of several manifests it is. */
   readonly manifestIndex: number
 
-  constructor(faults: readonly ManifestFault[], manifestIndex = 0) {
+  constructor(faults: readonly ManifestFieldError[], manifestIndex = 0) {
     super(faults.map(({ path, message }) => `${path === '' ? 'the manifest' : path}: ${message}`).join('\n'))
     this.faults = faults
     this.manifestIndex = manifestIndex
@@ -32,8 +32,8 @@ type Report = (path: string, message: string) => void
  * Every fault that shows without a look into the database: shape, what must be unique, what refers to what, formats that
  * no schema can say. At most one a path.
  */
-export function manifestFaults(value: unknown): ManifestFault[] {
-  const faults = manifestShapeFaults(value)
+export function manifestErrors(value: unknown): ManifestFieldError[] {
+  const faults = manifestShapeErrors(value)
   const known = new Set(faults.map((fault) => fault.path))
   const report: Report = (path, message) => {
     if (known.has(path)) return
@@ -51,7 +51,7 @@ export function manifestFaults(value: unknown): ManifestFault[] {
 
 /** The value as a manifest. @throws ManifestError with every fault. */
 export function toManifest(value: unknown): Manifest {
-  const faults = manifestFaults(value)
+  const faults = manifestErrors(value)
   if (faults.length > 0) throw new ManifestError(faults)
   return value as Manifest
 }
@@ -92,13 +92,13 @@ function checkWebhookSources(manifest: Loose, report: Report): void {
     }
     const example = source['example_request_body']
     if (example === undefined) continue
-    for (const fault of exampleFaults(example, `webhook_sources.${index}.example_request_body`)) {
-      const { path, message } = toManifestFault(fault)
+    for (const fault of exampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
+      const { path, message } = toManifestFieldError(fault)
       report(path, message)
     }
   }
   checkUnique(idsAt('webhook_sources', sources), report)
-  checkUnique(textsAt('webhook_sources', sources, 'name', nameKey), report)
+  checkUnique(textsAt('webhook_sources', sources, 'name', normalizedName), report)
 }
 
 function checkWorkflows(manifest: Loose, report: Report): void {

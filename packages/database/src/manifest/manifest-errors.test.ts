@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { createApiKey } from '../api-key-format.ts'
-import { manifestFaults, toManifest } from './manifest-faults.ts'
+import { manifestErrors, toManifest } from './manifest-errors.ts'
 
 const organization = { name: 'Acme' }
 const source = {
@@ -12,13 +12,13 @@ const source = {
 const trigger = { trigger_source: { slug: 'api', name: 'API' } }
 const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forward', ...fields }] })
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
-const pathsOf = (value: unknown) => manifestFaults(value).map((fault) => fault.path)
-const linesOf = (value: unknown) => manifestFaults(value).map(({ path, message }) => `${path}: ${message}`)
+const pathsOf = (value: unknown) => manifestErrors(value).map((fault) => fault.path)
+const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }) => `${path}: ${message}`)
 const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
 
-describe('manifestFaults', () => {
+describe('manifestErrors', () => {
   test('finds none in the smallest manifest', () => {
-    expect(manifestFaults({ organization })).toEqual([])
+    expect(manifestErrors({ organization })).toEqual([])
   })
 
   test('finds none where everything is named', () => {
@@ -60,7 +60,7 @@ describe('manifestFaults', () => {
       ],
       sessions: [{ id, open: true }],
     }
-    expect(manifestFaults(whole)).toEqual([])
+    expect(manifestErrors(whole)).toEqual([])
   })
 
   test.each<[string, unknown, string[]]>([
@@ -253,7 +253,7 @@ describe('manifestFaults', () => {
       { name: 'a', id, triggers: [trigger, trigger], files: [{ name: 'a.md' }] },
       { name: 'a', triggers: [trigger], files: [{ name: 'a.md' }] },
     ]
-    expect(manifestFaults({ organization, workflows: twins })).toEqual([])
+    expect(manifestErrors({ organization, workflows: twins })).toEqual([])
   })
 
   test('names every fault at once, also behind ones of another kind, and one a path', () => {

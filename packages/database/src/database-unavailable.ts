@@ -32,7 +32,7 @@ const AWAY_MESSAGES =
  * Whether the error says that the database cannot answer now, rather than that a statement is wrong: the caller may try
  * again, and an API answers 503. Looks through causes, as Prisma wraps what the driver threw.
  */
-export function isDatabaseAway(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   for (let seen: unknown = error, depth = 0; seen !== undefined && seen !== null && depth < 6; depth += 1) {
     if (typeof seen !== 'object') return false
     const { code, originalCode, message, cause } = seen as Record<string, unknown>
@@ -42,7 +42,7 @@ export function isDatabaseAway(error: unknown): boolean {
       if ((seen instanceof DatabaseError || candidate === originalCode) && AWAY_SQLSTATES.test(candidate)) return true
     }
     if (typeof message === 'string' && AWAY_MESSAGES.test(message)) return true
-    if (seen instanceof AggregateError && seen.errors.some(isDatabaseAway)) return true
+    if (seen instanceof AggregateError && seen.errors.some(isDatabaseUnavailable)) return true
     const meta = (seen as { meta?: { driverAdapterError?: unknown } }).meta
     seen = cause ?? meta?.driverAdapterError
   }
@@ -53,6 +53,6 @@ export function isDatabaseAway(error: unknown): boolean {
  * Whether a statement was refused for what it holds, so that nothing of it was done: one bad item of a batch spoils all of
  * it, and each may be tried alone.
  */
-export function isStatementFault(error: unknown): boolean {
-  return !isDatabaseAway(error)
+export function isStatementError(error: unknown): boolean {
+  return !isDatabaseUnavailable(error)
 }

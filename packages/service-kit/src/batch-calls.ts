@@ -1,5 +1,5 @@
 /** How calls are grouped. */
-export interface MicroBatchOptions {
+export interface BatchOptions {
   /** Items of one batch at most. */
   maxSize: number
   /** Batches under way at once. Default 1: what queues up meanwhile goes together in the next. */
@@ -8,7 +8,7 @@ export interface MicroBatchOptions {
    * Whether an error is the fault of one item rather than of all, so that each item of the batch is tried alone: then a
    * bad one fails by itself. Default: never.
    */
-  isItemFault?: (error: unknown) => boolean
+  isItemError?: (error: unknown) => boolean
   /** How long an item may wait for its batch. After that it is not run, and rejected with the error. Default: for ever. */
   patience?: { readonly maxWaitMs: number; readonly error: () => Error }
   /** A clock that never goes back, in milliseconds; another one in tests. */
@@ -26,11 +26,11 @@ interface Waiting<Item, Result> {
  * Groups calls into batches: a batch is what has queued up while the last one was under way, so nothing waits when idle.
  * `run` gives one result for each item, in their order.
  */
-export function microBatch<Item, Result>(
+export function batchCalls<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
-  options: MicroBatchOptions,
+  options: BatchOptions,
 ): (item: Item) => Promise<Result> {
-  const { maxSize, concurrency = 1, isItemFault = () => false, patience, now = () => performance.now() } = options
+  const { maxSize, concurrency = 1, isItemError = () => false, patience, now = () => performance.now() } = options
   const waiting: Waiting<Item, Result>[] = []
   let underWay = 0
   let isScheduled = false
@@ -62,7 +62,7 @@ export function microBatch<Item, Result>(
       if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
       for (const [index, result] of results.entries()) batch[index]?.resolve(result)
     } catch (error) {
-      if (batch.length > 1 && isItemFault(error)) for (const each of batch) await flush([each])
+      if (batch.length > 1 && isItemError(error)) for (const each of batch) await flush([each])
       else for (const { reject } of batch) reject(error)
     } finally {
       underWay--
