@@ -27,7 +27,7 @@ async function main([command, ...args]) {
   checkMachine()
   listenForSignals()
   await install()
-  return command === 'start' ? await runPinned(['packages/cli/src/local/main.ts', ...args]) : await test(args)
+  return command === 'start' ? await runPinned(['infra/local-stack/src/main.ts', ...args]) : await test(args)
 }
 
 function checkMachine() {

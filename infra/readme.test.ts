@@ -49,7 +49,7 @@ describe('README.md', () => {
   test("starts the demo's workflow", () => {
     const [, workflowId] = /\/v1\/workflows\/([0-9a-f-]{36})\/start/.exec(readme) ?? []
     expect(workflowId).toEqual(expect.any(String))
-    expect(readText('packages/cli/src/local/demo.yaml')).toContain(`id: ${workflowId}`)
+    expect(readText('infra/local-stack/demo.yaml')).toContain(`id: ${workflowId}`)
   })
 })
 

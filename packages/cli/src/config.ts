@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
+import { localEnvFile, readLocalDir } from './local-folder.ts'
 
 /** What `wf` may need of the environment, with the services' own names (design 4). Each command reads what it needs. */
 const Settings = {
@@ -52,20 +51,6 @@ const DispatcherSettings = Type.Object({
 })
 const SecretsSettings = Type.Object({ SECRETS_KEY: Settings.SECRETS_KEY })
 const QueueSettings = Type.Object({ AMQP_URL: Settings.AMQP_URL, AMQP_QUEUE_TYPE: Settings.AMQP_QUEUE_TYPE })
-
-/** The folder of the repository, where the local stack keeps `.local`. */
-export const repositoryDir = resolve(dirname(fileURLToPath(import.meta.url)), '../../..')
-
-/** Where the local stack keeps its data, settings and logs. */
-export function readLocalDir(env: NodeJS.ProcessEnv = process.env): string {
-  const given = env['LOCAL_DIR']?.trim()
-  return given ? resolve(given) : join(repositoryDir, '.local')
-}
-
-/** The file in which the local stack tells `wf` its settings. */
-export function localEnvFile(localDir: string): string {
-  return join(localDir, 'env')
-}
 
 /** The settings of `wf`, and where they come from. */
 export interface CliConfig {

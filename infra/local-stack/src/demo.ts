@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/database'
 import got from 'got'
 import { parse } from 'yaml'
-import type { DispatcherClient } from '../dispatcher-client.ts'
+import type { DispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { isDemoEndpoint } from './demo-endpoint.ts'
 
 /** What demo.yaml leaves open. */
@@ -30,7 +30,7 @@ export interface Demo {
 
 /** demo.yaml with its values filled in. */
 export async function readDemo(values: DemoValues): Promise<Demo> {
-  const text = await readFile(new URL('demo.yaml', import.meta.url), 'utf8')
+  const text = await readFile(new URL('../demo.yaml', import.meta.url), 'utf8')
   const filled = text.replaceAll(/\$\{(\w+)\}/g, (_match, name: string) => values[name as keyof DemoValues])
   const manifest = toManifest(parse(filled))
   const { organization, workflows: [workflow] = [], webhook_sources: [source] = [] } = manifest

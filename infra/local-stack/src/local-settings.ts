@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { createApiKey } from '@workflow-service/database'
-import { localEnvFile } from '../config.ts'
+import { localEnvFile } from '@workflow-service/cli/local-folder'
 
 /** What is made up once and then kept in `.local/env`. */
 export interface LocalSecrets {

@@ -1,6 +1,6 @@
 import { readSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { readLocalDir } from '../config.ts'
+import { readLocalDir } from '@workflow-service/cli/local-folder'
 
 /** Everything of the local stack stays on this machine. */
 export const LOCAL_HOST = '127.0.0.1'

@@ -1,5 +1,12 @@
 import { STATUS_CODES } from 'node:http'
-import { type Format, paint, showDuration, type Terminal, toShownPath, withoutControls } from '../terminal.ts'
+import {
+  type Format,
+  paint,
+  showDuration,
+  type Terminal,
+  toShownPath,
+  withoutControls,
+} from '@workflow-service/cli/terminal'
 import type { ArrivedWebhook } from './demo-endpoint.ts'
 import type { DemoStart } from './demo.ts'
 
@@ -105,7 +112,7 @@ export function createScreen(terminal: Terminal): Screen {
         ['API reference', `${gatewayUrl}/docs`],
         ['What ran', 'npm run -s wf -- runs list'],
         ['What was sent', 'npm run -s wf -- logs "Order intake"'],
-        ['Your own', 'copy packages/cli/src/local/demo.yaml, then npm run -s wf -- apply FILE'],
+        ['Your own', 'copy infra/local-stack/demo.yaml, then npm run -s wf -- apply FILE'],
         ['Logs', toShownPath(logsDir)],
         ['Data', `${folder}, kept until you remove it`],
         ['Stop', 'Ctrl-C'],

@@ -3,7 +3,6 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseEnv } from 'node:util'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { freePort, startProcess, waitUntil } from '@workflow-service/testkit'
@@ -11,7 +10,7 @@ import got from 'got'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf } from './support/wf.ts'
 
-const main = fileURLToPath(new URL('../src/local/main.ts', import.meta.url))
+const main = join(import.meta.dirname, '../src/main.ts')
 const interruptAt = new URL('support/interrupt-at.ts', import.meta.url).href
 /** A boot makes a PostgreSQL data folder, which on a busy machine takes a while. */
 const BOOT_MS = 120_000
@@ -70,7 +69,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const runs = async () => (await wf({ LOCAL_DIR: localDir }, ['runs', 'list', '--json'])).json() as { status: string }[]
+const runs = async () => JSON.parse((await wf(localDir, 'runs', 'list', '--json')).stdout) as { status: string }[]
 
 describe('npm start', () => {
   test(
@@ -116,7 +115,7 @@ describe('npm start', () => {
       expect(await first.exited).toMatchObject({ code: 0 })
       expect(first.stdout).toContain('Stopped.')
       expect(isAlive(pid)).toBe(false)
-      expect(await wf({ LOCAL_DIR: localDir }, ['runs', 'list'])).toMatchObject({
+      expect(await wf(localDir, 'runs', 'list')).toMatchObject({
         exitStatus: 1,
         stderr: expect.stringContaining('Start the local stack with npm start.'),
       })

@@ -1,5 +1,5 @@
 import '@workflow-service/service-kit/compile-cache'
-import { createTerminal } from '../terminal.ts'
+import { createTerminal } from '@workflow-service/cli/terminal'
 import { createScreen } from './screen.ts'
 
 const screen = createScreen(createTerminal())
