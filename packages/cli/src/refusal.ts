@@ -30,7 +30,7 @@ export function toRefusal(error: unknown, config: CliConfig): Refusal | undefine
   if (error instanceof Refusal) return error
   if (error instanceof SettingsError) {
     const hint = 'wf takes the settings of the services. While npm start runs beside it, it finds those by itself.'
-    return new Refusal(`${error.message}\n${hint}`, { faults: error.faults }, error)
+    return new Refusal(`${error.message}\n${hint}`, { faults: error.errors }, error)
   }
   if (error instanceof ManifestError) return new Refusal(error.message, { faults: error.faults }, error)
   const sqlstate = sqlstateOf(error)

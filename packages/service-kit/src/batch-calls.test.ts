@@ -1,33 +1,40 @@
 import { describe, expect, test } from '@jest/globals'
 import { batchCalls } from './batch-calls.ts'
 
+/** A batch function that records its batches and gives each item back once it is released. */
+function recordBatches(isReleased = true): {
+  batches: number[][]
+  run: (items: number[]) => Promise<number[]>
+  release: () => void
+} {
+  const batches: number[][] = []
+  const released = Promise.withResolvers<void>()
+  if (isReleased) released.resolve()
+  const run = async (items: number[]): Promise<number[]> => {
+    batches.push(items)
+    await released.promise
+    return items
+  }
+  return { batches, run, release: released.resolve }
+}
+
+async function nextTurns(count = 3): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((done) => setImmediate(done))
+}
+
 describe('batchCalls', () => {
-  test('groups the calls of one turn, and answers each with its own result', async () => {
-    const batches: number[][] = []
-    const double = batchCalls(
-      async (items: number[]) => {
-        batches.push(items)
-        return items.map((item) => item * 2)
-      },
-      { maxSize: 10 },
-    )
-    expect(await Promise.all([double(1), double(2), double(3)])).toEqual([2, 4, 6])
+  test('groups the calls of one turn of the event loop, and gives each its own result', async () => {
+    const { batches, run } = recordBatches()
+    const call = batchCalls(run, { maxSize: 10 })
+    expect(await Promise.all([1, 2, 3].map(call))).toEqual([1, 2, 3])
     expect(batches).toEqual([[1, 2, 3]])
   })
 
-  test('what queues up while a batch is under way goes together in the next, at most `maxSize`', async () => {
-    const batches: number[][] = []
-    const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const call = batchCalls(
-      async (items: number[]) => {
-        batches.push(items)
-        await released
-        return items
-      },
-      { maxSize: 2 },
-    )
+  test('calls made while a batch is under way form the next batches of at most `maxSize`', async () => {
+    const { batches, run, release } = recordBatches(false)
+    const call = batchCalls(run, { maxSize: 2 })
     const first = call(0)
-    await new Promise((done) => setImmediate(done))
+    await nextTurns()
     const rest = [1, 2, 3].map(call)
     release()
     expect(await Promise.all([first, ...rest])).toEqual([0, 1, 2, 3])
@@ -35,38 +42,35 @@ describe('batchCalls', () => {
   })
 
   test('has at most `concurrency` batches under way', async () => {
-    const releases: (() => void)[] = []
-    const call = batchCalls(
-      (items: number[]) => new Promise<number[]>((resolve) => releases.push(() => resolve(items))),
-      { maxSize: 1, concurrency: 2 },
-    )
+    const { batches, run, release } = recordBatches(false)
+    const call = batchCalls(run, { maxSize: 1, concurrency: 2 })
     const calls = [1, 2, 3].map(call)
-    await turns(5)
-    expect(releases).toHaveLength(2)
-    releases.at(1)?.()
-    await turns(5)
-    expect(releases).toHaveLength(3)
-    for (const release of releases) release()
+    await nextTurns()
+    expect(batches).toEqual([[1], [2]])
+    release()
     expect(await Promise.all(calls)).toEqual([1, 2, 3])
   })
 
-  test('an error fails the calls of its batch and no others', async () => {
-    let batches = 0
+  test('an error rejects the calls of its batch and no others', async () => {
+    const { batches, run } = recordBatches()
     const call = batchCalls(
       async (items: number[]) => {
-        if (++batches === 1) throw new Error('away')
-        return items
+        if (batches.length === 0) {
+          batches.push(items)
+          throw new Error('no database')
+        }
+        return run(items)
       },
       { maxSize: 2 },
     )
     expect(await Promise.allSettled([0, 1, 2].map(call))).toMatchObject([
-      { status: 'rejected', reason: { message: 'away' } },
-      { status: 'rejected', reason: { message: 'away' } },
+      { status: 'rejected', reason: { message: 'no database' } },
+      { status: 'rejected', reason: { message: 'no database' } },
       { status: 'fulfilled', value: 2 },
     ])
   })
 
-  test('when one item is at fault, only that one fails', async () => {
+  test('an error caused by one item rejects only that item', async () => {
     const call = batchCalls(
       async (items: number[]) => {
         if (items.includes(1)) throw new Error('bad item')
@@ -81,20 +85,13 @@ describe('batchCalls', () => {
     ])
   })
 
-  test('rejects what has waited for too long, and runs the rest', async () => {
+  test('rejects items that have waited longer than the queue timeout, and runs the rest', async () => {
     let nowMs = 0
-    const batches: number[][] = []
-    const { promise: released, resolve: release } = Promise.withResolvers<void>()
-    const call = batchCalls(
-      async (items: number[]) => {
-        batches.push(items)
-        if (batches.length === 1) await released
-        return items
-      },
-      { maxSize: 10, patience: { maxWaitMs: 100, error: () => new Error('too late') }, now: () => nowMs },
-    )
+    const { batches, run, release } = recordBatches(false)
+    const queueTimeout = { ms: 100, error: () => new Error('too late') }
+    const call = batchCalls(run, { maxSize: 10, queueTimeout, now: () => nowMs })
     const first = call(0)
-    await new Promise((done) => setImmediate(done))
+    await nextTurns()
     const late = call(1)
     nowMs = 1
     const rest = call(2)
@@ -105,7 +102,3 @@ describe('batchCalls', () => {
     expect(batches).toEqual([[0], [2]])
   })
 })
-
-async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn++) await new Promise((done) => setImmediate(done))
-}

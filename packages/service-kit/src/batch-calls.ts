@@ -1,78 +1,78 @@
 /** How calls are grouped. */
 export interface BatchOptions {
-  /** Items of one batch at most. */
+  /** Most items in one batch. */
   maxSize: number
-  /** Batches under way at once. Default 1: what queues up meanwhile goes together in the next. */
+  /** Batches under way at once. Default 1: calls that arrive meanwhile form the next batch. */
   concurrency?: number
   /**
-   * Whether an error is the fault of one item rather than of all, so that each item of the batch is tried alone: then a
-   * bad one fails by itself. Default: never.
+   * Whether an error may be caused by a single item, so that the batch is run again item by item and only the bad item
+   * fails. Default: never.
    */
   isItemError?: (error: unknown) => boolean
-  /** How long an item may wait for its batch. After that it is not run, and rejected with the error. Default: for ever. */
-  patience?: { readonly maxWaitMs: number; readonly error: () => Error }
-  /** A clock that never goes back, in milliseconds; another one in tests. */
+  /** Rejects an item, without running it, that has waited this long for its batch. Default: items wait without limit. */
+  queueTimeout?: { readonly ms: number; readonly error: () => Error }
+  /** A monotonic clock in milliseconds; another one in tests. */
   now?: () => number
 }
 
-interface Waiting<Item, Result> {
+interface QueuedItem<Item, Result> {
   readonly item: Item
-  readonly since: number
+  readonly queuedMs: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
 }
 
 /**
- * Groups calls into batches: a batch is what has queued up while the last one was under way, so nothing waits when idle.
- * `run` gives one result for each item, in their order.
+ * Groups calls into batches. A batch is what has queued up while the last one was under way, so an idle system adds no
+ * delay. `run` must give one result for each item, in their order.
  */
 export function batchCalls<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
   options: BatchOptions,
 ): (item: Item) => Promise<Result> {
-  const { maxSize, concurrency = 1, isItemError = () => false, patience, now = () => performance.now() } = options
-  const waiting: Waiting<Item, Result>[] = []
-  let underWay = 0
+  const { maxSize, concurrency = 1, isItemError = () => false, queueTimeout, now = () => performance.now() } = options
+  const queue: QueuedItem<Item, Result>[] = []
+  let batchesUnderWay = 0
   let isScheduled = false
 
-  // Not at once: calls of the same turn of the event loop go together.
+  // Deferred, so that calls made in the same turn of the event loop form one batch.
   const schedule = (): void => {
-    if (isScheduled || underWay >= concurrency || waiting.length === 0) return
+    if (isScheduled || batchesUnderWay >= concurrency || queue.length === 0) return
     isScheduled = true
     setImmediate(() => {
       isScheduled = false
       rejectExpired()
-      if (waiting.length > 0) void flush(waiting.splice(0, maxSize))
+      if (queue.length > 0) void runBatch(queue.splice(0, maxSize))
       schedule()
     })
   }
 
-  // Those that have waited longest stand first.
   const rejectExpired = (): void => {
-    if (!patience) return
-    const oldest = now() - patience.maxWaitMs
-    const expired = waiting.findIndex(({ since }) => since >= oldest)
-    for (const { reject } of waiting.splice(0, expired === -1 ? waiting.length : expired)) reject(patience.error())
+    if (!queueTimeout) return
+    const oldestMs = now() - queueTimeout.ms
+    const firstFresh = queue.findIndex(({ queuedMs }) => queuedMs >= oldestMs)
+    for (const { reject } of queue.splice(0, firstFresh === -1 ? queue.length : firstFresh))
+      reject(queueTimeout.error())
   }
 
-  const flush = async (batch: readonly Waiting<Item, Result>[]): Promise<void> => {
-    underWay++
+  const runBatch = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
+    batchesUnderWay++
     try {
       const results = await run(batch.map(({ item }) => item))
       if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
       for (const [index, result] of results.entries()) batch[index]?.resolve(result)
     } catch (error) {
-      if (batch.length > 1 && isItemError(error)) for (const each of batch) await flush([each])
+      if (batch.length > 1 && isItemError(error)) for (const each of batch) await runBatch([each])
       else for (const { reject } of batch) reject(error)
     } finally {
-      underWay--
+      batchesUnderWay--
       schedule()
     }
   }
 
   return (item) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    waiting.push({ item, since: now(), resolve, reject })
+    queue.push({ item, queuedMs: now(), resolve, reject })
     schedule()
     return promise
   }

@@ -16,48 +16,61 @@ const Settings = Type.Object({
     description: 'The token.',
     examples: ['…'],
   }),
-  WEBHOOK_ALLOWED_SUBNETS: Type.Optional(
-    Type.String({ format: 'cidr-list', description: 'Networks.', examples: ['10.0.0.0/8'] }),
-  ),
+  COLORS: Type.String({ default: '', description: 'Colors.', examples: ['red,blue'] }),
 })
-const good = { DATABASE_URL: 'postgres://localhost/x', INTERNAL_API_TOKEN: 't'.repeat(32) }
-const faultsOf = (env: NodeJS.ProcessEnv): readonly string[] => {
+const valid = { DATABASE_URL: 'postgres://localhost/x', INTERNAL_API_TOKEN: 't'.repeat(32) }
+const parseColors = (text: string): string[] => {
+  const colors = splitList(text)
+  if (colors.includes('gray')) throw new Error('must have no gray')
+  return colors
+}
+const errorsOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   try {
-    readSettings(Settings, env)
+    readSettings(Settings, env, { parsers: { COLORS: parseColors } })
     return []
   } catch (error) {
-    if (error instanceof SettingsError) return error.faults
+    if (error instanceof SettingsError) return error.errors
     throw error
   }
 }
 
 describe('readSettings', () => {
   test('turns text into numbers and booleans and fills in defaults', () => {
-    expect(readSettings(Settings, { ...good, TRUST_PROXY: 'true' })).toEqual({ ...good, PORT: 8080, TRUST_PROXY: true })
+    const settings = readSettings(Settings, { ...valid, TRUST_PROXY: 'true' })
+    expect(settings).toEqual({ ...valid, PORT: 8080, TRUST_PROXY: true, COLORS: '' })
   })
 
   test('counts an empty value as absent', () => {
-    expect(readSettings(Settings, { ...good, PORT: ' ' }).PORT).toBe(8080)
-    expect(faultsOf({ ...good, DATABASE_URL: '' })).toEqual([expect.stringMatching(/^DATABASE_URL is missing/)])
+    expect(readSettings(Settings, { ...valid, PORT: ' ' }).PORT).toBe(8080)
+    expect(errorsOf({ ...valid, DATABASE_URL: '' })).toEqual([expect.stringMatching(/^DATABASE_URL is missing/)])
   })
 
   test('takes nothing from the environment that the schema does not name', () => {
-    expect(readSettings(Settings, { ...good, HOME: '/home/x' })).not.toHaveProperty('HOME')
+    expect(readSettings(Settings, { ...valid, HOME: '/home/x' })).not.toHaveProperty('HOME')
   })
 
-  test('names every fault at once, each with the name, what was wrong and an example', () => {
-    expect(
-      faultsOf({ DATABASE_URL: 'mysql://x', PORT: 'many', WEBHOOK_ALLOWED_SUBNETS: '10.0.0.0/33' }).toSorted(),
-    ).toEqual([
+  test('gives the result of a setting with a parser of its own', () => {
+    const settings = readSettings(Settings, { ...valid, COLORS: 'red, blue' }, { parsers: { COLORS: parseColors } })
+    expect(settings.COLORS).toEqual(['red', 'blue'])
+  })
+
+  test('reports every error at once, each with the name, what is wrong and an example', () => {
+    expect(errorsOf({ DATABASE_URL: 'mysql://x', PORT: 'many', COLORS: 'gray' }).toSorted()).toEqual([
+      'COLORS must have no gray. Colors. Example: COLORS=red,blue',
       'DATABASE_URL must be a postgres:// URL (it is "mysql://x"). Where Postgres is. Example: DATABASE_URL=postgres://localhost/workflows',
       'INTERNAL_API_TOKEN is missing. The token. Example: INTERNAL_API_TOKEN=…',
       'PORT must be a whole number (it is "many"). The port. Example: PORT=8080',
-      'WEBHOOK_ALLOWED_SUBNETS must be a comma-separated list of networks in CIDR form (it is "10.0.0.0/33"). Networks. Example: WEBHOOK_ALLOWED_SUBNETS=10.0.0.0/8',
     ])
   })
 
+  test('reports the errors that the caller has found itself along with its own', () => {
+    expect(() => readSettings(Settings, valid, { otherErrors: ['NODE_OPTIONS must be empty'] })).toThrow(
+      'NODE_OPTIONS must be empty',
+    )
+  })
+
   test('never repeats the value of a secret', () => {
-    expect(faultsOf({ ...good, INTERNAL_API_TOKEN: 'hunter2' }).join()).not.toContain('hunter2')
+    expect(errorsOf({ ...valid, INTERNAL_API_TOKEN: 'hunter2' }).join()).not.toContain('hunter2')
   })
 })
 

@@ -1,49 +1,44 @@
-import { isIP } from 'node:net'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Static, TObject } from 'typebox'
 
-/** Every fault of the environment at once: a line for each setting, with what was wrong and an example. */
+/** Every error of the settings at once: a line for each setting, with what is wrong and an example. */
 export class SettingsError extends Error {
-  readonly faults: readonly string[]
+  readonly errors: readonly string[]
 
-  constructor(faults: readonly string[]) {
-    super(`The settings are not usable:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+  constructor(errors: readonly string[]) {
+    super(`The settings are not valid:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
     this.name = 'SettingsError'
-    this.faults = faults
+    this.errors = errors
   }
 }
 
-/** The formats that settings may name, each with the words for a value that is not of it. */
-const formats: Record<string, { check: (text: string) => boolean; words: string }> = {
+/** The formats that a setting's schema may name, each with the text for a value that does not match. */
+const formats: Record<string, { check: (text: string) => boolean; message: string }> = {
   'postgres-url': {
     check: (text) => hasScheme(text, ['postgres:', 'postgresql:']),
-    words: 'must be a postgres:// URL',
+    message: 'must be a postgres:// URL',
   },
-  'amqp-url': { check: (text) => hasScheme(text, ['amqp:', 'amqps:']), words: 'must be an amqp:// or amqps:// URL' },
+  'amqp-url': { check: (text) => hasScheme(text, ['amqp:', 'amqps:']), message: 'must be an amqp:// or amqps:// URL' },
   'redis-url': {
     check: (text) => hasScheme(text, ['redis:', 'rediss:']),
-    words: 'must be a redis:// or rediss:// URL',
+    message: 'must be a redis:// or rediss:// URL',
   },
-  'http-url': { check: (text) => hasScheme(text, ['http:', 'https:']), words: 'must be an http:// or https:// URL' },
-  'cidr-list': {
-    check: (text) => splitList(text).every(isCidr),
-    words: 'must be a comma-separated list of networks in CIDR form',
-  },
+  'http-url': { check: (text) => hasScheme(text, ['http:', 'https:']), message: 'must be an http:// or https:// URL' },
   'base64-32-list': {
     check: (text) => splitList(text).length > 0 && splitList(text).every(isBase64Of32Bytes),
-    words: 'must be base64 of exactly 32 bytes, or a comma-separated list of such keys',
+    message: 'must be base64 of exactly 32 bytes, or a comma-separated list of such keys',
   },
   'token-list': {
     check: (text) => splitList(text).length > 0 && splitList(text).every((token) => token.length >= 32),
-    words: 'must have at least 32 characters (each token, where several are separated by commas)',
+    message: 'must have at least 32 characters (each token, where several are separated by commas)',
   },
   'origin-list': {
     check: (text) => splitList(text).every((origin) => URL.canParse(origin) && new URL(origin).origin === origin),
-    words: 'must be a comma-separated list of origins',
+    message: 'must be a comma-separated list of origins',
   },
 }
 
-// That the services' schemas are valid themselves is for the tests: compiling what checks it takes a tenth of the boot.
+// Tests check that the schemas themselves are valid: compiling the meta-schema would take a tenth of a service's boot.
 const ajv = new Ajv2020({
   allErrors: true,
   coerceTypes: true,
@@ -54,31 +49,55 @@ const ajv = new Ajv2020({
 })
 for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format.check)
 
+/** One function for each setting whose text it reads; the message of an error that it throws continues the setting's name. */
+export type SettingParsers<Parsed extends object> = { readonly [Name in keyof Parsed]: (text: string) => Parsed[Name] }
+
 /**
- * The settings that the schema names, out of the environment: text becomes numbers and booleans, defaults are filled in,
- * an empty value counts as absent. Each property needs a description and an example; a secret is `writeOnly` and its
- * value is never repeated.
- * @throws SettingsError with every fault at once.
+ * Reads the settings that the schema names from the environment: text becomes numbers and booleans, defaults are filled
+ * in, an empty value counts as absent. Each property needs a description and an example. The value of a `writeOnly`
+ * setting is a secret and never part of an error.
+ * @throws SettingsError with every error at once: `otherErrors`, those of the schema, and those of the parsers.
  */
-export function readSettings<Schema extends TObject>(schema: Schema, env: NodeJS.ProcessEnv): Static<Schema> {
+export function readSettings<Schema extends TObject, Parsed extends object = object>(
+  schema: Schema,
+  env: NodeJS.ProcessEnv,
+  { parsers, otherErrors = [] }: { parsers?: SettingParsers<Parsed>; otherErrors?: readonly string[] } = {},
+): Omit<Static<Schema>, keyof Parsed> & NoInfer<Parsed> {
   const settings: Record<string, unknown> = {}
   for (const name of Object.keys(schema.properties)) {
     const value = env[name]?.trim()
     if (value !== undefined && value !== '') settings[name] = value
   }
-  const check = ajv.compile<Static<Schema>>(schema)
-  if (check(settings)) return settings
-  const faults = new Map<string, string>()
-  for (const error of check.errors ?? []) {
-    const name =
-      error.keyword === 'required' ? String(error.params['missingProperty']) : (error.instancePath.split('/')[1] ?? '')
-    if (name === '' || faults.has(name)) continue
-    faults.set(name, `${name} ${describeFault(error)}${exampleOf(schema, name)}`)
+  const errors = schemaErrors(schema, settings)
+  for (const [name, parse] of Object.entries<(text: string) => unknown>(parsers ?? {})) {
+    const { [name]: text } = settings
+    if (errors.has(name) || typeof text !== 'string') continue
+    try {
+      settings[name] = parse(text)
+    } catch (error) {
+      errors.set(name, error instanceof Error ? error.message : String(error))
+    }
   }
-  throw new SettingsError([...faults.values()])
+  if (errors.size === 0 && otherErrors.length === 0) return settings as Static<Schema> & Parsed
+  const lines = [...errors].map(([name, message]) => `${name} ${message}${describeSetting(schema, name)}`)
+  throw new SettingsError([...otherErrors, ...lines])
 }
 
-/** The items of a comma-separated setting, without white space and empty items. */
+/** Validates the settings in place, and gives the first error of each setting by its name. */
+function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<string, string> {
+  const validate = ajv.compile(schema)
+  const errors = new Map<string, string>()
+  if (validate(settings)) return errors
+  for (const error of validate.errors ?? []) {
+    const name =
+      error.keyword === 'required' ? String(error.params['missingProperty']) : (error.instancePath.split('/')[1] ?? '')
+    if (name !== '' && !errors.has(name)) errors.set(name, describeSchemaError(error))
+  }
+  if (errors.size === 0) errors.set('The settings', 'do not match their schema')
+  return errors
+}
+
+/** Gives the items of a comma-separated setting, without surrounding white space and without empty items. */
 export function splitList(text: string): string[] {
   return text
     .split(',')
@@ -86,18 +105,18 @@ export function splitList(text: string): string[] {
     .filter((item) => item !== '')
 }
 
-function describeFault(error: ErrorObject): string {
+function describeSchemaError(error: ErrorObject): string {
   if (error.keyword === 'required') return 'is missing'
   const property = error.parentSchema as { writeOnly?: boolean; description?: string } | undefined
   const given = property?.writeOnly || error.data === undefined ? '' : ` (it is ${JSON.stringify(error.data)})`
-  return `${wordsFor(error)}${given}`
+  return `${messageFor(error)}${given}`
 }
 
-function wordsFor(error: ErrorObject): string {
+function messageFor(error: ErrorObject): string {
   const params = error.params as Record<string, unknown>
   switch (error.keyword) {
     case 'format':
-      return formats[String(params['format'])]?.words ?? 'has the wrong form'
+      return formats[String(params['format'])]?.message ?? 'has the wrong form'
     case 'type':
       return `must be ${params['type'] === 'integer' ? 'a whole number' : `a ${String(params['type'])}`}`
     case 'enum':
@@ -113,7 +132,7 @@ function wordsFor(error: ErrorObject): string {
   }
 }
 
-function exampleOf(schema: TObject, name: string): string {
+function describeSetting(schema: TObject, name: string): string {
   const { [name]: property }: Record<string, { examples?: (string | number)[]; description?: string }> =
     schema.properties
   const example = property?.examples?.[0]
@@ -123,12 +142,6 @@ function exampleOf(schema: TObject, name: string): string {
 
 function hasScheme(text: string, schemes: readonly string[]): boolean {
   return URL.canParse(text) && schemes.includes(new URL(text).protocol)
-}
-
-function isCidr(text: string): boolean {
-  const [address = '', bits = '', ...rest] = text.split('/')
-  const family = isIP(address)
-  return family !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)
 }
 
 function isBase64Of32Bytes(text: string): boolean {

@@ -13,7 +13,7 @@ function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
   try {
     readDispatcherConfig(env)
   } catch (error) {
-    if (error instanceof SettingsError) return error.faults
+    if (error instanceof SettingsError) return error.errors
     throw error
   }
   return []
@@ -65,7 +65,7 @@ describe('the settings of the dispatcher', () => {
     [
       'a network with bits beyond its prefix',
       { WEBHOOK_ALLOWED_SUBNETS: '10.0.0.1/8' },
-      /^WEBHOOK_ALLOWED_SUBNETS: "10.0.0.1\/8"/,
+      /^WEBHOOK_ALLOWED_SUBNETS is not a list of subnets: "10.0.0.1\/8"/,
     ],
     ['a proxy that is none', { WEBHOOK_EGRESS_PROXY: 'socks5://x' }, /^WEBHOOK_EGRESS_PROXY must be the URL/],
     ['a limit of none', { MAX_DELIVERIES_IN_FLIGHT: '0' }, /^MAX_DELIVERIES_IN_FLIGHT must be at least 1/],

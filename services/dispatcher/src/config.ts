@@ -1,7 +1,7 @@
-import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
-import { type Static, Type } from 'typebox'
-import { type EgressProxy, EgressProxySyntaxError, parseEgressProxy } from './outbound/egress-proxy.ts'
-import { parseSubnets, SubnetSyntaxError, type Subnets } from './outbound/parse-subnets.ts'
+import { readSettings, splitList } from '@workflow-service/service-kit'
+import { Type } from 'typebox'
+import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
+import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
 
 /** Every setting of the dispatcher (design 4). docker-compose.yml is held against it. */
 export const DispatcherSettings = Type.Object({
@@ -100,44 +100,13 @@ export interface DispatcherConfig {
 
 /**
  * Reads the environment once.
- * @throws SettingsError with every fault at once.
+ * @throws SettingsError with every error at once.
  */
 export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
-  const faults = environmentFaults(env, process.execArgv)
-  const attempt = <Result>(
-    read: () => Result,
-    onFault: (error: unknown) => string[] | undefined,
-  ): Result | undefined => {
-    try {
-      return read()
-    } catch (error) {
-      const found = onFault(error)
-      if (!found) throw error
-      faults.push(...found)
-      return undefined
-    }
-  }
-  const settings = attempt(
-    () => readSettings(DispatcherSettings, env),
-    (error) => (error instanceof SettingsError ? [...error.faults] : undefined),
-  )
-  const allowedSubnets = attempt(
-    () => parseSubnets(env['WEBHOOK_ALLOWED_SUBNETS'] ?? ''),
-    (error) => (error instanceof SubnetSyntaxError ? [`WEBHOOK_ALLOWED_SUBNETS: ${error.message}`] : undefined),
-  )
-  const egressProxy = attempt(
-    () => parseEgressProxy(env['WEBHOOK_EGRESS_PROXY'] ?? ''),
-    (error) => (error instanceof EgressProxySyntaxError ? [`WEBHOOK_EGRESS_PROXY ${error.message}`] : undefined),
-  )
-  if (!settings || !allowedSubnets || egressProxy === undefined || faults.length > 0) throw new SettingsError(faults)
-  return toConfig(settings, allowedSubnets, egressProxy)
-}
-
-function toConfig(
-  settings: Static<typeof DispatcherSettings>,
-  allowedSubnets: Subnets,
-  egressProxy: EgressProxy | null,
-): DispatcherConfig {
+  const settings = readSettings(DispatcherSettings, env, {
+    parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy },
+    otherErrors: environmentErrors(env, process.execArgv),
+  })
   return {
     databaseUrl: settings.DATABASE_URL,
     databasePoolSize: settings.DATABASE_POOL_SIZE,
@@ -146,8 +115,8 @@ function toConfig(
     host: settings.HOST,
     port: settings.PORT,
     logLevel: settings.LOG_LEVEL,
-    allowedSubnets,
-    egressProxy,
+    allowedSubnets: settings.WEBHOOK_ALLOWED_SUBNETS,
+    egressProxy: settings.WEBHOOK_EGRESS_PROXY,
     maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
     maxInFlightPerSource: settings.MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE,
     logRetentionDays: settings.DELIVERY_LOG_RETENTION_DAYS,
@@ -158,18 +127,18 @@ function toConfig(
  * Node's own switches that would send customers' requests through a proxy of the environment, or take any certificate
  * for good. Both act behind the back of every check here.
  */
-function environmentFaults(env: NodeJS.ProcessEnv, execArgv: readonly string[]): string[] {
-  const faults: string[] = []
+function environmentErrors(env: NodeJS.ProcessEnv, execArgv: readonly string[]): string[] {
+  const errors: string[] = []
   const options = [...execArgv, ...(env['NODE_OPTIONS'] ?? '').split(/\s+/)]
   if (!['', '0', undefined].includes(env['NODE_USE_ENV_PROXY']) || options.includes('--use-env-proxy')) {
-    faults.push(
+    errors.push(
       'NODE_USE_ENV_PROXY (or --use-env-proxy) must not be set for the dispatcher. Unset it, and name a proxy for the requests to endpoints in WEBHOOK_EGRESS_PROXY. Example: WEBHOOK_EGRESS_PROXY=http://smokescreen:4750',
     )
   }
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
-    faults.push(
+    errors.push(
       'NODE_TLS_REJECT_UNAUTHORIZED must not be 0 for the dispatcher: signing secrets would go to whoever answers. Unset it, and name a private authority in NODE_EXTRA_CA_CERTS. Example: NODE_EXTRA_CA_CERTS=/etc/ssl/ca.pem',
     )
   }
-  return faults
+  return errors
 }

@@ -32,7 +32,7 @@ export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
   return {
     claim: batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
       ...options,
-      patience: { maxWaitMs: MAX_CLAIM_WAIT_MS, error: tooSlow },
+      queueTimeout: { ms: MAX_CLAIM_WAIT_MS, error: tooSlow },
     }),
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
   }

@@ -3,7 +3,7 @@ import { SettingsError } from '@workflow-service/service-kit'
 import { readGatewayConfig } from './config.ts'
 
 const required = { DATABASE_URL: 'postgres://localhost/x', AMQP_URL: 'amqp://localhost' }
-const faultsOf = (env: NodeJS.ProcessEnv): string => {
+const errorsOf = (env: NodeJS.ProcessEnv): string => {
   try {
     readGatewayConfig(env)
     return ''
@@ -32,8 +32,8 @@ describe('readGatewayConfig', () => {
     })
   })
 
-  test('names every fault at once, the proxy among them', () => {
-    const message = faultsOf({ PORT: 'x', TRUST_PROXY: 'true', CORS_ORIGINS: '*', RATE_LIMIT_PER_MINUTE: '-1' })
+  test('names every error at once, the proxy among them', () => {
+    const message = errorsOf({ PORT: 'x', TRUST_PROXY: 'true', CORS_ORIGINS: '*', RATE_LIMIT_PER_MINUTE: '-1' })
     for (const name of ['DATABASE_URL', 'AMQP_URL', 'PORT', 'TRUST_PROXY', 'CORS_ORIGINS', 'RATE_LIMIT_PER_MINUTE']) {
       expect(message).toContain(`- ${name} `)
     }
@@ -54,7 +54,7 @@ describe('readGatewayConfig', () => {
   test.each(['true', '-1', '1.5', 'everyone', '10.0.0.0/33', '10.0.0'])(
     'refuses TRUST_PROXY=%j and says what to write',
     (text) => {
-      expect(faultsOf({ ...required, TRUST_PROXY: text })).toContain('Example: TRUST_PROXY=')
+      expect(errorsOf({ ...required, TRUST_PROXY: text })).toContain('Example: TRUST_PROXY=')
     },
   )
 

@@ -1,6 +1,6 @@
-import { readSettings, SettingsError, splitList } from '@workflow-service/service-kit'
-import { type Static, Type } from 'typebox'
-import { parseTrustProxy, type TrustProxy, TrustProxySyntaxError } from './trust-proxy.ts'
+import { readSettings, splitList } from '@workflow-service/service-kit'
+import { Type } from 'typebox'
+import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts'
 
 const Port = (options: { default: number; description: string }) =>
   Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
@@ -104,28 +104,10 @@ export interface GatewayConfig {
 
 /**
  * Reads the environment once.
- * @throws SettingsError with every fault at once.
+ * @throws SettingsError with every error at once.
  */
 export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
-  const faults: string[] = []
-  const settings = collectFaults(faults, () => readSettings(GatewaySettings, env))
-  const trustProxy = collectFaults(faults, () => parseTrustProxy(env['TRUST_PROXY'] ?? ''))
-  if (settings === undefined || trustProxy === undefined) throw new SettingsError(faults)
-  return toConfig(settings, trustProxy)
-}
-
-function collectFaults<Result>(faults: string[], read: () => Result): Result | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof SettingsError) faults.push(...error.faults)
-    else if (error instanceof TrustProxySyntaxError) faults.push(`TRUST_PROXY ${error.message}`)
-    else throw error
-    return undefined
-  }
-}
-
-function toConfig(settings: Static<typeof GatewaySettings>, trustProxy: TrustProxy): GatewayConfig {
+  const settings = readSettings(GatewaySettings, env, { parsers: { TRUST_PROXY: parseTrustProxy } })
   return {
     databaseUrl: settings.DATABASE_URL,
     databasePoolSize: settings.DATABASE_POOL_SIZE,
@@ -137,7 +119,7 @@ function toConfig(settings: Static<typeof GatewaySettings>, trustProxy: TrustPro
     logLevel: settings.LOG_LEVEL,
     rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
-    trustProxy,
+    trustProxy: settings.TRUST_PROXY,
     corsOrigins: splitList(settings.CORS_ORIGINS),
     maxRequestsInFlight: settings.MAX_REQUESTS_IN_FLIGHT,
   }

@@ -27,7 +27,7 @@ const MAX_BATCH = 128
 /** Two, so that one is on its way while the other commits. */
 const CONCURRENCY = 2
 /** Less than the handler's deadline: what was answered 503 before it was sent is not recorded later on. */
-const MAX_WAIT_MS = 2_500
+const QUEUE_TIMEOUT_MS = 2_500
 
 /**
  * Groups the starts of all requests in flight: a statement takes what has come in while the last ones were under way, and
@@ -57,8 +57,8 @@ export function createStartRecorder(options: {
   const enqueue = batchCalls(recordBatch, {
     maxSize: MAX_BATCH,
     concurrency: CONCURRENCY,
-    patience: {
-      maxWaitMs: MAX_WAIT_MS,
+    queueTimeout: {
+      ms: QUEUE_TIMEOUT_MS,
       error: () => serviceUnavailable('The database is too slow at the moment; nothing was started.'),
     },
   })

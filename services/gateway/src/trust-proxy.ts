@@ -1,32 +1,24 @@
 import { splitList } from '@workflow-service/service-kit'
 import { compile as compileProxyList } from 'proxy-addr'
 
-/** What Express takes as `trust proxy`: none, so many hops, or these networks. */
+/** The values of TRUST_PROXY that Express takes as its `trust proxy`: no proxy, a number of proxies, or their networks. */
 export type TrustProxy = false | number | string[]
 
-/** TRUST_PROXY cannot be read; the message continues the setting's name. */
-export class TrustProxySyntaxError extends Error {
-  override name = 'TrustProxySyntaxError'
-}
-
-const HELP = 'must be false, the number of proxies, or their networks. Example: TRUST_PROXY=10.0.0.0/8'
+const EXPECTED = 'must be false, the number of proxies, or their networks'
 
 /**
- * Reads TRUST_PROXY; empty is false. `true` is refused: it would take the caller's word for its own address.
- * @throws TrustProxySyntaxError saying what to write.
+ * Reads TRUST_PROXY. `true` is refused: every caller could then send any address as its own in X-Forwarded-For.
+ * @throws Error whose message continues the setting's name.
  */
 export function parseTrustProxy(text: string): TrustProxy {
-  const value = text.trim()
-  if (value === '' || value === 'false' || value === '0') return false
-  if (/^[1-9]\d?$/.test(value)) return Number(value)
-  if (value === 'true') {
-    throw new TrustProxySyntaxError(`must not be true: every caller could name any address as its own. It ${HELP}`)
-  }
-  const networks = splitList(value)
+  if (text === 'false' || text === '0') return false
+  if (/^[1-9]\d?$/.test(text)) return Number(text)
+  if (text === 'true') throw new Error(`${EXPECTED}; with true, every caller could choose its own address`)
+  const networks = splitList(text)
   try {
     compileProxyList(networks)
   } catch {
-    throw new TrustProxySyntaxError(`${HELP} (it is ${JSON.stringify(value)})`)
+    throw new Error(`${EXPECTED} (it is ${JSON.stringify(text)})`)
   }
   return networks
 }

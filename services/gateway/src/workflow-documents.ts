@@ -40,7 +40,7 @@ const MAX_VERSIONS_PER_STATEMENT = 100
 /** Few, since they are large and take a while: no look-up waits long for the others of its statement. */
 const MAX_DOCUMENTS_PER_STATEMENT = 10
 /** Less than the handler's deadline: what was answered 503 while the database did not answer is not asked later on. */
-const MAX_WAIT_MS = 2_500
+const QUEUE_TIMEOUT_MS = 2_500
 
 /**
  * Keeps documents together with their versions, so that Postgres does not put the same one together again and again. No
@@ -56,17 +56,17 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     // As V8 keeps a text at most.
     sizeCalculation: ({ json }) => 2 * json.length,
   })
-  const patience = {
-    maxWaitMs: MAX_WAIT_MS,
+  const queueTimeout = {
+    ms: QUEUE_TIMEOUT_MS,
     error: () => serviceUnavailable('The database is too slow at the moment; try again in a moment.'),
   }
   const findVersion = batchCalls(
     lookUpOnce((asked) => findWorkflowVersions(db, asked)),
-    { maxSize: MAX_VERSIONS_PER_STATEMENT, concurrency: 2, isItemError: isStatementError, patience },
+    { maxSize: MAX_VERSIONS_PER_STATEMENT, concurrency: 2, isItemError: isStatementError, queueTimeout },
   )
   const findDocument = batchCalls(
     lookUpOnce((asked) => findWorkflows(db, asked)),
-    { maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4, isItemError: isStatementError, patience },
+    { maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4, isItemError: isStatementError, queueTimeout },
   )
 
   const keptOf = (organizationId: string, workflowId: string): Kept | undefined => {

@@ -14,7 +14,7 @@ function faultsOf(given: NodeJS.ProcessEnv): readonly string[] {
     readRunnerConfig(given)
     return []
   } catch (error) {
-    if (error instanceof SettingsError) return error.faults
+    if (error instanceof SettingsError) return error.errors
     throw error
   }
 }

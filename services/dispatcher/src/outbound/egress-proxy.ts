@@ -22,7 +22,7 @@ export function parseEgressProxy(text: string): EgressProxy | null {
   const isPlain =
     url?.protocol === 'http:' && (url.pathname === '/' || url.pathname === '') && url.search + url.hash === ''
   if (url === undefined || !isPlain || url.hostname === '' || url.port === '0') {
-    throw new EgressProxySyntaxError('must be the URL of an HTTP CONNECT proxy. Example: http://smokescreen:4750')
+    throw new EgressProxySyntaxError('must be the URL of an HTTP CONNECT proxy')
   }
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
   return { host, port: url.port === '' ? 80 : Number(url.port), authorization: readAuthorization(url) }

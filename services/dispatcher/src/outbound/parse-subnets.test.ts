@@ -61,7 +61,7 @@ describe('parseSubnets', () => {
     ['fd00::1/8', '"fd00::1/8" has bits set beyond its prefix: write fd00::/8 or fd00::1'],
   ])('refuses %j and says what to write', (text, message) => {
     expect(() => parseSubnets(text)).toThrow(SubnetSyntaxError)
-    expect(() => parseSubnets(text)).toThrow(`${message}. Example: 127.0.0.0/8,::1/128`)
+    expect(() => parseSubnets(text)).toThrow(message)
   })
 
   test('names all faults at once', () => {

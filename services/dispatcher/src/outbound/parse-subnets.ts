@@ -30,7 +30,7 @@ export function parseSubnets(text: string): Subnets {
     lists[family === 'ipv4' ? 4 : 6].addSubnet(read.network, read.prefix, family)
     cidrs.push(`${read.network}/${read.prefix}`)
   }
-  if (faults.length > 0) throw new SubnetSyntaxError(`${faults.join('; ')}. Example: 127.0.0.0/8,::1/128`)
+  if (faults.length > 0) throw new SubnetSyntaxError(`is not a list of subnets: ${faults.join('; ')}`)
   return {
     cidrs,
     contains(address) {

@@ -238,7 +238,7 @@ describe('parseEgressProxy', () => {
     'http://proxy?x',
     'http://:1',
   ])('refuses %j and gives an example', (text) => {
-    expect(() => parseEgressProxy(text)).toThrow('Example: http://smokescreen:4750')
+    expect(() => parseEgressProxy(text)).toThrow('must be the URL of an HTTP CONNECT proxy')
   })
 
   test('repeats no password when it refuses', () => {
