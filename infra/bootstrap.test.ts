@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { waitUntil } from '../packages/testkit/src/wait-until.ts'
+import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
 
 // A workspace in small: the bootstrap itself, and in the place of pnpm, Prisma and the local stack scripts that leave a
 // trace. What pnpm would put there is the Node that runs these tests.

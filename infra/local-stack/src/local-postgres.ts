@@ -1,11 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  type EmbeddedPostgres,
-  EmbeddedPostgresError,
-  startEmbeddedPostgres,
-} from '@workflow-service/database/embedded-postgres'
+import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import type { Logger } from '@workflow-service/service-kit'
 import { alreadyRunning, isRunning } from './running-instance.ts'
 

@@ -1,4 +1,4 @@
-import { EmbeddedPostgresError } from '@workflow-service/database/embedded-postgres'
+import { EmbeddedPostgresError } from '@workflow-service/dev-servers'
 import { SettingsError } from '@workflow-service/service-kit'
 import { readLocalConfig } from './config.ts'
 import { startLocalStack } from './local-stack.ts'

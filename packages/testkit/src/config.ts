@@ -12,7 +12,6 @@ export interface TestkitConfig {
   controlUrl?: string
   /** Where the count of passed and failed tests goes. */
   countsFile?: string
-  path: string
   home: string
 }
 
@@ -26,7 +25,6 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): TestkitConfig 
     amqpManagementUrl: env['AMQP_MANAGEMENT_URL'] || undefined,
     controlUrl: env[controlUrlVariable] || undefined,
     countsFile: env['TEST_COUNTS_FILE'] || undefined,
-    path: env['PATH'] || '/usr/local/bin:/usr/bin:/bin',
     home: env['HOME'] || homedir() || tmpdir(),
   }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from '@workflow-service/dev-servers'
 
 /** One request as it arrived. */
 export interface RecordedRequest {

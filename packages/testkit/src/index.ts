@@ -9,6 +9,17 @@
  * restart. Whatever is started here ends with the process that started it, however that ends.
  */
 export {
+  freePort,
+  type PrivatePostgres,
+  type PrivateRabbitMq,
+  type PrivateServer,
+  startPostgres,
+  startRabbitMq,
+  startRedis,
+  waitUntil,
+  type WaitOptions,
+} from '@workflow-service/dev-servers'
+export {
   customerEndpoint,
   type Answer,
   type Answering,
@@ -16,11 +27,7 @@ export {
   type CustomerEndpointOptions,
   type RecordedRequest,
 } from './customer-endpoint.ts'
-export { freePort } from './free-port.ts'
-export { startPostgres, type PrivatePostgres } from './postgres.ts'
-export { startRabbitMq, type PrivateRabbitMq } from './rabbitmq.ts'
 export { rawEndpoint, type RawEndpoint, type RawEndpointOptions } from './raw-endpoint.ts'
-export { startRedis, type PrivateRedis } from './redis.ts'
 export { selfSignedCertificate, type Certificate, type CertificateOptions } from './self-signed-certificate.ts'
 export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
 export {
@@ -34,4 +41,3 @@ export {
 } from './stub-model-server.ts'
 export { createTestBroker, type TestBroker } from './test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './test-database.ts'
-export { waitUntil, type WaitOptions } from './wait-until.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { freePort } from './free-port.ts'
+import { freePort } from '@workflow-service/dev-servers'
 import { startProcess } from './start-process.ts'
 
 const idle = 'setInterval(() => {}, 1000)'

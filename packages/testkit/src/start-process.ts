@@ -1,6 +1,5 @@
-import { spawnGuarded, type Exit } from '@workflow-service/database/embedded-postgres'
+import { type Exit, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
 import { readConfig } from './config.ts'
-import { waitUntil } from './wait-until.ts'
 
 /** What to run, and how to see that it is up. */
 export interface StartProcessOptions {
@@ -32,11 +31,11 @@ export interface StartedProcess {
 
 /** Starts a program as a real process and waits until it is up. Rejects with its output when it ends before that. */
 export async function startProcess(options: StartProcessOptions): Promise<StartedProcess> {
-  const { path, home } = readConfig()
+  const { home } = readConfig()
   const child = await spawnGuarded({
     command: options.command ?? process.execPath,
     args: options.args,
-    env: { PATH: path, HOME: home, ...options.env },
+    env: { PATH: searchPath, HOME: home, ...options.env },
     cwd: options.cwd,
     deathSignal: 'SIGKILL',
   })

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { anthropicProtocol } from './stub-model/anthropic-protocol.ts'
 import { openAiProtocol } from './stub-model/openai-protocol.ts'
 import type { ModelAnswer, ModelFault, ModelProtocol, ModelRequest, ModelTurn } from './stub-model/turn.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from '@workflow-service/dev-servers'
 
 export type { ModelAnswer, ModelFault, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
 

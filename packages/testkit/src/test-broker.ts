@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { callManagementApi } from '@workflow-service/dev-servers'
 import { askForBroker } from './infrastructure-client.ts'
-import { callManagement } from './rabbitmq.ts'
 
 /** A virtual host that only one test file uses. */
 export interface TestBroker {
@@ -20,17 +20,17 @@ export interface TestBroker {
 export async function createTestBroker(): Promise<TestBroker> {
   const { managementUrl, prefix, url } = await askForBroker()
   const virtualHost = `${prefix}${randomBytes(6).toString('hex')}`
-  await must(callManagement(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
+  await must(callManagementApi(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
   const user = new URL(url).username || 'guest'
   const all = { configure: '.*', write: '.*', read: '.*' }
-  await must(callManagement(managementUrl, 'PUT', `/api/permissions/${virtualHost}/${user}`, all))
+  await must(callManagementApi(managementUrl, 'PUT', `/api/permissions/${virtualHost}/${user}`, all))
   const own = new URL(url)
   own.pathname = `/${virtualHost}`
   return {
     url: own.href,
     managementUrl,
     virtualHost,
-    drop: async () => await must(callManagement(managementUrl, 'DELETE', `/api/vhosts/${virtualHost}`)),
+    drop: async () => await must(callManagementApi(managementUrl, 'DELETE', `/api/vhosts/${virtualHost}`)),
   }
 }
 

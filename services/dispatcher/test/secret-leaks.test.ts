@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { createDatabase, migrate, newId } from '@workflow-service/database'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import {
   type CustomerEndpoint,
   customerEndpoint,

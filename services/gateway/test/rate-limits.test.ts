@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
-import { type PrivateRedis, startRedis, waitUntil } from '@workflow-service/testkit'
+import { type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
 import { callGateway } from './support/call.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
 
@@ -124,7 +124,7 @@ test('no limit is set and no header sent with RATE_LIMIT_PER_MINUTE=0', async ()
 })
 
 describe('shared through a store', () => {
-  let redis: PrivateRedis
+  let redis: PrivateServer
   let gateway: TestGateway
 
   beforeAll(async () => {
@@ -166,8 +166,8 @@ describe('shared through a store', () => {
   })
 
   test.each([
-    ['is killed', (store: PrivateRedis) => store.kill()],
-    ['answers nothing any more', async (store: PrivateRedis) => store.pause()],
+    ['is killed', (store: PrivateServer) => store.kill()],
+    ['answers nothing any more', async (store: PrivateServer) => store.pause()],
   ])('limits by itself and says so in a metric when the store %s, and comes back to it', async (_what, harm) => {
     const key = await anotherKey(gateway)
     const before = await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')

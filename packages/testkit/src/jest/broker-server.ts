@@ -1,6 +1,6 @@
+import { callManagementApi, startRabbitMq } from '@workflow-service/dev-servers'
 import { readConfig } from '../config.ts'
-import { callManagement, startRabbitMq } from '../rabbitmq.ts'
-import type { Run } from './infrastructure.ts'
+import type { JestRun } from './jest-run.ts'
 
 /** What a test file learns about the run's RabbitMQ. */
 export interface BrokerServer {
@@ -12,11 +12,11 @@ export interface BrokerServer {
 }
 
 /** The broker that `AMQP_URL` names, or a private node. */
-export async function startBrokerServer({ id, say, atEnd }: Run): Promise<BrokerServer> {
+export async function startBrokerServer({ id, log, atEnd }: JestRun): Promise<BrokerServer> {
   const prefix = `test-${id}-`
   const { amqpUrl, amqpManagementUrl } = readConfig()
   if (amqpUrl) return { url: amqpUrl, managementUrl: await findManagement(amqpUrl, amqpManagementUrl), prefix }
-  const broker = await startRabbitMq({ say })
+  const broker = await startRabbitMq({ log })
   atEnd(async () => await broker.stop())
   return { url: broker.url, managementUrl: broker.managementUrl, prefix }
 }
@@ -27,7 +27,7 @@ async function findManagement(amqpUrl: string, given?: string): Promise<string> 
   const url = given ?? `http://${username || 'guest'}:${password || 'guest'}@${hostname}:15672`
   let reason: string
   try {
-    const answer = await callManagement(url, 'GET', '/api/overview')
+    const answer = await callManagementApi(url, 'GET', '/api/overview')
     if (answer.ok) return url
     reason = `status ${answer.status}`
   } catch (error) {

@@ -1,13 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { startEmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
+import { startPostgres } from '@workflow-service/dev-servers'
 import { Client, escapeIdentifier, escapeLiteral } from 'pg'
 import { readConfig } from '../config.ts'
 import { withDatabase } from '../database-url.ts'
-import { testSettings } from '../postgres.ts'
-import { makeRunFolder } from '../run-folder.ts'
-import type { Run } from './infrastructure.ts'
+import type { JestRun } from './jest-run.ts'
 
 /** What a test file learns about the run's PostgreSQL. */
 export interface DatabaseServer {
@@ -24,7 +20,7 @@ const commonPrefix = 'workflow_test_'
 const lockClass = 7_236_115
 
 /** The server that `TEST_DATABASE_URL` names, or an embedded one; with a migrated template on it. */
-export async function startDatabaseServer(run: Run): Promise<DatabaseServer> {
+export async function startDatabaseServer(run: JestRun): Promise<DatabaseServer> {
   const given = readConfig().testDatabaseUrl
   const adminUrl = given ?? (await startTestPostgres(run))
   const admin = new Client({ connectionString: adminUrl })
@@ -54,13 +50,9 @@ export async function startDatabaseServer(run: Run): Promise<DatabaseServer> {
   return { adminUrl, ownerUrl, template, prefix }
 }
 
-async function startTestPostgres({ atEnd }: Run): Promise<string> {
-  const folder = await makeRunFolder()
-  const server = await startEmbeddedPostgres({ dataDir: join(folder, 'data'), settings: testSettings })
-  atEnd(async () => {
-    await server.stop('immediate')
-    await rm(folder, { recursive: true, force: true })
-  })
+async function startTestPostgres({ atEnd }: JestRun): Promise<string> {
+  const server = await startPostgres()
+  atEnd(async () => await server.stop())
   return server.adminUrl
 }
 

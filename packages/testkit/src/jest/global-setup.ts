@@ -1,5 +1,5 @@
+import { removeDeadRunFolders } from '@workflow-service/dev-servers'
 import { announceControlUrl } from '../config.ts'
-import { removeDeadRunFolders } from '../run-folder.ts'
 import { startInfrastructure, type Infrastructure } from './infrastructure.ts'
 
 const key = Symbol.for('workflow-service.testkit.infrastructure')

@@ -4,15 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startBrokerServer } from './broker-server.ts'
 import { startDatabaseServer } from './database-server.ts'
-
-/** One run of Jest, for what it starts. */
-export interface Run {
-  /** Random, so that runs that share a server do not meet. */
-  id: number
-  say: (line: string) => void
-  /** Registers what to do at the end; all is done at once. */
-  atEnd: (stop: () => Promise<void>) => void
-}
+import type { JestRun } from './jest-run.ts'
 
 /** The servers of one Jest run, started when the first test file asks. */
 export interface Infrastructure {
@@ -24,9 +16,9 @@ export interface Infrastructure {
  * Starts the control server that the test files ask for a database or a broker. Runs of unit tests alone never ask and
  * pay for neither.
  */
-export async function startInfrastructure(say: (line: string) => void): Promise<Infrastructure> {
+export async function startInfrastructure(log: (line: string) => void): Promise<Infrastructure> {
   const stops: (() => Promise<void>)[] = []
-  const run: Run = { id: randomInt(1, 2 ** 31), say, atEnd: (stop) => void stops.push(stop) }
+  const run: JestRun = { id: randomInt(1, 2 ** 31), log, atEnd: (stop) => void stops.push(stop) }
   const servers = new Map<string | undefined, ReturnType<typeof lazily>>([
     ['/database', lazily(async () => await startDatabaseServer(run))],
     ['/broker', lazily(async () => await startBrokerServer(run))],

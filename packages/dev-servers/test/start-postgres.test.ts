@@ -1,13 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { migrate } from '@workflow-service/database'
-import { startPostgres, waitUntil, type PrivatePostgres } from '@workflow-service/testkit'
 import { Client } from 'pg'
+import { type PrivatePostgres, startPostgres, waitUntil } from '../src/index.ts'
 
 let postgres: PrivatePostgres
 
 beforeAll(async () => {
   postgres = await startPostgres()
-  await migrate({ databaseUrl: postgres.url })
 }, 120_000)
 
 afterAll(async () => {

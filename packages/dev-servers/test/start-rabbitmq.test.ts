@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { startRabbitMq, waitUntil, type PrivateRabbitMq } from '@workflow-service/testkit'
+import { startRabbitMq, waitUntil, type PrivateRabbitMq } from '../src/index.ts'
 import { connect, type ChannelModel } from 'amqplib'
-import { greets } from '../src/rabbitmq.ts'
+import { acceptsAmqp } from '../src/start-rabbitmq.ts'
 
 let broker: PrivateRabbitMq
 
@@ -26,7 +26,7 @@ describe('startRabbitMq', () => {
     declaring.on('error', () => {})
     await declaring.assertQueue('kept', { durable: true })
     await broker.kill('SIGTERM')
-    expect(await greets(broker.port)).toBe(false)
+    expect(await acceptsAmqp(broker.port)).toBe(false)
     await broker.restart()
 
     const second = await connected()
@@ -38,7 +38,7 @@ describe('startRabbitMq', () => {
     const { pid } = broker
     await broker.kill()
     await closed
-    expect(await greets(broker.port)).toBe(false)
+    expect(await acceptsAmqp(broker.port)).toBe(false)
     await broker.restart()
     expect(broker.pid).not.toBe(pid)
 
@@ -51,8 +51,8 @@ describe('startRabbitMq', () => {
 
   test('answers nothing while it is paused, and does again afterwards', async () => {
     broker.pause()
-    expect(await greets(broker.port)).toBe(false)
+    expect(await acceptsAmqp(broker.port)).toBe(false)
     broker.resume()
-    expect(await waitUntil(() => greets(broker.port), { timeoutMs: 30_000 })).toBe(true)
+    expect(await waitUntil(() => acceptsAmqp(broker.port), { timeoutMs: 30_000 })).toBe(true)
   }, 60_000)
 })

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '@workflow-service/database/embedded-postgres'
-import { customerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { Client } from 'pg'
+import { type EmbeddedPostgres, freePort, startEmbeddedPostgres, waitUntil } from '../src/index.ts'
 
 jest.setTimeout(120_000)
 
@@ -163,11 +163,14 @@ describe('startEmbeddedPostgres', () => {
   })
 
   test('says when the port is taken, and has nothing running then', async () => {
-    const other = await customerEndpoint()
-    const message = `Port ${other.port} on 127.0.0.1 is taken: stop what listens there, or choose another port`
-    await expect(start({ port: other.port })).rejects.toMatchObject({ message })
-    await other.close()
-    const { url } = await start({ port: other.port })
+    const port = await freePort()
+    const other = createServer().listen(port, '127.0.0.1')
+    await once(other, 'listening')
+    const message = `Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`
+    await expect(start({ port })).rejects.toMatchObject({ message })
+    other.close()
+    await once(other, 'close')
+    const { url } = await start({ port })
     expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from '@jest/globals'
-import { waitUntil } from '@workflow-service/testkit'
 import { spawnGuarded } from './spawn-guarded.ts'
+import { waitUntil } from './wait-until.ts'
 
 function node(script: string, deathSignal: 'SIGINT' | 'SIGTERM' | 'SIGKILL' = 'SIGKILL') {
   return spawnGuarded({ command: process.execPath, args: ['-e', script], deathSignal })

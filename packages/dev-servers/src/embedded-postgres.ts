@@ -6,19 +6,17 @@
  * parent is killed.
  */
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chown, cp, lstat, mkdir, mkdtemp, readFile, readdir, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
-import { spawnGuarded, type GuardedProcess } from './spawn-guarded.ts'
-
-export { spawnGuarded, type Exit, type GuardedProcess, type GuardedSpawnOptions } from './spawn-guarded.ts'
+import { freePort } from './free-port.ts'
+import { isAlive } from './is-alive.ts'
+import { type GuardedProcess, spawnGuarded } from './spawn-guarded.ts'
 
 /** Where the data lies and how the server is set. */
 export interface EmbeddedPostgresOptions {
@@ -400,24 +398,6 @@ async function run(as: RunAs, command: string, args: string[], input?: string): 
 interface Ran {
   failed: boolean
   output: string
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 // ---------------------------------------------------------------------------------------------------------- faults

@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the ports that a system gives to outgoing connections (Linux: from 32768 on), so that none of them takes it. */
+/** Linux gives ports from 32768 on to outgoing connections. */
 const LOWEST = 15_000
 const HIGHEST = 32_767
 
 /**
- * A TCP port on 127.0.0.1 that is free now, and that nobody gets by chance before it is used, or while its server is
- * restarted. Prefer port 0 wherever the program under test tells what it got.
+ * Finds a free TCP port on 127.0.0.1, outside the range of outgoing connections: none of them takes it before the server
+ * starts or while it restarts. Prefer port 0 where the server reports which port it got.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
+import { freePort } from './free-port.ts'
+import { controlServer, type PrivateServer } from './private-server.ts'
+import { makeRunFolder } from './run-folder.ts'
+
+/** A PostgreSQL server that one test owns. `url` is the application's database, as its owner, who is no superuser. */
+export interface PrivatePostgres extends PrivateServer {
+  /** The database `postgres` as superuser. */
+  adminUrl: string
+}
+
+/**
+ * `fsync` is off: committed data survives a kill of PostgreSQL, because the operating system keeps the written pages;
+ * only a crash of the machine would lose it.
+ */
+const SETTINGS = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  max_connections: 300,
+  shared_buffers: '64MB',
+  max_wal_size: '256MB',
+}
+
+/**
+ * Starts an empty PostgreSQL on a free port of 127.0.0.1. Migrate its `url` yourself. `kill('SIGKILL')` ends every
+ * process of the server at once, as a crash of the machine would; other signals go to the main process (postmaster). A
+ * pause stops the postmaster only: it answers no new connection, and the existing ones go on.
+ */
+export async function startPostgres(
+  options: { settings?: Record<string, string | number> } = {},
+): Promise<PrivatePostgres> {
+  const folder = await makeRunFolder()
+  const settings = { ...SETTINGS, ...options.settings }
+  const port = await freePort()
+  const start = async () => withChildren(await startEmbeddedPostgres({ dataDir: join(folder, 'data'), port, settings }))
+  const started = await start()
+  const server = controlServer(started, {
+    url: started.url,
+    port,
+    start,
+    shutdownSignal: 'SIGINT',
+    stopSignal: 'SIGQUIT',
+    cleanUp: async () => await rm(folder, { recursive: true, force: true }),
+  })
+  return Object.assign(server, { adminUrl: started.adminUrl })
+}
+
+/** SIGKILL reaches the server's child processes too; they would notice the postmaster's end only a moment later. */
+function withChildren(server: EmbeddedPostgres): EmbeddedPostgres {
+  return {
+    ...server,
+    kill(signal) {
+      const children = signal === 'SIGKILL' ? childrenOf(server.pid) : []
+      const isSent = server.kill(signal)
+      for (const pid of children) killIfAlive(pid)
+      return isSent
+    },
+  }
+}
+
+function childrenOf(parent: number): number[] {
+  return listChildren(parent).split(/\s+/).filter(Boolean).map(Number)
+}
+
+function listChildren(parent: number): string {
+  try {
+    return process.platform === 'linux'
+      ? readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8')
+      : execFileSync('pgrep', ['-P', String(parent)], { encoding: 'utf8' })
+  } catch {
+    // The server has ended already.
+    return ''
+  }
+}
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
+}

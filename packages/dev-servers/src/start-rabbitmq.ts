@@ -1,0 +1,162 @@
+import { once } from 'node:events'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { searchPath } from './find-program.ts'
+import { findRabbitMq } from './find-rabbitmq.ts'
+import { freePort } from './free-port.ts'
+import { controlServer, type PrivateServer } from './private-server.ts'
+import { callManagementApi } from './rabbitmq-management.ts'
+import { makeRunFolder } from './run-folder.ts'
+import { type GuardedProcess, spawnGuarded } from './spawn-guarded.ts'
+import { waitUntil } from './wait-until.ts'
+
+/** A RabbitMQ node that one test owns. `url` is the virtual host "/" as guest. */
+export interface PrivateRabbitMq extends PrivateServer {
+  /** The management API, with credentials in the URL. */
+  managementUrl: string
+}
+
+const START_TIMEOUT_MS = 120_000
+
+interface Ports {
+  amqp: number
+  management: number
+  /** Erlang's connections between nodes. */
+  distribution: number
+  /** Erlang's name server. */
+  epmd: number
+}
+
+/**
+ * Starts a RabbitMQ node on free ports of 127.0.0.1 with its own data, cookie and name server (epmd), so that it never
+ * meets the system's node. Takes about 5 s. Works with RabbitMQ 3.10 to 4.x. A kill loses what the node had not yet
+ * written: with 3.x a queue declared in the last seconds, with any version messages that it had not confirmed.
+ */
+export async function startRabbitMq(options: { log?: (line: string) => void } = {}): Promise<PrivateRabbitMq> {
+  const programs = await findRabbitMq(options.log)
+  const folder = await makeRunFolder()
+  const ports = {
+    amqp: await freePort(),
+    management: await freePort(),
+    distribution: await freePort(),
+    epmd: await freePort(),
+  }
+  const env = await configure(folder, ports)
+  const managementUrl = `http://guest:guest@127.0.0.1:${ports.management}`
+  const spawn = async (command: string, args: string[]) =>
+    await spawnGuarded({ command, args, env, cwd: folder, deathSignal: 'SIGKILL' })
+
+  const epmd = await spawn(programs.epmd, ['-port', String(ports.epmd), '-address', '127.0.0.1'])
+  const start = async () => {
+    const node = await spawn(programs.server, [])
+    try {
+      await untilReady(node, ports.amqp, managementUrl)
+      return node
+    } catch (error) {
+      node.kill('SIGKILL')
+      await node.exited
+      throw error
+    }
+  }
+  const cleanUp = async () => {
+    epmd.kill('SIGKILL')
+    await epmd.exited
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const server = controlServer(await start(), {
+      url: `amqp://guest:guest@127.0.0.1:${ports.amqp}`,
+      port: ports.amqp,
+      start,
+      shutdownSignal: 'SIGTERM',
+      stopSignal: 'SIGKILL',
+      cleanUp,
+    })
+    return Object.assign(server, { managementUrl })
+  } catch (error) {
+    await cleanUp()
+    throw error
+  }
+}
+
+/** Writes the node's configuration files. Resolves to the environment that makes the node use them. */
+async function configure(folder: string, ports: Ports): Promise<Record<string, string>> {
+  await mkdir(join(folder, 'home'))
+  await writeFile(join(folder, 'enabled_plugins'), '[rabbitmq_management].\n')
+  await writeFile(
+    join(folder, 'rabbitmq.conf'),
+    [
+      `listeners.tcp.1 = 127.0.0.1:${ports.amqp}`,
+      'management.tcp.ip = 127.0.0.1',
+      `management.tcp.port = ${ports.management}`,
+      'log.console = true',
+      'log.console.level = warning',
+      'log.file = false',
+      'disk_free_limit.absolute = 50MB',
+      '',
+    ].join('\n'),
+  )
+  return {
+    PATH: searchPath,
+    LANG: 'C.UTF-8',
+    HOME: join(folder, 'home'),
+    ERL_EPMD_PORT: String(ports.epmd),
+    ERL_EPMD_ADDRESS: '127.0.0.1',
+    RABBITMQ_NODENAME: `test-${ports.amqp}@localhost`,
+    RABBITMQ_DIST_PORT: String(ports.distribution),
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
+    RABBITMQ_CONF_ENV_FILE: join(folder, 'none'),
+    RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
+    RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, 'none'),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
+    RABBITMQ_MNESIA_BASE: join(folder, 'data'),
+    RABBITMQ_LOG_BASE: join(folder, 'log'),
+    RABBITMQ_GENERATED_CONFIG_DIR: join(folder, 'config'),
+    RABBITMQ_SCHEMA_DIR: join(folder, 'schema'),
+    RABBITMQ_LOGS: '-',
+    // Makes the start script exec the node: otherwise the script's shell stays its parent and receives the signals.
+    RUNNING_UNDER_SYSTEMD: 'true',
+  }
+}
+
+async function untilReady(node: GuardedProcess, port: number, managementUrl: string): Promise<void> {
+  const lastLines: string[] = []
+  for (const stream of [node.stdout, node.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => {
+      if (lastLines.push(line) > 40) lastLines.shift()
+    })
+  }
+  const ended = node.exited.then(({ code, signal }) => {
+    throw new Error(`RabbitMQ ended while it started (${signal ?? `exit ${code}`}):\n${lastLines.join('\n')}`)
+  })
+  const ready = waitUntil(async () => (await acceptsAmqp(port)) && (await isManaged(managementUrl)), {
+    timeoutMs: START_TIMEOUT_MS,
+    intervalMs: 100,
+    message: () => `RabbitMQ to start:\n${lastLines.join('\n')}`,
+  })
+  await Promise.race([ready, ended])
+  ended.catch(() => {})
+}
+
+/** Reports whether an AMQP 0-9-1 broker answers the protocol header, which it does once it accepts connections. */
+export async function acceptsAmqp(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
+  try {
+    await once(socket, 'connect')
+    socket.write(Buffer.from('AMQP\0\0\x09\x01', 'latin1'))
+    const [frame] = (await once(socket, 'data')) as [Buffer]
+    return frame[0] === 1
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function isManaged(managementUrl: string): Promise<boolean> {
+  const answer = await callManagementApi(managementUrl, 'GET', '/api/overview')
+  return answer.ok
+}
