@@ -96,9 +96,9 @@ export async function seedDeliveries(
   count: number,
 ): Promise<void> {
   await client.query(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, sender, created_at, finished_at)
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, created_at, finished_at)
      SELECT gen_random_uuid(), $1, $2, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
-            json_build_object('order_id', n), 1, now() - interval '1 day' + n * interval '10 milliseconds', now()
+            json_build_object('order_id', n), now() - interval '1 day' + n * interval '10 milliseconds', now()
      FROM generate_series(1, $3) n`,
     [organizationId, sourceId, count],
   )

@@ -108,39 +108,3 @@ export async function startDueAutoRuns(db: Pooled, options: AutoRunOptions): Pro
 function scheduledContext({ frequency, next_at }: ScheduledRow): string {
   return `Scheduled run\nfrequency: ${frequency}\nscheduled_for: ${next_at.toISOString()}`
 }
-
-// No schedule lies further ahead than its period. One that does was computed by a clock that stood wrong.
-const LIST_TOO_FAR_AHEAD: NamedStatement = {
-  name: 'list-auto-runs-too-far-ahead',
-  text: ['1 hour', '1 day', '7 days', '31 days']
-    .map((period, index) => {
-      const frequency = ['hourly', 'daily', 'weekly', 'monthly'][index]
-      return `(${SCHEDULED_SQL} WHERE auto_run_frequency = '${frequency}'
-        AND auto_run_next_at > coalesce($1::timestamptz, clock_timestamp()) + interval '${period}' LIMIT $2)`
-    })
-    .join(' UNION ALL '),
-}
-
-const MOVE_SCHEDULE: NamedStatement = {
-  name: 'move-auto-run-schedule',
-  text: `UPDATE workflows SET auto_run_next_at = $4
-    WHERE organization_id = $1 AND id = $2 AND auto_run_next_at = $3 AND auto_run_next_at <> $4`,
-}
-
-/**
- * Brings schedules back that a clock which had jumped ahead has moved too far: else they would rest until that time
- * comes. Resolves with how many it moved; starts nothing.
- */
-export async function realignAutoRuns(
-  db: Pooled,
-  options: { readonly now?: Date; readonly limit: number },
-): Promise<number> {
-  const { rows } = await runStatement<ScheduledRow>(db, LIST_TOO_FAR_AHEAD, [options.now ?? null, options.limit])
-  let moved = 0
-  for (const row of rows) {
-    const nextAt = nextAutoRunAt({ frequency: row.frequency, anchorAt: row.anchor_at }, row.now)
-    const { rowCount } = await runStatement(db, MOVE_SCHEDULE, [row.organization_id, row.id, row.next_at, nextAt])
-    moved += rowCount ?? 0
-  }
-  return moved
-}

@@ -32,8 +32,6 @@ export interface NewDelivery {
   requestBody: string
   runId: string | null
   requestId: string
-  /** The presence of the process that sends it (presence.ts). */
-  sender: string
 }
 
 /** The runner's lease under which a payload is sent. */
@@ -93,7 +91,6 @@ export async function claimDeliveries(
     requests.map(({ lease }) => lease?.epoch ?? null),
     requests.map(({ runId }) => runId),
     requests.map(({ requestId }) => requestId),
-    requests.map(({ sender }) => sender),
   ])
   const seen = new Set<string>()
   return rows.map((row): DeliveryClaim => {
@@ -137,8 +134,8 @@ const CLAIM_DELIVERIES: NamedStatement = {
   text: `
     WITH request AS MATERIALIZED (
       SELECT * FROM unnest((SELECT $1::uuid[]), $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[],
-        $8::text[], $9::bigint[]) WITH ORDINALITY
-        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, sender, place)
+        $8::text[]) WITH ORDINALITY
+        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, place)
     ),
     checked AS MATERIALIZED (
       SELECT request.*, source.*, request.session_id IS NULL OR lease.is_current AS has_lease
@@ -158,8 +155,8 @@ const CLAIM_DELIVERIES: NamedStatement = {
     ),
     claimed AS (
       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id,
-        request_id, sender)
-      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, sender
+        request_id)
+      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id
       FROM checked WHERE has_lease AND version IS NOT NULL
       ORDER BY id
       ON CONFLICT (id) DO NOTHING
@@ -179,9 +176,9 @@ export async function recordVerification(
   delivery: Omit<NewDelivery, 'runId'>,
 ): Promise<Date> {
   const recorded = await db.pool.query<{ created_at: Date }>(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id, sender)
-     VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5, $6) RETURNING created_at`,
-    [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId, delivery.sender],
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+     VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5) RETURNING created_at`,
+    [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId],
   )
   const [row] = recorded.rows
   if (!row) throw new Error('The verification was not recorded')
@@ -234,39 +231,33 @@ const RECORD_OUTCOMES: NamedStatement = {
     RETURNING deliveries.id, deliveries.finished_at`,
 }
 
-/** A delivery as it stands, for those who ask again. */
+/** A delivery as it is now. */
 export interface DeliveryState {
   delivery: Delivery
-  /** Since it was recorded, by the database's clock. */
+  /** The time since it was recorded, by the database's clock. */
   ageMs: number
-  sender: string
-  /** Only of one in flight: the process that sent it is gone, or has lost the database for the moment. */
-  isSenderAbsent: boolean
 }
 
-/** The delivery of the organization and whether somebody is still at it. */
+/** Finds the organization's delivery with its age. */
 export async function findDeliveryState(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   deliveryId: string,
 ): Promise<DeliveryState | undefined> {
-  const found = await runStatement<DeliveryRow & { age_ms: number; is_absent: boolean; sender: string }>(
-    db,
-    FIND_DELIVERY_STATE,
-    [organizationId, deliveryId],
-  )
+  const found = await runStatement<DeliveryRow & { age_ms: number }>(db, FIND_DELIVERY_STATE, [
+    organizationId,
+    deliveryId,
+  ])
   const [row] = found.rows
-  return row && { delivery: toDelivery(row), ageMs: row.age_ms, sender: row.sender, isSenderAbsent: row.is_absent }
+  return row && { delivery: toDelivery(row), ageMs: row.age_ms }
 }
 
 const COLUMNS = `id, organization_id, source_id, kind, outcome, status, reason, mismatches, duration_ms, answer,
   request_body, session_id, run_id, request_id, created_at, finished_at`
 
-// The lock is had only where its holder has gone, and given back when the statement ends.
 const FIND_DELIVERY_STATE: NamedStatement = {
   name: 'find_delivery_state',
-  text: `SELECT ${COLUMNS}, sender, 1000 * extract(epoch FROM clock_timestamp() - created_at)::float8 AS age_ms,
-      CASE WHEN outcome = 'in_flight' THEN pg_try_advisory_xact_lock_shared(sender) ELSE false END AS is_absent
+  text: `SELECT ${COLUMNS}, 1000 * extract(epoch FROM clock_timestamp() - created_at)::float8 AS age_ms
     FROM deliveries WHERE organization_id = $1 AND id = $2`,
 }
 
@@ -308,19 +299,6 @@ export function deliveryQuerySql(organizationId: string, query: DeliveryQuery): 
   const text = `SELECT ${COLUMNS} FROM deliveries WHERE ${conditions.join(' AND ')}
     ORDER BY created_at DESC, id DESC LIMIT ${put(query.limit)}`
   return { text, values }
-}
-
-/** What a run sent, oldest first. */
-export async function listRunDeliveries(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  runId: string,
-): Promise<Delivery[]> {
-  const found = await db.pool.query<DeliveryRow>(
-    `SELECT ${COLUMNS} FROM deliveries WHERE organization_id = $1 AND run_id = $2 ORDER BY created_at, id`,
-    [organizationId, runId],
-  )
-  return found.rows.map(toDelivery)
 }
 
 /**

@@ -14,7 +14,7 @@ export {
   revokeApiKey,
   touchApiKeys,
 } from './api-keys.ts'
-export { type AutoRunOptions, type AutoRunStart, realignAutoRuns, startDueAutoRuns } from './auto-run.ts'
+export { type AutoRunOptions, type AutoRunStart, startDueAutoRuns } from './auto-run.ts'
 export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
@@ -26,7 +26,6 @@ export {
   findDeliveryState,
   markAbandonedDeliveries,
   listDeliveries,
-  listRunDeliveries,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
   recordOutcomes,
@@ -44,13 +43,11 @@ export {
 export { listWorkflowFiles, readWorkflowFile, type WorkflowFile } from './files.ts'
 export { foldCase } from './fold-case.ts'
 export { deriveId, newId } from './ids.ts'
-export { type KeyChanges, listenForKeyChanges } from './key-changes.ts'
 export type { ManifestOutcome } from './manifest/application.ts'
 export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
 export { migrate } from './migrate.ts'
 export { findOrganizations, findWorkflowNames, listOrganizations, type OrganizationName } from './organizations.ts'
-export { announcePresence, type Presence } from './presence.ts'
 export {
   createSecretBox,
   rotateSecrets,

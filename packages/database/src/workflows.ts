@@ -96,7 +96,7 @@ const FILES = jsonArray(
  * A WorkflowOut out of the row `w`, with every order of contract 2: users by email, triggers oldest first, their sources
  * with the built-in ones last and then by name, files by folder and name. What is sorted for an answer is COLLATE "C",
  * hence by code point. A `company_wide` workflow lists everyone in the organization; any other the users named for it.
- * File contents are not read. Migration 005 has to know every column that is shown here.
+ * File contents are not read. Code that writes a column that is shown here also writes a new version.
  */
 const WORKFLOW_JSON = jsonObject({
   id: toPlainJson('w.id'),
@@ -124,18 +124,19 @@ const ASKED = `
     WITH ORDINALITY AS asked (organization_id, workflow_id, place)
   CROSS JOIN LATERAL (
     SELECT id, organization_id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency,
-           created_at, updated_at
+           created_at, updated_at, version
     FROM workflows WHERE organization_id = asked.organization_id AND id = asked.workflow_id
     LIMIT 1
   ) AS w
   CROSS JOIN LATERAL (SELECT users_version FROM organizations WHERE id = asked.organization_id LIMIT 1) AS organization`
 
-/** The two of migration 005, which stand for the whole document; a workflow that had none would be new each time. */
-const toVersion = (workflowId: string, usersVersion: string): string =>
-  `coalesce((SELECT version FROM workflow_versions WHERE workflow_id = ${workflowId}), gen_random_uuid()::text)
-     || ' ' || ${usersVersion}`
-
-const VERSION = toVersion('w.id', 'organization.users_version')
+/**
+ * What identifies the content of a document: the version of the workflow, and that of the organization's users, whose names
+ * it shows. Each is a random value that is written in the transaction that changes the data, while the workflow's row (for
+ * users: the organization's row) is locked: two writers of one document commit one after the other, so a snapshot that
+ * shows the same two versions shows the same document.
+ */
+const VERSION = `w.version || ' ' || organization.users_version`
 
 /** Apart from the documents', since Postgres prepares all parts of a statement each time, those not needed included. */
 const FIND_VERSIONS: NamedStatement = {
@@ -155,10 +156,10 @@ const FIND: NamedStatement = {
     SELECT w.place::int AS place, w.answered_version AS version, ${WORKFLOW_JSON} AS json FROM found w`,
 }
 
-/** What is answered of the rows of `page (id, created_at)`, one more than asked for when more follow. */
+/** What is answered of the rows of `page (id, created_at, version)`, one more than asked for when more follow. */
 const PAGE_COLUMNS = `
   id, created_at AS "createdAt",
-  ${toVersion('page.id', '(SELECT users_version FROM organizations WHERE id = $1)')} AS version`
+  version || ' ' || (SELECT users_version FROM organizations WHERE id = $1) AS version`
 
 /**
  * The most that a page holds (contract 5). Tables are read with this limit, and a page's own is set on what that gives:
@@ -172,8 +173,8 @@ const LIST: NamedStatement = {
   name: 'list-workflows',
   text: `
     SELECT ${PAGE_COLUMNS} FROM (
-      SELECT id, created_at FROM (
-        SELECT id, created_at FROM workflows
+      SELECT id, created_at, version FROM (
+        SELECT id, created_at, version FROM workflows
         WHERE organization_id = $1 AND (created_at, id) > ((SELECT $3::timestamptz), (SELECT $4::uuid))
         ORDER BY created_at, id LIMIT ${MAX_PAGE + 1}
       ) AS page
@@ -201,7 +202,7 @@ const SEARCH: NamedStatement = {
   name: 'search-workflows',
   text: `
     WITH near AS MATERIALIZED (
-      SELECT id, created_at, strpos(search_text, $5) > 0 AS is_match FROM workflows
+      SELECT id, created_at, version, strpos(search_text, $5) > 0 AS is_match FROM workflows
       WHERE organization_id = $1 AND (created_at, id) > ((SELECT $3::timestamptz), (SELECT $4::uuid))
       ORDER BY created_at, id LIMIT ${NEAR_ROWS}
     ),
@@ -212,11 +213,11 @@ const SEARCH: NamedStatement = {
       FROM near
     ),
     page AS MATERIALIZED (
-      SELECT id, created_at FROM (
-        SELECT id, created_at FROM near WHERE is_match
+      SELECT id, created_at, version FROM (
+        SELECT id, created_at, version FROM near WHERE is_match
         UNION ALL
         (
-          SELECT id, created_at FROM workflows
+          SELECT id, created_at, version FROM workflows
           WHERE (SELECT is_open AND matches >= ${FREQUENT_MATCHES} FROM counts)
             AND organization_id = $1
             AND (created_at, id) > ((SELECT last_created_at FROM counts), (SELECT last_id FROM counts))
@@ -225,8 +226,8 @@ const SEARCH: NamedStatement = {
         )
         UNION ALL
         (
-          SELECT id, created_at FROM (
-            SELECT id, created_at, search_text FROM workflows
+          SELECT id, created_at, version FROM (
+            SELECT id, created_at, version, search_text FROM workflows
             WHERE (SELECT is_open AND matches < ${FREQUENT_MATCHES} FROM counts)
               AND workflow_search_grams(organization_id, search_text, 1)
                 @> (SELECT workflow_search_grams($1, $5, least(char_length($5), 3)))

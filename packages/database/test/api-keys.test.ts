@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { waitUntil } from '@workflow-service/testkit'
-import { createApiKey } from '../src/api-key-format.ts'
 import {
   ApiKeyExistsError,
   findPrincipals,
@@ -11,7 +9,6 @@ import {
 } from '../src/api-keys.ts'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
-import { listenForKeyChanges } from '../src/key-changes.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let opened: OpenDatabase
@@ -98,25 +95,5 @@ describe('touchApiKeys', () => {
     )
     const times = new Map((await listApiKeys(db, organizationId)).map(({ id, lastUsedAt }) => [id, lastUsedAt]))
     expect([times.get(one.apiKey.id), times.get(two.apiKey.id)]).toEqual([late, late])
-  })
-})
-
-describe('listenForKeyChanges', () => {
-  test('hears what matters to a cached key, and nothing when a key is only used', async () => {
-    const heard: (string | null)[] = []
-    const changes = listenForKeyChanges(db, (changed) => heard.push(changed))
-    await waitUntil(() => changes.isListening)
-    expect(heard.splice(0)).toEqual([null])
-    const { apiKey } = await issue()
-    await touchApiKeys(db, new Map([[apiKey.id, new Date()]]))
-    await revokeApiKey(db, organizationId, { id: apiKey.id })
-    await db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [otherId])
-    await db.pool.query('DELETE FROM api_keys WHERE id = $1', [apiKey.id])
-    const { key } = createApiKey()
-    await db.pool.query('SELECT pg_notify($1, $2)', ['api_keys', key])
-    await waitUntil(() => heard.includes(key))
-    expect(heard).toEqual([apiKey.prefix, apiKey.prefix, otherId, apiKey.prefix, key])
-    await changes.close()
-    expect(changes.isListening).toBe(false)
   })
 })

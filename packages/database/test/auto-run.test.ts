@@ -4,7 +4,6 @@ import {
   type Database,
   listRuns,
   nextAutoRunAt,
-  realignAutoRuns,
   showRun,
   startDueAutoRuns,
   acquireWaitingSessions,
@@ -131,29 +130,5 @@ describe('startDueAutoRuns', () => {
   test('goes by the clock of the database where none is given', async () => {
     await scheduled('hourly', '2020-01-01T00:00:00Z')
     expect(await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })).toHaveLength(1)
-  })
-})
-
-describe('realignAutoRuns', () => {
-  test('a schedule that a clock far ahead moved away comes back, without a run', async () => {
-    const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
-    await startDue('2036-01-01T00:00:00Z')
-    expect(await nextOf(acme)).toBe('2036-01-01T09:20:00.000Z')
-    expect(await realignAutoRuns(db, { now: new Date('2026-03-02T10:00:00Z'), limit: 100 })).toBe(1)
-    expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
-    expect(await startDue('2026-03-03T09:20:00Z')).toHaveLength(1)
-  })
-
-  test.each<[AutoRunFrequency, string]>([
-    ['hourly', '2026-03-01T09:20:00Z'],
-    ['daily', '2026-03-01T09:20:00Z'],
-    ['weekly', '2026-03-01T09:20:00Z'],
-    ['monthly', '2026-01-31T09:20:00Z'],
-  ])('leaves a %s schedule alone that is as it should be', async (frequency, anchor) => {
-    await scheduled(frequency, anchor)
-    for (const now of ['2026-02-28T09:20:00Z', '2026-03-01T09:20:00Z', '2026-03-31T09:20:00Z']) {
-      await startDue(now)
-      expect(await realignAutoRuns(db, { now: new Date(now), limit: 100 })).toBe(0)
-    }
   })
 })

@@ -40,8 +40,8 @@ afterEach(() => {
 
 async function recordDeliveries(outcome: string): Promise<void> {
   await client.query(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, sender, created_at, finished_at)
-     SELECT gen_random_uuid(), $1, $2, 'payload', $3, CASE $3 WHEN 'accepted' THEN 200 END, '{}', 1,
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', $3, CASE $3 WHEN 'accepted' THEN 200 END, '{}',
        now() - interval '2 days', CASE $3 WHEN 'accepted' THEN now() END
      FROM generate_series(1, ${ROWS})`,
     [acme.organizationId, newId(), outcome],

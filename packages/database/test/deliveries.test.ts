@@ -54,7 +54,6 @@ function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequ
     requestBody,
     runId: null,
     requestId: 'r',
-    sender: '1',
     lease: null,
     ...changes,
   }
@@ -264,8 +263,8 @@ test('what a connection planned while the tables were empty scans none of them w
       )
     expect(await record()).toEqual([undefined, undefined, undefined])
     await client.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, sender)
-       SELECT coalesce(($2::uuid[])[n], gen_random_uuid()), $1, gen_random_uuid(), 'verification', 'in_flight', '{}', 1
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body)
+       SELECT coalesce(($2::uuid[])[n], gen_random_uuid()), $1, gen_random_uuid(), 'verification', 'in_flight', '{}'
        FROM generate_series(1, 2000) n`,
       [organizationId, ids],
     )

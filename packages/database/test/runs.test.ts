@@ -102,8 +102,8 @@ describe('showRun', () => {
     const { startId, sessionId } = await start(db, acme)
     await runAll(sessionId, [null])
     await db.pool.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, sender, finished_at)
-       VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, 1, now())`,
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, finished_at)
+       VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, now())`,
       [newId(), acme.organizationId, newId(), startId],
     )
     expect(await showRun(db, startId)).toMatchObject({

@@ -1,11 +1,4 @@
-import {
-  announcePresence,
-  createDatabase,
-  createSecretBox,
-  type Database,
-  type Presence,
-  type SecretBox,
-} from '@workflow-service/database'
+import { createDatabase, createSecretBox, type Database, type SecretBox } from '@workflow-service/database'
 import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './delivery-metrics.ts'
@@ -21,8 +14,6 @@ export interface AppContext {
   readonly logger: Logger
   readonly db: Database
   readonly store: DeliveryStore
-  /** This process as the other dispatchers see it. */
-  readonly presence: Presence
   readonly secrets: SecretBox
   readonly sendRequest: SendRequest
   /** How many requests may be open at once. */
@@ -53,7 +44,6 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     maxConnections: config.databasePoolSize,
     onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection broke'),
   })
-  const presence = announcePresence(db)
   const metrics = createMetrics('dispatcher')
   const places = createPlaces({
     total: config.maxInFlight,
@@ -67,7 +57,6 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     logger,
     db,
     store,
-    presence,
     secrets,
     sendRequest:
       overrides.sendRequest ??
@@ -83,7 +72,6 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     }),
     dispose: async () => {
       outcomes.stop()
-      await presence.close()
       await db.close()
     },
   }

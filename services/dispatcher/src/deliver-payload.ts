@@ -38,8 +38,6 @@ export interface PayloadRequest {
 const SEND_WITHIN_MS = 8_000
 /** After this, nobody can still be sending: the claim, the hold-up and the 30 s of the exchange are over. */
 const OUTCOME_DUE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
-/** How long a sender must be absent before it counts as dead: all are for a moment when the database restarts. */
-const ABSENCE_MS = 2_000
 const POLL_MS = 250
 
 /**
@@ -69,9 +67,8 @@ async function deliverAt(
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
   const { id, organizationId, sourceId, runId, requestId } = request
-  const sender = ctx.presence.key
   const { lease } = request
-  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, sender, lease })
+  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, lease })
   switch (claim.kind) {
     case 'no_source':
       throw notFound('Webhook source')
@@ -141,19 +138,17 @@ function findMismatches(example: Record<string, unknown>, payload: unknown, body
   return payloadMismatches(example, payload)
 }
 
-/** What was recorded for the id, once there is an outcome; a sender that has died leaves `unknown`. */
+/**
+ * Waits for the outcome of a delivery that was recorded before. A delivery that is in flight past its deadline becomes
+ * `unknown`: its dispatcher died.
+ */
 async function knownDelivery(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
-  let absentSinceMs: number | undefined
   for (;;) {
     const state = await findDeliveryState(ctx.db, request.organizationId, request.id)
     if (!state) throw conflict()
     const delivery = sameDelivery(state.delivery, request)
     if (delivery.outcome !== 'in_flight') return delivery
-    absentSinceMs = state.isSenderAbsent ? (absentSinceMs ?? performance.now()) : undefined
-    const isAbandoned = absentSinceMs !== undefined && performance.now() - absentSinceMs >= ABSENCE_MS
-    // Calls for one id take turns here: what this process claimed and does not remember, nobody is sending any more.
-    const isOurs = state.sender === ctx.presence.key
-    if (isOurs || isAbandoned || state.ageMs > OUTCOME_DUE_MS) {
+    if (state.ageMs > OUTCOME_DUE_MS) {
       await ctx.store.recordOutcome({ organizationId: request.organizationId, id: request.id, result: unknown() })
       continue
     }

@@ -56,7 +56,6 @@ async function startLogEntry(ctx: AppContext, request: VerificationRequest): Pro
     sourceId,
     requestBody: JSON.stringify(requestBody),
     requestId,
-    sender: ctx.presence.key,
   })
   return {
     id,

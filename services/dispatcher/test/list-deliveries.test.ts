@@ -26,7 +26,6 @@ beforeAll(async () => {
       sourceId,
       status: 200,
       requestBody: { id: entry.id },
-      sender: 1n,
       finishedAt: entry.createdAt,
     })),
   })
@@ -76,7 +75,6 @@ describe('200', () => {
       outcome: 'accepted',
       status: 200,
       requestBody: {},
-      sender: 1n,
       finishedAt: newer.createdAt,
     }
     await dispatcher.db.prisma.delivery.create({ data })

@@ -32,7 +32,6 @@ async function record(sourceId: string, agesMs: number[], outcome = 'accepted'):
       outcome,
       status: outcome === 'accepted' ? 200 : null,
       requestBody: {},
-      sender: 1n,
       createdAt: new Date(Date.now() - ageMs),
       finishedAt: outcome === 'in_flight' ? null : new Date(),
     })),

@@ -291,7 +291,7 @@ describe('at most once', () => {
     expect(endpoint.requests).toHaveLength(1)
   })
 
-  test('what comes back is told as unknown when its sender is gone', async () => {
+  test('a delivery that is in flight past its deadline becomes unknown, and is not sent again', async () => {
     const id = newId()
     await dispatcher.db.prisma.delivery.create({
       data: {
@@ -301,7 +301,7 @@ describe('at most once', () => {
         kind: 'payload',
         outcome: 'in_flight',
         requestBody: payload,
-        sender: 4711n,
+        createdAt: new Date(Date.now() - 41_000),
       },
     })
     const answer = await send(id)

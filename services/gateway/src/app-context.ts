@@ -80,7 +80,6 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
       if (!overrides.sessionQueue) await sessionQueue.close()
       await rateLimits.close()
       await keyUses.close()
-      await keys.close()
       await db.close()
     },
   }

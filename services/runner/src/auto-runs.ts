@@ -1,4 +1,4 @@
-import { realignAutoRuns, startDueAutoRuns } from '@workflow-service/database'
+import { startDueAutoRuns } from '@workflow-service/database'
 import { describeError, newRequestId } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
 
@@ -8,22 +8,15 @@ export interface AutoRuns {
 }
 
 const BATCH = 100
-const REALIGN_INTERVAL_MS = 600_000
 
 /** Looks for schedules that are due every `intervalMs`, by the database's clock, and in UTC. */
 export function startAutoRuns(ctx: AppContext, intervalMs: number): AutoRuns {
-  let realignedMs = -Infinity
   const stopping = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> = Promise.resolve()
 
   const look = async (): Promise<void> => {
     try {
-      if (performance.now() - realignedMs >= REALIGN_INTERVAL_MS) {
-        const moved = await realignAutoRuns(ctx.db, { limit: BATCH })
-        if (moved > 0) ctx.logger.warn({ schedules: moved }, 'schedules that a wrong clock had moved were brought back')
-        realignedMs = performance.now()
-      }
       for (let more = true; more && !stopping.signal.aborted;) more = (await startDue(ctx)) === BATCH
     } catch (error) {
       ctx.logger.warn({ error: describeError(error) }, 'could not look for scheduled runs')

@@ -104,7 +104,10 @@ async function get(gateway: Service, seeded: Seeded, path: string): Promise<void
 /** Changes every document of the organization: the gateway has to read all of a page again. */
 async function renameUser(bed: Bed, { organizationId }: Seeded): Promise<void> {
   await bed.client.query(
-    `UPDATE users SET last_name = $2 WHERE id = (SELECT id FROM users WHERE organization_id = $1 LIMIT 1)`,
+    `WITH renamed AS (
+       UPDATE users SET last_name = $2 WHERE id = (SELECT id FROM users WHERE organization_id = $1 LIMIT 1)
+     )
+     UPDATE organizations SET users_version = DEFAULT WHERE id = $1`,
     [organizationId, `Last${Math.random()}`],
   )
 }

@@ -123,6 +123,8 @@ async function planUsers(app: Application): Promise<Plan<AppliedManifest['users'
   return {
     result: wanted.map(({ email }, index) => ({ email, outcome: outcomes[index]! })),
     write: async () => {
+      if (outcomes.every((outcome) => outcome === 'unchanged')) return
+      await client.query('UPDATE organizations SET users_version = DEFAULT WHERE id = $1', [organizationId])
       await insertRows(client, 'users', USER_COLUMNS, rowsThatAre('created', rows, outcomes))
       await updateRows(client, 'users', USER_COLUMNS, rowsThatAre('changed', rows, outcomes))
     },

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import type { Manifest } from '@workflow-service/contract'
 import { type AutoRunFrequency, scheduleAutoRun } from '../auto-run-schedule.ts'
 import { deriveId } from '../ids.ts'
@@ -121,7 +121,8 @@ export async function planWorkflows(
     })),
     write: async () => {
       await insertRows(app.client, 'workflows', WORKFLOW_COLUMNS, rowsThatAre('created', rows, outcomes))
-      await updateRows(app.client, 'workflows', WORKFLOW_COLUMNS, rowsThatAre('changed', rows, outcomes))
+      const changed = rowsThatAre('changed', rows, outcomes).map((row) => ({ ...row, version: randomUUID() }))
+      await updateRows(app.client, 'workflows', { ...WORKFLOW_COLUMNS, version: 'uuid' }, changed)
       await writeUsers(app, users)
       await writeTriggers(app, triggers)
       await writeFiles(app, wanted, files)
