@@ -28,20 +28,21 @@ beforeEach(async () => {
   ids = { workflow: newId(), other: newId(), trigger: newId(), otherTrigger: newId(), file: newId() }
   organization = await gateway.apply({
     users: USERS,
-    workflows: [first(), other(), workflow(newId(), 3, { scope: 'company_wide', users: [] })],
+    workflows: [firstWorkflow(), otherWorkflow(), workflow(newId(), 3, { scope: 'company_wide', users: [] })],
   })
 })
 
 const USERS = ['ada', 'bob'].map((name) => ({ email: `${name}@acme.test`, first_name: name }))
 const file = (change: object = {}) => ({ id: ids.file, name: 'a.md', path: ['docs'], content: 'old', ...change })
-const first = (change: object = {}) =>
+const firstWorkflow = (change: object = {}) =>
   workflow(ids.workflow, 1, {
     auto_run: { enabled: true, frequency: 'daily' },
     files: [file()],
     triggers: [trigger(ids.trigger)],
     ...change,
   })
-const other = (change: object = {}) => workflow(ids.other, 2, { triggers: [trigger(ids.otherTrigger)], ...change })
+const otherWorkflow = (change: object = {}) =>
+  workflow(ids.other, 2, { triggers: [trigger(ids.otherTrigger)], ...change })
 
 function workflow(id: string, second: number, change: object): Record<string, unknown> {
   const createdAt = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
@@ -93,6 +94,8 @@ async function readAnew(read: readonly WorkflowOut[]): Promise<WorkflowOut[]> {
   return found.map((each) => JSON.parse(each!.json) as WorkflowOut)
 }
 
+const withTrigger = (change: object) => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, change)] })] })
+
 describe('a document that is kept', () => {
   test('is answered without being read again', async () => {
     const first = await readAll()
@@ -101,31 +104,38 @@ describe('a document that is kept', () => {
     expect(await countReads()).toEqual(before)
   })
 
-  const withTrigger = (change: object) => ({ workflows: [first({ triggers: [trigger(ids.trigger, change)] })] })
-
   test.each<[string, () => object]>([
-    ['its name', () => ({ workflows: [first({ name: 'New' })] })],
-    ['its description', () => ({ workflows: [first({ description: 'New' })] })],
-    ['its scope', () => ({ workflows: [first({ scope: 'new' })] })],
-    ['its scope to company_wide', () => ({ workflows: [first({ scope: 'company_wide' })] })],
-    ['whether it is active', () => ({ workflows: [first({ is_active: false })] })],
-    ['whether auto-run is on', () => ({ workflows: [first({ auto_run: { enabled: false } })] })],
-    ['how often auto-run runs', () => ({ workflows: [first({ auto_run: { enabled: true, frequency: 'weekly' } })] })],
-    ['when it was created', () => ({ workflows: [first({ created_at: '2025-01-01T00:00:00.000Z' })] })],
-    ['when it was updated', () => ({ workflows: [first({ updated_at: '2027-01-01T00:00:00.000Z' })] })],
-    ['its users: one more', () => ({ workflows: [first({ users: USERS.map(({ email }) => email) })] })],
-    ['its users: another one', () => ({ workflows: [first({ users: ['bob@acme.test'] })] })],
-    ['its users: none', () => ({ workflows: [first({ users: [] })] })],
+    ['its name', () => ({ workflows: [firstWorkflow({ name: 'New' })] })],
+    ['its description', () => ({ workflows: [firstWorkflow({ description: 'New' })] })],
+    ['its scope', () => ({ workflows: [firstWorkflow({ scope: 'new' })] })],
+    ['its scope to company_wide', () => ({ workflows: [firstWorkflow({ scope: 'company_wide' })] })],
+    ['whether it is active', () => ({ workflows: [firstWorkflow({ is_active: false })] })],
+    ['whether auto-run is on', () => ({ workflows: [firstWorkflow({ auto_run: { enabled: false } })] })],
+    [
+      'how often auto-run runs',
+      () => ({ workflows: [firstWorkflow({ auto_run: { enabled: true, frequency: 'weekly' } })] }),
+    ],
+    ['when it was created', () => ({ workflows: [firstWorkflow({ created_at: '2025-01-01T00:00:00.000Z' })] })],
+    ['when it was updated', () => ({ workflows: [firstWorkflow({ updated_at: '2027-01-01T00:00:00.000Z' })] })],
+    ['its users: one more', () => ({ workflows: [firstWorkflow({ users: USERS.map(({ email }) => email) })] })],
+    ['its users: another one', () => ({ workflows: [firstWorkflow({ users: ['bob@acme.test'] })] })],
+    ['its users: none', () => ({ workflows: [firstWorkflow({ users: [] })] })],
     ["a user's first name", () => ({ users: [{ email: 'ada@acme.test', first_name: 'New' }] })],
     ["a user's last name", () => ({ users: [{ email: 'ada@acme.test', first_name: 'ada', last_name: 'New' }] })],
     ['the name of a user that only company_wide workflows list', () => ({ users: [{ email: 'bob@acme.test' }] })],
     ['the users of the organization: one more', () => ({ users: [{ email: 'c@acme.test' }] })],
-    ['its triggers: one more', () => ({ workflows: [first({ triggers: [trigger(ids.trigger), trigger(newId())] })] })],
-    ['its triggers: none', () => ({ workflows: [first({ triggers: [] })] })],
+    [
+      'its triggers: one more',
+      () => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger), trigger(newId())] })] }),
+    ],
+    ['its triggers: none', () => ({ workflows: [firstWorkflow({ triggers: [] })] })],
     [
       'its triggers: moved to another workflow',
       () => ({
-        workflows: [first({ triggers: [] }), other({ triggers: [trigger(ids.otherTrigger), trigger(ids.trigger)] })],
+        workflows: [
+          firstWorkflow({ triggers: [] }),
+          otherWorkflow({ triggers: [trigger(ids.otherTrigger), trigger(ids.trigger)] }),
+        ],
       }),
     ],
     ["a trigger's name", () => withTrigger({ name: 'New' })],
@@ -139,10 +149,13 @@ describe('a document that is kept', () => {
       () => withTrigger({ events: ['b', 'a'].map((slug) => ({ slug, name: slug })) }),
     ],
     ["a trigger's subagent sources", () => withTrigger({ subagent_sources: [] })],
-    ['its files: one more', () => ({ workflows: [first({ files: [file(), { name: 'b.md' }] })] })],
-    ["a file's name", () => ({ workflows: [first({ files: [file({ name: 'new.md' })] })] })],
-    ["a file's folder", () => ({ workflows: [first({ files: [file({ path: ['new'] })] })] })],
-    ['its files: moved to another workflow', () => ({ workflows: [first({ files: [] }), other({ files: [file()] })] })],
+    ['its files: one more', () => ({ workflows: [firstWorkflow({ files: [file(), { name: 'b.md' }] })] })],
+    ["a file's name", () => ({ workflows: [firstWorkflow({ files: [file({ name: 'new.md' })] })] })],
+    ["a file's folder", () => ({ workflows: [firstWorkflow({ files: [file({ path: ['new'] })] })] })],
+    [
+      'its files: moved to another workflow',
+      () => ({ workflows: [firstWorkflow({ files: [] }), otherWorkflow({ files: [file()] })] }),
+    ],
   ])('is read again at once when a manifest changes %s', async (_what, manifest) => {
     const [singlyBefore, pageBefore] = await readAll()
     expect(singlyBefore).toEqual(pageBefore)
@@ -179,7 +192,7 @@ describe('a document that is kept', () => {
       await run('DELETE FROM workflows WHERE id = :workflow')
       expect((await list()).map(({ id }) => id)).not.toContain(ids.workflow)
       expect((await gateway.get(`/v1/workflows/${ids.workflow}`, { key: organization.key })).status).toBe(404)
-      await apply({ workflows: [first({ name, triggers: [], files: [], users: [] })] })
+      await apply({ workflows: [firstWorkflow({ name, triggers: [], files: [], users: [] })] })
       expect(await get(ids.workflow)).toMatchObject({ name, triggers: [], files: [], users: [] })
       expect((await list())[0]).toMatchObject({ id: ids.workflow, name, triggers: [], files: [], users: [] })
     }
@@ -197,15 +210,13 @@ describe('a document that is kept', () => {
 
 test('while many manifests change one workflow at once, no document outlives its version', async () => {
   const changes = [
-    () => ({ workflows: [first({ name: newId() })] }),
-    () => ({ workflows: [first({ triggers: [trigger(ids.trigger, { name: newId() })] })] }),
-    () => ({ workflows: [first({ files: [file({ name: newId() })] })] }),
+    () => ({ workflows: [firstWorkflow({ name: newId() })] }),
+    () => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, { name: newId() })] })] }),
+    () => ({ workflows: [firstWorkflow({ files: [file({ name: newId() })] })] }),
     () => ({ users: [{ email: 'ada@acme.test', first_name: newId() }] }),
   ]
   const applying = Promise.all(Array.from({ length: 24 }, (_, index) => apply(changes[index % changes.length]!())))
-  let isApplying = true
-  void applying.finally(() => (isApplying = false))
-  while (isApplying) await readAll()
+  for (let round = 0; round < 20; round += 1) await readAll()
   await applying
   const [singly, page] = await readAll()
   expect(singly).toEqual(await readAnew(singly))
