@@ -21,7 +21,7 @@ export interface DispatcherClient {
     organizationId: string,
     sourceId: string,
     source: WebhookSourceIn,
-    verify: 'if_changed' | 'false',
+    verify: 'if_changed' | 'never',
   ): Promise<{ isNew: boolean; source: WebhookSourceOut }>
   /** Sends the verification request with what is stored. @throws DispatcherRefusal */
   testWebhookSource(organizationId: string, sourceId: string): Promise<DeliveryOut>

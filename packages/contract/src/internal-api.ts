@@ -179,16 +179,16 @@ export const WebhookSourceList = Type.Object(
 export type WebhookSourceList = Static<typeof WebhookSourceList>
 
 /** When a save sends the verification request. */
-export const VERIFY_MODES = ['true', 'if_changed', 'false'] as const
+export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
 
 /** Query of `PUT …/webhook-sources/{s}`. */
 export const WebhookSourceSaveQuery = Type.Object(
   {
     verify: Type.Optional(
       StringEnum(VERIFY_MODES, {
-        default: 'true',
+        default: 'always',
         description:
-          '`true`: one verification request, whatever has changed. `if_changed`: none, and nothing is written, when everything stands as given and is verified. `false`: recorded unverified; for manifests only.',
+          '`always`: one verification request, whatever has changed. `if_changed`: none, and nothing is written, if the stored source is equal and verified. `never`: none; the source is stored unverified. For manifests only.',
       }),
     ),
   },

@@ -12,7 +12,7 @@ const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
 
 beforeAll(async () => {
   dispatcher = await startTestDispatcher()
-  sourceId = await saveTestSource(dispatcher, {}, 'false')
+  sourceId = await saveTestSource(dispatcher, {}, 'never')
   entries = Array.from({ length: 60 }, (_, index) => ({
     id: newId(),
     createdAt: new Date(START_MS + Math.floor(index / 3)),
@@ -111,7 +111,7 @@ describe('200', () => {
   })
 
   test('a source that was saved and never used has an empty log', async () => {
-    const fresh = await saveTestSource(dispatcher, {}, 'false')
+    const fresh = await saveTestSource(dispatcher, {}, 'never')
     expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
   })
 })

@@ -592,16 +592,16 @@ describe('verify=if_changed', () => {
   test('verifies what was never verified', async () => {
     const id = newId()
     const source = { name: 'Unverified yet' }
-    await save(id, source, '?verify=false')
+    await save(id, source, '?verify=never')
     expect((await save(id, source, '?verify=if_changed')).body.verified_at).toEqual(expect.any(String))
     expect(endpoint.requests).toHaveLength(1)
   })
 })
 
-describe('verify=false', () => {
+describe('verify=never', () => {
   test('records without a request, says so in the log, and marks the source as unverified', async () => {
     const id = newId()
-    const answer = await save(id, { name: 'From a manifest', signing_secret: 's3cret' }, '?verify=false')
+    const answer = await save(id, { name: 'From a manifest', signing_secret: 's3cret' }, '?verify=never')
     expect(answer).toMatchObject({ status: 201, body: { verified_at: null, has_signing_secret: true } })
     expect(endpoint.requests).toHaveLength(0)
     expect(dispatcher.logLines).toContainEqual(expect.objectContaining({ level: 'warn', source_id: id }))
@@ -610,11 +610,11 @@ describe('verify=false', () => {
   test('does not take the verification from what stands as given', async () => {
     const id = newId()
     const verified = (await save(id, { name: 'Verified' })).body
-    expect((await save(id, { name: 'Verified' }, '?verify=false')).body).toEqual(verified)
+    expect((await save(id, { name: 'Verified' }, '?verify=never')).body).toEqual(verified)
   })
 
   test('still refuses what could never be sent to', async () => {
-    const answer = await save(newId(), { endpoint_url: 'http://10.0.0.1/' }, '?verify=false')
+    const answer = await save(newId(), { endpoint_url: 'http://10.0.0.1/' }, '?verify=never')
     expect(answer.body.error.details).toEqual([expect.objectContaining({ code: 'url_not_public' })])
   })
 

@@ -124,7 +124,7 @@ describe('200', () => {
 
   test.each(['000', '099', '600', '999'])('the odd status %s is a rejection, and recorded', async (status) => {
     const odd = await rawEndpoint((socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`))
-    const source = await saveTestSource(dispatcher, { endpoint_url: odd.url }, 'false')
+    const source = await saveTestSource(dispatcher, { endpoint_url: odd.url }, 'never')
     const id = newId()
     const answer = await send(id, { source_id: source })
     expect(answer.body).toMatchObject({ outcome: 'rejected', status: Number(status) })
@@ -134,7 +134,7 @@ describe('200', () => {
 
   test('an endpoint that nobody serves is unreachable', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}/`
-    const deaf = await saveTestSource(dispatcher, { endpoint_url: nowhere }, 'false')
+    const deaf = await saveTestSource(dispatcher, { endpoint_url: nowhere }, 'never')
     expect((await send(newId(), { source_id: deaf })).body).toMatchObject({
       outcome: 'unreachable',
       status: null,
@@ -157,7 +157,7 @@ describe('200', () => {
 
   test('a changed secret signs the next request', async () => {
     const id = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'secret before' })
-    await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'secret after' }, 'true', id)
+    await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: 'secret after' }, 'always', id)
     endpoint.requests.length = 0
     await send(newId(), { source_id: id })
     const token = endpoint.requests[0]?.headers['x-service-token']
@@ -334,7 +334,7 @@ describe('409 idempotency_conflict', () => {
     const stranger = newId()
     await dispatcher.db.prisma.organization.create({ data: { id: stranger, name: 'Stranger' } })
     const theirs = newId()
-    const path = `/internal/organizations/${stranger}/webhook-sources/${theirs}?verify=false`
+    const path = `/internal/organizations/${stranger}/webhook-sources/${theirs}?verify=never`
     await dispatcher.call('PUT', path, {
       name: 'Theirs',
       description: '',
@@ -492,7 +492,7 @@ describe('limits', () => {
     const { open, answer } = gate()
     const slowEndpoint = await customerEndpoint({ answer })
     const slowSources = await Promise.all(
-      Array.from({ length: 30 }, () => saveTestSource(dispatcher, { endpoint_url: slowEndpoint.url }, 'false')),
+      Array.from({ length: 30 }, () => saveTestSource(dispatcher, { endpoint_url: slowEndpoint.url }, 'never')),
     )
     const slow = Array.from({ length: 300 }, (_, index) =>
       send(newId(), { source_id: slowSources[index % slowSources.length] }),

@@ -65,7 +65,7 @@ describe('whatever is sent', () => {
     })
     await fc.assert(
       fc.asyncProperty(source, async (body) => {
-        const answer = await dispatcher.call('PUT', `${dispatcher.sourcePath(newId())}?verify=false`, body)
+        const answer = await dispatcher.call('PUT', `${dispatcher.sourcePath(newId())}?verify=never`, body)
         expect([201, 409, 422]).toContain(answer.status)
         expect(isAnswered(answer, isSource)).toBe(true)
       }),
@@ -77,7 +77,7 @@ describe('whatever is sent', () => {
     await fc.assert(
       fc.asyncProperty(object, fc.oneof(object, fc.constant(undefined)), async (example, other) => {
         const sourceId = newId()
-        const saved = await dispatcher.call('PUT', `${dispatcher.sourcePath(sourceId)}?verify=false`, {
+        const saved = await dispatcher.call('PUT', `${dispatcher.sourcePath(sourceId)}?verify=never`, {
           name: sourceId,
           description: '',
           endpoint_url: endpoint.url,

@@ -109,7 +109,7 @@ async function saveSource(
       organizationId,
       id,
       save,
-      verify ? 'if_changed' : 'false',
+      verify ? 'if_changed' : 'never',
     )
     const isUnchanged =
       before?.updatedAt.toISOString() === source.updated_at && isSameTime(before.verifiedAt, source.verified_at)

@@ -34,11 +34,11 @@ export function saveSource(ctx: AppContext): OperationHandlers['saveWebhookSourc
     // Absent keeps what is stored: then the stored secret is the one as entered, and the verification carries it.
     const secret =
       entered.signing_secret === undefined ? stored && openSecret(ctx.secrets, stored) : entered.signing_secret
-    const mode = query.verify ?? 'true'
-    if (stored && mode !== 'true' && isUnchanged(ctx, stored, entered) && (mode === 'false' || stored.verifiedAt)) {
+    const mode = query.verify ?? 'always'
+    if (stored && mode !== 'always' && isUnchanged(ctx, stored, entered) && (mode === 'never' || stored.verifiedAt)) {
       return { status: 200, body: toWebhookSourceOut(stored) }
     }
-    if (mode === 'false') warnOfUnverified(ctx, save)
+    if (mode === 'never') warnOfUnverified(ctx, save)
     else await verify(ctx, save, secret)
     return await write(ctx, save, stored, mode)
   }
@@ -66,7 +66,7 @@ async function write(
   mode: NonNullable<WebhookSourceSaveQuery['verify']>,
 ): Promise<OperationAnswer> {
   const { organizationId, sourceId, entered } = save
-  const isVerified = mode !== 'false'
+  const isVerified = mode !== 'never'
   const saved = await saveWebhookSource(
     ctx.db,
     organizationId,
@@ -122,7 +122,7 @@ function answer(ctx: AppContext, save: Save, source: WebhookSource, isNew: boole
 function warnOfUnverified(ctx: AppContext, save: Save): void {
   ctx.logger.warn(
     { request_id: save.requestId, organization_id: save.organizationId, source_id: save.sourceId },
-    'webhook source recorded without verification, as the caller asked (verify=false)',
+    'webhook source recorded without verification, as the caller asked (verify=never)',
   )
 }
 

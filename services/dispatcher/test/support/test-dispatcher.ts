@@ -147,7 +147,7 @@ export function sourceIn(change: Record<string, unknown>): Record<string, unknow
 export async function saveTestSource(
   dispatcher: TestDispatcher,
   change: Record<string, unknown>,
-  verify: 'true' | 'false' = 'true',
+  verify: 'always' | 'never' = 'always',
   id = newId(),
 ): Promise<string> {
   const path = `${dispatcher.sourcePath(id)}?verify=${verify}`

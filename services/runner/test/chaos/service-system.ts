@@ -186,7 +186,7 @@ async function setUpOrganization(
     ['Order intake', 'orders'],
     ['Audit log', 'audit'],
   ]) {
-    const url = `${dispatcherUrl}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=false`
+    const url = `${dispatcherUrl}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`
     const saved = await fetch(url, {
       method: 'PUT',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },

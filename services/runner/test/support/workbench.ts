@@ -149,7 +149,7 @@ export async function startWorkbench(): Promise<Workbench> {
       ])
       for (const source of ['Order intake', 'Audit log']) {
         const saved = await fetch(
-          `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=false`,
+          `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
           {
             method: 'PUT',
             headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
