@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { readSettings } from '../packages/service-kit/src/index.ts'
-import { defaultsOf, serviceNames as services, type ServiceName, settingNames, settingsOf } from './settings-of.ts'
+import { SERVICE_NAMES, SERVICE_SETTINGS, type ServiceName, settingsOf } from './service-settings.ts'
 
 interface ComposeService {
   image: string
@@ -27,7 +27,7 @@ interface ExampleLine {
   name: string
   value: string
   isCommentedOut: boolean
-  /** The comment above it. */
+  /** The comment lines above it. */
   comment: string
 }
 
@@ -38,41 +38,38 @@ const example = readExample(readFileSync(join(root, '.env.example'), 'utf8'))
 const secrets = example.filter((line) => !line.isCommentedOut)
 const optional = example.filter((line) => line.isCommentedOut)
 
-/** What decides where a service listens: docker-compose.yml, not .env. */
-const placement = ['HOST', 'PORT', 'METRICS_PORT']
-/** Where each service answers /readyz. */
-const readyPort = { gateway: 'METRICS_PORT', dispatcher: 'PORT', runner: 'PORT' } as const
+/** Settings that docker-compose.yml leaves at their defaults: the ports inside the containers. */
+const NOT_CONFIGURABLE = ['HOST', 'PORT', 'METRICS_PORT']
+/** The setting that names the port of /readyz. */
+const READY_PORT = { gateway: 'METRICS_PORT', dispatcher: 'PORT', runner: 'PORT' } as const
 
 describe('the settings of the containers', () => {
-  test.each(services)('%s is given only settings that it reads', (name) => {
-    expect(settingNames(name)).toEqual(expect.arrayContaining(Object.keys(service(name).environment)))
-  })
-
-  test.each(services)('%s can be given every setting that it reads', (name) => {
+  test.each(SERVICE_NAMES)('are for the %s all that it reads, and no others', (name) => {
     const given = Object.keys(service(name).environment)
-    expect(settingNames(name).filter((setting) => !placement.includes(setting) && !given.includes(setting))).toEqual([])
+    const configurable = settingNames(name).filter((setting) => !NOT_CONFIGURABLE.includes(setting))
+    expect(given.toSorted()).toEqual(configurable.toSorted())
   })
 
-  test.each(services)('%s has its defaults when .env holds the secrets and nothing else', (name) => {
-    const settings = readSettings(settingsOf[name].schema, environmentOf(name, madeSecrets()))
-    expect(settings).toMatchObject(defaultsOf(name))
+  test.each(SERVICE_NAMES)('are for the %s its defaults if .env holds only the secrets', (name) => {
+    const settings = readSettings(SERVICE_SETTINGS[name].schema, environmentOf(name, makeSecrets()))
+    expect(settings).toEqual(expect.objectContaining(defaultsOf(name)))
   })
 
-  test.each(services)('%s takes every value that .env.example shows', (name) => {
+  test.each(SERVICE_NAMES)('are for the %s the values that .env.example shows, if they are set', (name) => {
     const shown = Object.fromEntries(optional.map((line) => [line.name, line.value]))
-    const environment = environmentOf(name, { ...shown, ...madeSecrets() })
-    const settings: Record<string, unknown> = readSettings(settingsOf[name].schema, environment)
-    expect(() => settingsOf[name].read(environment)).not.toThrow()
-    const taken = settingNames(name).filter((setting) => setting in shown)
-    expect(taken.map((setting) => String(settings[setting]))).toEqual(taken.map((setting) => shown[setting]))
+    const environment = environmentOf(name, { ...shown, ...makeSecrets() })
+    const settings: Record<string, unknown> = readSettings(SERVICE_SETTINGS[name].schema, environment)
+    expect(() => SERVICE_SETTINGS[name].read(environment)).not.toThrow()
+    const applied = settingNames(name).filter((setting) => setting in shown)
+    expect(applied.map((setting) => String(settings[setting]))).toEqual(applied.map((setting) => shown[setting]))
   })
 
-  test.each(['migrate', 'wf'])('%s is given only what services read too', (name) => {
-    const known = services.flatMap((each) => settingNames(each))
+  test.each(['migrate', 'wf'])('are for %s only settings that a service reads', (name) => {
+    const known = SERVICE_NAMES.flatMap((each) => settingNames(each))
     expect(known).toEqual(expect.arrayContaining(Object.keys(service(name).environment)))
   })
 
-  test('whoever talks to the dispatcher finds it where it listens', () => {
+  test('name the address at which the dispatcher listens', () => {
     const port = defaultPort('dispatcher', 'PORT')
     for (const name of ['runner', 'wf'])
       expect(service(name).environment['DISPATCHER_URL']).toBe(`http://dispatcher:${port}`)
@@ -80,12 +77,12 @@ describe('the settings of the containers', () => {
 })
 
 describe('.env.example', () => {
-  test('has the names that docker-compose.yml uses, each once, and no others', () => {
+  test('has the variables of docker-compose.yml, each once, and no others', () => {
     const used = new Set(variablesIn(composeText).map((variable) => variable.name))
     expect(example.map((line) => line.name).toSorted()).toEqual([...used].toSorted())
   })
 
-  test('leaves every secret empty, and docker-compose.yml refuses it empty and says where help is', () => {
+  test('leaves every secret empty, and docker-compose.yml rejects an empty one and names infra/README.md', () => {
     expect(secrets.length).toBeGreaterThan(0)
     for (const { name, value } of secrets) {
       expect(value).toBe('')
@@ -93,31 +90,20 @@ describe('.env.example', () => {
         (variable) => variable.name === name && variable.operator === '?',
       )
       expect([name, messages.length]).not.toEqual([name, 0])
-      for (const { text } of messages) expect(text).toContain('README.md')
-      expect(() => interpolate(composeText, { ...madeSecrets(), [name]: '' })).toThrow(name)
+      for (const { text } of messages) expect(text).toContain('infra/README.md')
+      expect(() => interpolate(composeText, { ...makeSecrets(), [name]: '' })).toThrow(name)
     }
   })
 
-  test('shows the defaults that docker-compose.yml itself has', () => {
+  test('shows the defaults of docker-compose.yml', () => {
     for (const { name, operator, text } of variablesIn(composeText)) {
       if (operator !== '-' || text === '') continue
       expect(optional.find((line) => line.name === name)).toMatchObject({ value: text })
     }
   })
 
-  test('shows the defaults of the settings that have one', () => {
-    const defaults = Object.assign({}, ...services.map((name) => defaultsOf(name)).toReversed()) as Record<
-      string,
-      unknown
-    >
-    const withDefault = optional.filter(({ name }) => (defaults[name] ?? '') !== '')
-    expect(withDefault.map(({ name, value }) => [name, value])).toEqual(
-      withDefault.map(({ name }) => [name, String(defaults[name])]),
-    )
-  })
-
-  test('says above every secret how to make it, and README.md has the same line', () => {
-    const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  test('names the command that makes each secret, and infra/README.md runs it', () => {
+    const readme = readFileSync(join(root, 'infra/README.md'), 'utf8')
     for (const { name, comment } of secrets) {
       const command = /openssl rand -\w+ \d+/.exec(comment)?.[0]
       expect([name, command]).toEqual([name, expect.any(String)])
@@ -127,8 +113,8 @@ describe('.env.example', () => {
 })
 
 describe('the containers', () => {
-  test('run files that exist, from the one image', () => {
-    for (const name of [...services, 'migrate', 'wf']) {
+  test('run existing files from one image', () => {
+    for (const name of [...SERVICE_NAMES, 'migrate', 'wf']) {
       const { image, build, entrypoint = [], command = [] } = service(name)
       expect(image).toBe(service('gateway').image)
       expect(existsSync(join(root, build?.dockerfile ?? ''))).toBe(true)
@@ -138,54 +124,57 @@ describe('the containers', () => {
     }
   })
 
-  test('publish the public API, on its own port, and to the machine itself what tests need; never metrics', () => {
+  test('publish only the public API and RabbitMQ, on 127.0.0.1 by default', () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
       ports.map((port) => ({ name, port: interpolate(port, {}) })),
     )
     const publicPort = defaultPort('gateway', 'PORT')
     expect(published.filter(({ port }) => !port.startsWith('127.0.0.1:'))).toEqual([])
-    expect(published.filter(({ name }) => services.includes(name as 'gateway'))).toEqual([
+    expect(published.filter(({ name }) => SERVICE_NAMES.includes(name as ServiceName))).toEqual([
       { name: 'gateway', port: `127.0.0.1:${publicPort}:${publicPort}` },
     ])
   })
 
-  test('keep PostgreSQL on the network that has no way out, and can be scaled', () => {
+  test('keep PostgreSQL on the internal network, and have no fixed names, so that they can be scaled', () => {
     expect(service('postgres').networks).toEqual(['backend'])
     expect(compose).toHaveProperty('networks.backend.internal', true)
     expect(Object.values(compose.services).filter((each) => each.container_name !== undefined)).toEqual([])
   })
 
-  test.each(services)('%s starts only on a migrated database', (name) => {
+  test.each(SERVICE_NAMES)('start the %s only on a migrated database', (name) => {
     expect(service(name).depends_on).toMatchObject({
       migrate: { condition: 'service_completed_successfully' },
       postgres: { condition: 'service_healthy' },
     })
   })
 
-  test.each(services)('%s is asked for its readiness where it answers', (name) => {
+  test.each(SERVICE_NAMES)('check the readiness of the %s at its own port', (name) => {
     const url = /http:[^']+/.exec(service(name).healthcheck?.test.join(' ') ?? '')?.[0]
-    expect(url).toBe(`http://127.0.0.1:${defaultPort(name, readyPort[name])}/readyz`)
+    expect(url).toBe(`http://127.0.0.1:${defaultPort(name, READY_PORT[name])}/readyz`)
   })
 
   test.each([
     ['ready', 200, 0],
     ['not ready', 503, 1],
-  ])('a health check of a service that is %s ends with the right status', async (_state, status, exitStatus) => {
-    const server = createServer((_req, res) => res.writeHead(status).end()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    for (const name of services) {
-      const [kind, ...command] = service(name).healthcheck?.test ?? []
-      expect(kind).toBe('CMD')
-      expect(await exitStatusOf(command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`)))).toBe(
-        exitStatus,
-      )
-    }
-    const [program = '', ...words] = imageHealthcheck()
-    expect(await exitStatusOf([program, ...words], { PORT: String(port) })).toBe(exitStatus)
-    server.close()
-    server.closeAllConnections()
-  })
+  ])(
+    'have health checks that end with the right status for a service that is %s',
+    async (_state, status, exitStatus) => {
+      const server = createServer((_req, res) => res.writeHead(status).end()).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      for (const name of SERVICE_NAMES) {
+        const [kind, ...command] = service(name).healthcheck?.test ?? []
+        expect(kind).toBe('CMD')
+        expect(await exitStatusOf(command.map((word) => word.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`)))).toBe(
+          exitStatus,
+        )
+      }
+      const [program = '', ...words] = imageHealthcheck()
+      expect(await exitStatusOf([program, ...words], { PORT: String(port) })).toBe(exitStatus)
+      server.close()
+      server.closeAllConnections()
+    },
+  )
 })
 
 function service(name: string): ComposeService {
@@ -198,14 +187,24 @@ function defaultPort(name: ServiceName, setting: 'PORT' | 'METRICS_PORT'): strin
   return String(defaultsOf(name)[setting])
 }
 
-/** The environment that a container gets, as docker compose makes it out of .env. */
+function settingNames(name: ServiceName): string[] {
+  return settingsOf(name).map((setting) => setting.name)
+}
+
+/** The settings of a service that have a default. */
+function defaultsOf(name: ServiceName): Record<string, unknown> {
+  const withDefault = settingsOf(name).filter(({ defaultValue }) => defaultValue !== undefined)
+  return Object.fromEntries(withDefault.map((setting) => [setting.name, setting.defaultValue]))
+}
+
+/** The environment of a container, as docker compose makes it from .env. */
 function environmentOf(name: string, env: Record<string, string>): Record<string, string> {
   const given = Object.entries(service(name).environment)
   return Object.fromEntries(given.map(([setting, value]) => [setting, interpolate(value, env)]))
 }
 
-/** The secrets, made as .env.example says. */
-function madeSecrets(): Record<string, string> {
+/** Makes the secrets with the commands of .env.example. */
+function makeSecrets(): Record<string, string> {
   return Object.fromEntries(
     secrets.map(({ name, comment }) => {
       const [, encoding, bytes] = /openssl rand -(hex|base64) (\d+)/.exec(comment) ?? []
@@ -222,14 +221,14 @@ function variablesIn(text: string): { name: string; operator: '' | '-' | '?'; te
   }))
 }
 
-/** The three forms of docker compose's interpolation that the file uses: ${A}, ${A:-default} and ${A:?message}. */
+/** Does what docker compose does with ${A}, ${A:-default} and ${A:?message}. */
 function interpolate(text: string, env: Record<string, string>): string {
   const done = text.replaceAll(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_all, name: string, operator = '', rest = '') => {
     if (env[name]) return env[name]
     if (operator === '?') throw new Error(`${name} ${rest}`)
     return operator === '-' ? rest : ''
   })
-  if (done.includes('$')) throw new Error(`What does this mean? ${done}`)
+  if (done.includes('$')) throw new Error(`This form of interpolation is not supported here: ${done}`)
   return done
 }
 

@@ -1,82 +1,61 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { defaultsOf, serviceNames, type ServiceName, settingNames, settingsOf } from './settings-of.ts'
 
 const root = join(import.meta.dirname, '..')
-const readme = readText('README.md')
+const files = globSync('**/README.md', { cwd: root, exclude: ['**/node_modules', '.local*'] }).toSorted()
 
-describe('the settings table of README.md', () => {
-  const rows = tableUnder('## Settings').map(([name = '', services = '', defaults = '']) => ({
-    name: name.replaceAll('`', ''),
-    services: services.split(', '),
-    defaults,
-  }))
+describe.each(files)('%s', (file) => {
+  const text = readFileSync(join(root, file), 'utf8')
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
 
-  test('has every setting of every service, once', () => {
-    const names = new Set(serviceNames.flatMap((service) => settingNames(service)))
-    expect(rows.map((row) => row.name).toSorted()).toEqual([...names].toSorted())
+  test('has only links that lead to a file, a folder or a heading', () => {
+    const broken = links.filter((link) => !/^https?:/.test(link) && !leadsSomewhere(file, link))
+    expect(broken).toEqual([])
   })
 
-  test.each(rows)('says who reads $name and what it is by default', ({ name, services, defaults }) => {
-    const readers = serviceNames.filter((service) => settingNames(service).includes(name))
-    expect(services).toEqual(readers)
-    expect(defaults).toBe(shownDefault(name, readers))
+  test('mentions only files and folders that exist', () => {
+    const paths = [...text.matchAll(/`((?:services|packages|infra)\/[\w./-]+)`/g)].map(([, path = '']) => path)
+    expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
+  test('runs only scripts that package.json has', () => {
+    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>
+    }
+    const run = [...text.matchAll(/\b(?:npm run (?:-s )?|pnpm (?!install)|pnpm@12 (?!install))([a-z][\w:]*)/g)]
+    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(run.map(([, name]) => name)))
   })
 })
 
 describe('README.md', () => {
-  test('names files and folders that exist', () => {
-    const links = [...readme.matchAll(/\]\(([^)#:]+)\)/g)].map(([, path = '']) => path)
-    const rooms = tableUnder('## The map').map(([room = '']) => room.replaceAll('`', ''))
-    const mentioned = [...readme.matchAll(/(?:services|packages|infra)\/[\w./-]*\w/g)].map(([path]) => path)
-    expect(rooms).not.toEqual([])
-    expect([...links, ...rooms, ...mentioned].filter((path) => !existsSync(join(root, path)))).toEqual([])
-  })
+  const text = readFileSync(join(root, 'README.md'), 'utf8')
 
-  test('has only links to its own headings that lead somewhere', () => {
-    const headings = [...readme.matchAll(/^#+ (.+)$/gm)].map(([, text = '']) => text.toLowerCase().replaceAll(' ', '-'))
-    const links = [...readme.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor]) => anchor)
-    expect(headings).toEqual(expect.arrayContaining(links))
-  })
-
-  test('runs scripts that package.json has', () => {
-    const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> }
-    const run = [...readme.matchAll(/npm run (?:-s )?([\w:]+)/g)].map(([, name]) => name)
-    expect(Object.keys(scripts)).toEqual(expect.arrayContaining(run))
+  test('has at most 1,000 words', () => {
+    expect(text.split(/\s+/).filter((word) => word !== '').length).toBeLessThanOrEqual(1_000)
   })
 
   test("starts the demo's workflow", () => {
-    const [, workflowId] = /\/v1\/workflows\/([0-9a-f-]{36})\/start/.exec(readme) ?? []
+    const [, workflowId] = /\/v1\/workflows\/([0-9a-f-]{36})\/start/.exec(text) ?? []
     expect(workflowId).toEqual(expect.any(String))
-    expect(readText('infra/local-stack/demo.yaml')).toContain(`id: ${workflowId}`)
+    expect(readFileSync(join(root, 'infra/local-stack/demo.yaml'), 'utf8')).toContain(`id: ${workflowId}`)
   })
 })
 
-function readText(path: string): string {
-  return readFileSync(join(root, path), 'utf8')
+/** Whether a relative link of a file leads to a file or folder and, if it names one, to a heading there. */
+function leadsSomewhere(file: string, link: string): boolean {
+  const [path = '', anchor] = link.split('#')
+  const target = path === '' ? join(root, file) : join(root, dirname(file), path)
+  if (!existsSync(target)) return false
+  return anchor === undefined || anchorsOf(readFileSync(target, 'utf8')).includes(anchor)
 }
 
-/** The cells of the first table under a heading, without its head. */
-function tableUnder(heading: string): string[][] {
-  const [, section = ''] = readme.split(`${heading}\n`)
-  const lines = section.split('\n')
-  const first = lines.findIndex((line) => line.startsWith('|'))
-  const length = lines.slice(first).findIndex((line) => !line.startsWith('|'))
-  return lines.slice(first + 2, first + length).map((line) =>
-    line
-      .split(/(?<!\\)\|/)
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
+/** The anchors that GitHub gives to the headings of a Markdown file. */
+function anchorsOf(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
   )
-}
-
-/** What the table says: once where all services agree, else in their order. */
-function shownDefault(name: string, services: readonly ServiceName[]): string {
-  const shown = services.map((service) => {
-    const byDefault = defaultsOf(service)[name]
-    if (byDefault !== undefined) return byDefault === '' ? 'unset' : `\`${byDefault}\``
-    return settingsOf[service].schema.required?.includes(name as never) ? 'required' : 'unset'
-  })
-  return (new Set(shown).size === 1 ? shown.slice(0, 1) : shown).join(', ')
 }

@@ -1,12 +1,25 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { serviceNames as services, settingsOf } from './settings-of.ts'
+import { envExample, withSettingsTable } from './generate-settings.ts'
+import { SERVICE_NAMES, SERVICE_SETTINGS } from './service-settings.ts'
 
-// The instance that reads the settings leaves this to the tests.
-const metaSchema = new Ajv2020({ strict: false })
+const root = join(import.meta.dirname, '..')
 
 describe('the settings', () => {
-  test.each(services)('of %s have a schema that is valid JSON Schema 2020-12', (name) => {
-    expect(metaSchema.validateSchema(settingsOf[name].schema)).toBe(true)
+  // The services skip this check at run time: compiling the meta schema would slow their start.
+  test.each(SERVICE_NAMES)('of the %s have a schema that is valid JSON Schema 2020-12', (service) => {
+    const metaSchema = new Ajv2020({ strict: false })
+    expect(metaSchema.validateSchema(SERVICE_SETTINGS[service].schema)).toBe(true)
+  })
+
+  test('are in infra/README.md as `pnpm generate:settings` writes them', () => {
+    const readme = readFileSync(join(root, 'infra/README.md'), 'utf8')
+    expect(readme).toBe(withSettingsTable(readme))
+  })
+
+  test('are in .env.example as `pnpm generate:settings` writes them', () => {
+    expect(readFileSync(join(root, '.env.example'), 'utf8')).toBe(envExample())
   })
 })

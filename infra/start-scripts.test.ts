@@ -4,24 +4,27 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { serviceNames as services } from './settings-of.ts'
+import { SERVICE_NAMES } from './service-settings.ts'
 
 const root = join(import.meta.dirname, '..')
 
 describe('the start script', () => {
-  test.each(services)('of %s loads all of the service, which says what settings it lacks', async (name) => {
-    const [program = '', ...args] = startScript(name)
-    expect(program).toBe('node')
-    const child = spawn(process.execPath, args, { cwd: folderOf(name), env: {} })
-    let output = ''
-    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
-    await once(child, 'close')
-    expect(output).toContain('DATABASE_URL is missing')
-    expect(child.exitCode).toBe(1)
-  })
+  test.each(SERVICE_NAMES)(
+    'of the %s loads all of its code: it reports the settings that are missing',
+    async (name) => {
+      const [program = '', ...args] = startScript(name)
+      expect(program).toBe('node')
+      const child = spawn(process.execPath, args, { cwd: folderOf(name), env: {} })
+      let output = ''
+      child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+      child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+      await once(child, 'close')
+      expect(output).toContain('DATABASE_URL is missing')
+      expect(child.exitCode).toBe(1)
+    },
+  )
 
-  test.each(services)('of %s gives Node the options that it has in the image', (name) => {
+  test.each(SERVICE_NAMES)('of the %s gives Node the same options as the image', (name) => {
     const options = startScript(name).slice(1, -1)
     const [, inImage = ''] =
       /^ENV NODE_OPTIONS="(.+)"$/m.exec(readFileSync(join(root, 'infra/Dockerfile'), 'utf8')) ?? []
@@ -41,7 +44,7 @@ function startScript(name: string): string[] {
   return scripts.start.split(' ')
 }
 
-/** Where a module of the workspace stands, from the repository's root on. */
+/** The path of a module of the workspace, relative to the root of the repository. */
 function pathOf(name: string, module: string): string {
   return relative(root, createRequire(join(folderOf(name), 'package.json')).resolve(module))
 }

@@ -1,0 +1,47 @@
+import { DispatcherSettings, readDispatcherConfig } from '../services/dispatcher/src/config.ts'
+import { GatewaySettings, readGatewayConfig } from '../services/gateway/src/config.ts'
+import { readRunnerConfig, RunnerSettings } from '../services/runner/src/config.ts'
+
+export type ServiceName = 'gateway' | 'dispatcher' | 'runner'
+
+/** For each service the JSON Schema of its settings, and the function that reads and checks them. */
+export const SERVICE_SETTINGS = {
+  gateway: { schema: GatewaySettings, read: readGatewayConfig },
+  dispatcher: { schema: DispatcherSettings, read: readDispatcherConfig },
+  runner: { schema: RunnerSettings, read: readRunnerConfig },
+}
+
+export const SERVICE_NAMES = Object.keys(SERVICE_SETTINGS) as ServiceName[]
+
+/** One setting of one service. */
+export interface ServiceSetting {
+  readonly service: ServiceName
+  readonly name: string
+  readonly description: string
+  /** Undefined when there is none. An empty text means the same as an absent setting. */
+  readonly defaultValue: string | number | boolean | undefined
+  readonly isRequired: boolean
+  readonly example: string
+}
+
+/** The settings of a service, in the order of its schema. */
+export function settingsOf(service: ServiceName): ServiceSetting[] {
+  const { schema } = SERVICE_SETTINGS[service]
+  const required = new Set<string>(schema.required)
+  const properties = Object.entries<object>(schema.properties) as [string, SettingSchema][]
+  return properties.map(([name, { description, default: defaultValue, examples }]) => ({
+    service,
+    name,
+    description,
+    defaultValue,
+    isRequired: defaultValue === undefined && required.has(name),
+    example: String(examples[0]),
+  }))
+}
+
+/** The parts of a setting's schema that `readSettings` requires, and its default. */
+interface SettingSchema {
+  readonly description: string
+  readonly default?: string | number | boolean
+  readonly examples: readonly (string | number | boolean)[]
+}
