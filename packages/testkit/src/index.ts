@@ -19,6 +19,7 @@ export {
   waitUntil,
   type WaitOptions,
 } from '@workflow-service/dev-servers'
+export { type CapturedLogger, createCapturedLogger } from './captured-logger.ts'
 export {
   customerEndpoint,
   type Answer,

@@ -1,0 +1,11 @@
+import { expect, test } from '@jest/globals'
+import { createCapturedLogger } from './captured-logger.ts'
+
+test('a captured logger keeps what it writes, as objects and as text, without secrets', () => {
+  const captured = createCapturedLogger({ service: 'runner', level: 'info' })
+  captured.logger.debug('below the level')
+  captured.logger.info({ session_id: 's1', token: 'secret' }, 'started')
+  expect(captured.lines).toMatchObject([{ level: 'info', service: 'runner', session_id: 's1', msg: 'started' }])
+  expect(captured.text).toContain('started')
+  expect(captured.text).not.toContain('secret')
+})

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll } from '@jest/globals'
+import { createDatabase, type Database, type DatabaseOptions } from '@workflow-service/database'
+import { createTestDatabase, type TestDatabase } from './test-database.ts'
+
+/** The database of a test file. Reading a property outside of hooks and tests throws. */
+export interface UsedTestDatabase {
+  /** Connects as the owner, who is no superuser. */
+  readonly url: string
+  readonly db: Database
+}
+
+/**
+ * Gives the test file, or the `describe` block that calls it, a migrated database: created before its first test, closed
+ * and dropped after its last one. Imported as `@workflow-service/testkit/use-test-database`, because `@jest/globals`
+ * cannot be loaded outside of Jest and the testkit can.
+ */
+export function useTestDatabase(
+  options: Pick<DatabaseOptions, 'maxConnections' | 'statementTimeoutMs'> = {},
+): UsedTestDatabase {
+  let created: TestDatabase | undefined
+  let opened: Database | undefined
+  beforeAll(async () => {
+    created = await createTestDatabase()
+    opened = createDatabase({ url: created.url, applicationName: 'test', ...options })
+  }, 120_000)
+  afterAll(async () => {
+    await opened?.close()
+    await created?.drop()
+  })
+  return {
+    get url() {
+      return assertCreated(created).url
+    },
+    get db() {
+      return assertCreated(opened)
+    },
+  }
+}
+
+function assertCreated<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('The test database exists only inside of hooks and tests')
+  return value
+}
