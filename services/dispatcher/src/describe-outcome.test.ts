@@ -35,7 +35,7 @@ describe('the outcome of a request', () => {
     const timedOut: OutboundResult = {
       kind: 'timed_out',
       phase: 'tls',
-      sent: false,
+      wasSent: false,
       detail: 'it took long',
       durationMs: 1,
     }
@@ -55,7 +55,7 @@ describe('a verification', () => {
     ['a redirect without a target', answered(307), { reason: 'redirect', status: 307, location: null }],
     [
       'a time-out',
-      { kind: 'timed_out', phase: 'answer', sent: true, detail: 'd', durationMs: 1 } as const,
+      { kind: 'timed_out', phase: 'answer', wasSent: true, detail: 'd', durationMs: 1 } as const,
       { reason: 'timed_out', kind: 'answer' },
     ],
     [
@@ -63,8 +63,8 @@ describe('a verification', () => {
       {
         kind: 'unreachable',
         cause: 'name_not_found',
-        tlsFault: null,
-        sent: false,
+        tlsError: null,
+        wasSent: false,
         detail: 'd',
         durationMs: 1,
       } as const,
@@ -72,7 +72,7 @@ describe('a verification', () => {
     ],
     [
       'a bad certificate',
-      { kind: 'unreachable', cause: 'tls', tlsFault: 'expired', sent: false, detail: 'd', durationMs: 1 } as const,
+      { kind: 'unreachable', cause: 'tls', tlsError: 'expired', wasSent: false, detail: 'd', durationMs: 1 } as const,
       { reason: 'unreachable', kind: 'tls', tls_fault: 'expired' },
     ],
     [

@@ -72,7 +72,7 @@ export function toVerificationFault(result: OutboundResult, hide: Hide): Verific
         extra: {
           reason: 'unreachable',
           kind: result.cause,
-          ...(result.tlsFault === null ? {} : { tls_fault: result.tlsFault }),
+          ...(result.tlsError === null ? {} : { tls_fault: result.tlsError }),
         },
       }
     case 'refused':

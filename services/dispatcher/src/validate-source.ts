@@ -9,7 +9,7 @@ import {
 } from '@workflow-service/contract'
 import { invalidFields } from '@workflow-service/service-kit'
 import { findInexactNumber } from './find-inexact-number.ts'
-import { judgeUrl } from './outbound/judge-url.ts'
+import { checkUrl } from './outbound/check-url.ts'
 import type { Subnets } from './outbound/parse-subnets.ts'
 
 const checkShape = compile(WebhookSourceIn)
@@ -39,8 +39,8 @@ function withTrimmedName(body: unknown): unknown {
 }
 
 function urlFaults(url: string, allowed: Subnets): FieldError[] {
-  const verdict = judgeUrl(url, allowed)
-  return verdict.ok ? [] : [{ field: 'endpoint_url', code: verdict.code, message: verdict.message }]
+  const check = checkUrl(url, allowed)
+  return check.isAllowed ? [] : [{ field: 'endpoint_url', code: check.code, message: check.message }]
 }
 
 function exampleBodyFaults(example: Record<string, unknown>): FieldError[] {

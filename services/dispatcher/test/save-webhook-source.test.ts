@@ -394,7 +394,7 @@ describe('422 verification_failed', () => {
       sendRequest: async ({ deadlineMs }) => ({
         kind: 'timed_out',
         phase: 'answer',
-        sent: true,
+        wasSent: true,
         detail: 'the endpoint took too long to answer',
         durationMs: deadlineMs,
       }),

@@ -9,32 +9,32 @@ describe('readAnswerText', () => {
     ['an ordinary line', 'stored as 42', 'stored as 42'],
     ['JSON on one line', '{"id":"42"}', '{"id":"42"}'],
     ['letters of any script', 'grüß 世界 👋🏽', 'grüß 世界 👋🏽'],
-    ['a line end at the end', 'stored\n', 'stored'],
-    ['a Windows line end at the end', 'stored\r\n', 'stored'],
+    ['a line break at the end', 'stored\n', 'stored'],
+    ['a Windows line break at the end', 'stored\r\n', 'stored'],
     ['a byte order mark', '\uFEFFstored', 'stored'],
-    ['a tab, as a space', 'a\tb', 'a b'],
-    ['control characters, without them', 'a\u0000b\u0007c\u001B[31md\u007Fe\u009Ff', 'abc[31mdef'],
-    ['marks of direction, without them', 'pay \u202E001\u202C\u2066x\u2069\u200F\u061C', 'pay 001x'],
-    ['invisible tags, without them', 'ok\u{E0041}\u{E007F}', 'ok'],
-    ['spaces at both ends, as sent', '  stored  ', '  stored  '],
+    ['a tab, which becomes a space', 'a\tb', 'a b'],
+    ['control characters, which it removes', 'a\u0000b\u0007c\u001B[31md\u007Fe\u009Ff', 'abc[31mdef'],
+    ['direction marks, which it removes', 'pay \u202E001\u202C\u2066x\u2069\u200F\u061C', 'pay 001x'],
+    ['invisible tags, which it removes', 'ok\u{E0041}\u{E007F}', 'ok'],
+    ['spaces at both ends, unchanged', '  stored  ', '  stored  '],
   ])('reads %s', (_, body, text) => expect(read(body)).toBe(text))
 
   test.each([
     ['an empty body', ''],
-    ['a lone line end', '\n'],
+    ['only a line break', '\n'],
     ['two lines', 'a\nb'],
-    ['two line ends', 'a\n\n'],
-    ['a line before the text', '\na'],
-    ['an old Mac line end inside', 'a\rb'],
+    ['two line breaks at the end', 'a\n\n'],
+    ['an empty line before the text', '\na'],
+    ['a carriage return', 'a\rb'],
     ['a vertical tab', 'a\vb'],
     ['a form feed', 'a\fb'],
     ['a next-line character', 'a\u0085b'],
     ['a line separator', 'a\u2028b'],
     ['a paragraph separator', 'a\u2029b'],
-    ['control characters alone', '\u0000\u0001'],
-  ])('reads no text from %s', (_, body) => expect(read(body)).toBeNull())
+    ['only control characters', '\u0000\u0001'],
+  ])('returns null for %s', (_, body) => expect(read(body)).toBeNull())
 
-  test('counts code points, up to 300, without the line end', () => {
+  test('counts up to 300 code points, without the line break at the end', () => {
     expect(read('x'.repeat(300))).toHaveLength(300)
     expect(read('👋'.repeat(300))).toBe('👋'.repeat(300))
     expect(read(`${'x'.repeat(300)}\r\n`)).toHaveLength(300)
@@ -45,14 +45,14 @@ describe('readAnswerText', () => {
 
   test.each([
     ['a lone continuation byte', [0x61, 0x80]],
-    ['a cut character', [0xf0, 0x9f, 0x91]],
+    ['a truncated character', [0xf0, 0x9f, 0x91]],
     ['an overlong form', [0xc0, 0x80]],
     ['a surrogate', [0xed, 0xa0, 0x80]],
     ['UTF-16', [0xff, 0xfe, 0x61, 0x00]],
     ['Latin-1', [0x67, 0x72, 0xfc, 0xdf]],
-  ])('reads no text that is not UTF-8: %s', (_, bytes) => expect(readAnswerText(Uint8Array.from(bytes))).toBeNull())
+  ])('returns null for invalid UTF-8: %s', (_, bytes) => expect(readAnswerText(Uint8Array.from(bytes))).toBeNull())
 
-  test('gives nothing but null or one line of at most 300 visible characters, whatever comes', () => {
+  test('returns null or one line of at most 300 visible characters for every body', () => {
     const bodies = fc.oneof(
       fc.uint8Array({ maxLength: 1300 }),
       fc.string({ unit: 'binary', maxLength: 320 }).map((text) => Buffer.from(text, 'utf8')),
@@ -79,6 +79,6 @@ describe('mayHoldText', () => {
     [{ 'content-encoding': 'gzip' }, false],
     [{ 'content-encoding': 'br' }, false],
     [{ 'content-encoding': 'identity, gzip' }, false],
-    [{ 'content-encoding': 'unheard-of' }, false],
-  ])('says of %j: %p', (headers, expected) => expect(mayHoldText(headers)).toBe(expected))
+    [{ 'content-encoding': 'unknown' }, false],
+  ])('returns for %j: %p', (headers, expected) => expect(mayHoldText(headers)).toBe(expected))
 })

@@ -1,14 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { classifyAddress } from './classify-address.ts'
-import { specialIpv4, specialIpv6 } from './special-addresses.ts'
+import { SPECIAL_IPV4, SPECIAL_IPV6 } from './special-addresses.ts'
 
 type Row = [cidr: string, before: boolean | null, after: boolean | null]
 
 /**
- * The rows of the two IANA Special-Purpose Address registries, written down apart from the table under test, and what
- * the registries leave out. Beside each: whether the addresses right before its first and right after its last are
- * public (null where there is no such address).
+ * The rows of the two IANA Special-Purpose Address registries and the blocks that they do not list, written down
+ * independently of the table under test. `before` and `after`: whether the addresses directly before the first and after
+ * the last one of the block are public (null if there is no such address).
  */
 const ipv4Ranges: Row[] = [
   ['0.0.0.0/8', null, true],
@@ -81,48 +81,51 @@ const ipv6Ranges: Row[] = [
   ['ff00::/8', false, null],
 ]
 
-const isPublic = (address: string): boolean => classifyAddress(address).public
+const isPublic = (address: string): boolean => classifyAddress(address).isPublic
 
 describe('classifyAddress, range by range', () => {
-  test.each([...ipv4Ranges, ...ipv6Ranges])('%s is not public from end to end; its neighbours: %s, %s', (...row) => {
-    const [cidr, before, after] = row
-    const { first, last } = bounds(cidr)
-    const judge = (bits: bigint): boolean | null => {
-      if (bits < 0n || bits >= 2n ** BigInt(width(cidr))) return null
-      return isPublic(width(cidr) === 32 ? toIpv4(bits) : toIpv6(bits))
-    }
-    expect([first, (first + last) / 2n, last].map(judge)).toEqual([false, false, false])
-    expect([judge(first - 1n), judge(last + 1n)]).toEqual([before, after])
-  })
+  test.each([...ipv4Ranges, ...ipv6Ranges])(
+    'no address of %s is public; the addresses before and after it: %s, %s',
+    (...row) => {
+      const [cidr, before, after] = row
+      const { first, last } = bounds(cidr)
+      const isPublicAt = (bits: bigint): boolean | null => {
+        if (bits < 0n || bits >= 2n ** BigInt(width(cidr))) return null
+        return isPublic(width(cidr) === 32 ? toIpv4(bits) : toIpv6(bits))
+      }
+      expect([first, (first + last) / 2n, last].map(isPublicAt)).toEqual([false, false, false])
+      expect([isPublicAt(first - 1n), isPublicAt(last + 1n)]).toEqual([before, after])
+    },
+  )
 
-  test('knows no range that this list does not know', () => {
+  test('has no range that is missing in this list', () => {
     const known = new Set([...ipv4Ranges, ...ipv6Ranges].map(([cidr]) => cidr))
-    const unknown = [...specialIpv4, ...specialIpv6].map(({ cidr }) => cidr).filter((cidr) => !known.has(cidr))
+    const unknown = [...SPECIAL_IPV4, ...SPECIAL_IPV6].map(({ cidr }) => cidr).filter((cidr) => !known.has(cidr))
     expect(unknown).toEqual([])
   })
 
-  test('refuses also what the registries call globally reachable, since it is answered by whoever is nearest', () => {
-    const reachable = [...specialIpv4, ...specialIpv6].filter(({ globallyReachable }) => globallyReachable)
+  test('refuses also the ranges that the registries call globally reachable, which are anycast or embed IPv4', () => {
+    const reachable = [...SPECIAL_IPV4, ...SPECIAL_IPV6].filter(({ isGloballyReachable }) => isGloballyReachable)
     expect(reachable).toHaveLength(14)
     expect(reachable.filter(({ cidr }) => isPublic(cidr.split('/')[0] ?? ''))).toEqual([])
   })
 
-  test('names the narrowest range that holds the address, and what it is for', () => {
+  test('names the narrowest range that contains the address, and its purpose', () => {
     expect(classifyAddress('169.254.169.254')).toEqual({
-      public: false,
+      isPublic: false,
       range: '169.254.169.254/32',
       reason: 'cloud metadata',
     })
-    expect(classifyAddress('127.0.0.1')).toEqual({ public: false, range: '127.0.0.0/8', reason: 'loopback' })
+    expect(classifyAddress('127.0.0.1')).toEqual({ isPublic: false, range: '127.0.0.0/8', reason: 'loopback' })
     expect(classifyAddress('::ffff:8.8.8.8')).toMatchObject({ range: '::ffff:0:0/96', reason: 'IPv4-mapped address' })
     expect(classifyAddress('2001::1')).toMatchObject({ range: '2001::/32', reason: 'IPv4 in IPv6 (Teredo)' })
-    expect(classifyAddress('9999::1')).toEqual({ public: false, range: 'outside 2000::/3', reason: 'not allocated' })
-    for (const table of [specialIpv4, specialIpv6]) {
+    expect(classifyAddress('9999::1')).toEqual({ isPublic: false, range: 'outside 2000::/3', reason: 'not allocated' })
+    for (const table of [SPECIAL_IPV4, SPECIAL_IPV6]) {
       for (const { cidr } of table) {
         const address = cidr.includes(':') ? toIpv6(bounds(cidr).first) : toIpv4(bounds(cidr).first)
-        const verdict = classifyAddress(address)
-        const found = verdict.public ? '' : verdict.range
-        expect(Number(found.split('/')[1])).toBeGreaterThanOrEqual(Number(cidr.split('/')[1]))
+        const found = classifyAddress(address)
+        const range = found.isPublic ? '' : found.range
+        expect(Number(range.split('/')[1])).toBeGreaterThanOrEqual(Number(cidr.split('/')[1]))
       }
     }
   })
@@ -130,13 +133,13 @@ describe('classifyAddress, range by range', () => {
 
 describe('classifyAddress', () => {
   test.each(['1.1.1.1', '8.8.8.8', '93.184.215.14', '172.15.255.255', '172.32.0.0', '100.128.0.0', '223.255.255.255'])(
-    'finds %s public',
-    (address) => expect(classifyAddress(address)).toEqual({ public: true }),
+    'calls %s public',
+    (address) => expect(classifyAddress(address)).toEqual({ isPublic: true }),
   )
 
   test.each(['2606:4700:4700::1111', '2001:4860:4860::8888', '2a00:1450:4001::200e', '2000::', '2003::1', '3ffe::1'])(
-    'finds %s public',
-    (address) => expect(classifyAddress(address)).toEqual({ public: true }),
+    'calls %s public',
+    (address) => expect(classifyAddress(address)).toEqual({ isPublic: true }),
   )
 
   const embedded = [
@@ -148,14 +151,14 @@ describe('classifyAddress', () => {
     ['NAT64', '64:ff9b::'],
     ['local NAT64', '64:ff9b:1::'],
   ]
-  test.each(embedded)('refuses every IPv4 address that is embedded in IPv6: %s', (_, prefix) => {
+  test.each(embedded)('calls no IPv4 address public that is embedded in IPv6: %s', (_, prefix) => {
     for (const inner of ['127.0.0.1', '10.0.0.1', '169.254.169.254', '8.8.8.8', '0.0.0.0']) {
       expect(isPublic(`${prefix}${inner}`)).toBe(false)
     }
   })
 
   test.each(['2002:7f00:1::1', '2002:808:808::1', '2001:0:4136:e378:8000:63bf:80ff:fffe', '::7f00:1', '::ffff:7f00:1'])(
-    'refuses %s, which wraps an IPv4 address',
+    'does not call %s public, which embeds an IPv4 address',
     (address) => expect(isPublic(address)).toBe(false),
   )
 
@@ -181,11 +184,11 @@ describe('classifyAddress', () => {
     'example.com',
     '::ffff:8.8.8.8.8',
     '\u0000',
-  ])('does not take %j for a public address', (text) => {
-    expect(classifyAddress(text)).toEqual({ public: false, range: '', reason: 'not an IP address' })
+  ])('calls %j no IP address', (text) => {
+    expect(classifyAddress(text)).toEqual({ isPublic: false, range: '', reason: 'not an IP address' })
   })
 
-  test('finds any address in a special range not public, in any spelling', () => {
+  test('calls no address in a special range public, in any spelling', () => {
     const special = fc.oneof(
       fc.constantFrom(...ipv4Ranges.map(([cidr]) => cidr)).chain((cidr) => addressIn(cidr).map(toIpv4)),
       fc
@@ -199,7 +202,7 @@ describe('classifyAddress', () => {
     )
   })
 
-  test('finds every other address public, in any spelling', () => {
+  test('calls every other address public, in any spelling', () => {
     const special = [ipv4Ranges, ipv6Ranges].map((ranges) => ranges.map(([cidr]) => bounds(cidr)))
     const ordinaryIpv4 = addressIn('0.0.0.0/0').filter((bits) => !isWithin(bits, special[0] ?? []))
     const ordinaryIpv6 = addressIn('2000::/3').filter((bits) => !isWithin(bits, special[1] ?? []))
@@ -208,12 +211,12 @@ describe('classifyAddress', () => {
       fc.tuple(ordinaryIpv6, fc.constantFrom(...ipv6Spellings)).map(([bits, spell]) => spell(bits)),
     )
     fc.assert(
-      fc.property(ordinary, (address) => expect(classifyAddress(address)).toEqual({ public: true })),
+      fc.property(ordinary, (address) => expect(classifyAddress(address)).toEqual({ isPublic: true })),
       { numRuns: 1000 },
     )
   })
 
-  test('refuses whatever is no address, without throwing', () => {
+  test('calls no other text public, and does not throw', () => {
     const notAnAddress = fc.string({ unit: 'binary' }).filter((text) => !/[.:]/u.test(text))
     fc.assert(fc.property(notAnAddress, (text) => expect(isPublic(text)).toBe(false)))
   })
@@ -244,7 +247,7 @@ function toIpv4(bits: bigint): string {
   return [24n, 16n, 8n, 0n].map((shift) => String((bits >> shift) & 255n)).join('.')
 }
 
-/** For the networks of the table only: hexadecimal groups with one `::`. */
+/** Reads only the networks of the table: hexadecimal groups with one `::`. */
 function fromIpv6(text: string): bigint {
   const [head = '', tail = ''] = text.split('::')
   const front = head.split(':').filter(Boolean)

@@ -1,45 +1,48 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
-import { globalUnicastIpv6, specialIpv4, specialIpv6 } from './special-addresses.ts'
-import type { SpecialRange } from './special-addresses.ts'
+import { GLOBAL_UNICAST_IPV6, SPECIAL_IPV4, SPECIAL_IPV6, type SpecialRange } from './special-addresses.ts'
 
-/** `range` is the CIDR that condemned the address, `reason` its name in words. */
-export type AddressVerdict = { public: true } | { public: false; range: string; reason: string }
+/** `range` is the CIDR block for which the address was refused (empty if it is no address), `reason` its name in words. */
+export type AddressClass = { isPublic: true } | { isPublic: false; range: string; reason: string }
 
 /**
  * Says whether an address is reachable from the whole Internet. Takes one canonical address without brackets or zone;
- * whatever is no such address is not public. Pure: no setting and no look-up changes its answer.
+ * any other text is not public. Pure: the answer depends on no setting and no DNS look-up.
  */
-export function classifyAddress(address: string): AddressVerdict {
-  // BlockList answers "not listed" when it is asked with the wrong family, so the family comes from the address alone.
+export function classifyAddress(address: string): AddressClass {
+  // BlockList.check() returns false for an address of the wrong family, so the family is read from the address itself.
   const family = isIP(address)
-  if (family === 4) return ipv4Verdict(new SocketAddress({ address, family: 'ipv4' }))
-  if (family === 6 && !address.includes('%')) return ipv6Verdict(new SocketAddress({ address, family: 'ipv6' }))
-  return { public: false, range: '', reason: 'not an IP address' }
+  if (family === 4) return classifyIpv4(new SocketAddress({ address, family: 'ipv4' }))
+  if (family === 6 && !address.includes('%')) return classifyIpv6(new SocketAddress({ address, family: 'ipv6' }))
+  return { isPublic: false, range: '', reason: 'not an IP address' }
 }
 
-function ipv4Verdict(address: SocketAddress): AddressVerdict {
-  return ipv4Ranges.all.check(address) ? condemned(ipv4Ranges, address) : { public: true }
+function classifyIpv4(address: SocketAddress): AddressClass {
+  return IPV4_RANGES.all.check(address) ? notPublic(IPV4_RANGES, address) : { isPublic: true }
 }
 
-function ipv6Verdict(address: SocketAddress): AddressVerdict {
-  if (!globalUnicast.check(address) || ipv6Ranges.all.check(address)) return condemned(ipv6Ranges, address)
-  return { public: true }
+function classifyIpv6(address: SocketAddress): AddressClass {
+  if (!GLOBAL_UNICAST.check(address) || IPV6_RANGES.all.check(address)) return notPublic(IPV6_RANGES, address)
+  return { isPublic: true }
 }
 
-function condemned(ranges: Ranges, address: SocketAddress): AddressVerdict {
+function notPublic(ranges: Ranges, address: SocketAddress): AddressClass {
   const found = ranges.rows.find((candidate) => candidate.list.check(address))
-  if (found === undefined) return { public: false, range: `outside ${globalUnicastIpv6}`, reason: 'not allocated' }
-  return { public: false, range: found.range.cidr, reason: found.range.reason }
+  if (found === undefined) {
+    return { isPublic: false, range: `outside ${GLOBAL_UNICAST_IPV6}`, reason: 'not allocated' }
+  }
+  return { isPublic: false, range: found.range.cidr, reason: found.range.reason }
 }
 
-type Ranges = { all: BlockList; rows: { range: SpecialRange; list: BlockList }[] }
+/** `all` answers in one look-up; `rows`, in the table's order, names the range. */
+interface Ranges {
+  all: BlockList
+  rows: { range: SpecialRange; list: BlockList }[]
+}
 
 function toRanges(table: readonly SpecialRange[], family: 'ipv4' | 'ipv6'): Ranges {
+  const cidrs = table.map(({ cidr }) => cidr)
   return {
-    all: toBlockList(
-      table.map(({ cidr }) => cidr),
-      family,
-    ),
+    all: toBlockList(cidrs, family),
     rows: table.map((range) => ({ range, list: toBlockList([range.cidr], family) })),
   }
 }
@@ -53,6 +56,6 @@ function toBlockList(cidrs: string[], family: 'ipv4' | 'ipv6'): BlockList {
   return list
 }
 
-const ipv4Ranges = toRanges(specialIpv4, 'ipv4')
-const ipv6Ranges = toRanges(specialIpv6, 'ipv6')
-const globalUnicast = toBlockList([globalUnicastIpv6], 'ipv6')
+const IPV4_RANGES = toRanges(SPECIAL_IPV4, 'ipv4')
+const IPV6_RANGES = toRanges(SPECIAL_IPV6, 'ipv6')
+const GLOBAL_UNICAST = toBlockList([GLOBAL_UNICAST_IPV6], 'ipv6')

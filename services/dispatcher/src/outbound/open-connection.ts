@@ -1,61 +1,68 @@
 import { request as httpRequest } from 'node:http'
-import { connect as netConnect, isIP, SocketAddress } from 'node:net'
-import type { LookupFunction, Socket, TcpNetConnectOpts } from 'node:net'
-import { connect as tlsConnect } from 'node:tls'
-import type { SecureContext, TLSSocket } from 'node:tls'
-import { toAuthority } from './egress-proxy.ts'
-import type { EgressProxy } from './egress-proxy.ts'
-import { toFailure, unreachable } from './outbound-result.ts'
-import type { OutboundOutcome } from './outbound-result.ts'
+import {
+  connect as netConnect,
+  isIP,
+  type LookupFunction,
+  type Socket,
+  SocketAddress,
+  type TcpNetConnectOpts,
+} from 'node:net'
+import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:tls'
+import { type EgressProxy, toAuthority } from './egress-proxy.ts'
+import { type OutboundOutcome, toErrorOutcome, unreachable } from './outbound-result.ts'
 
-/** A step either has its socket or knows how the request ended. After an abort it answers nothing of use. */
+/** The value of a step (addresses, a socket), or the outcome of the request if the step failed. Meaningless after an abort. */
 export type Step<T> = { ok: true; value: T } | { ok: false; outcome: OutboundOutcome }
 
-/** How long one address may take before the next one is tried as well. */
-const nextAddressAfterMs = 500
+/** After this time without a connection, the next address is tried in parallel. */
+const NEXT_ADDRESS_AFTER_MS = 500
 
-/** No more addresses of one name are dialled. */
-const maxDialled = 8
+/** The most addresses of one name that are tried. */
+const MAX_ADDRESSES = 8
 
-/** Opens TCP connections in place of `net.connect`, for tests. */
-export type Dial = (options: TcpNetConnectOpts) => Socket
+/** Opens a TCP connection; tests replace it. */
+export type Connect = (options: TcpNetConnectOpts) => Socket
 
 /**
- * Connects to one of `addresses`, which have been judged, and to nothing else: names are not looked up again. The
- * connection's far end is compared with them before a byte is written.
+ * Connects to one of `addresses`, which must have been checked. The name is not looked up again, and the address of the
+ * peer is compared with the checked ones before a byte is written.
  */
 export function openConnection(
   addresses: readonly string[],
   port: number,
   signal: AbortSignal,
-  dial: Dial = netConnect,
+  connect: Connect = netConnect,
 ): Promise<Step<Socket>> {
-  const pinned = new Set(addresses.map(toCanonical))
-  const candidates = addresses.slice(0, maxDialled).map((address) => ({ address, family: isIP(address) }))
+  const checked = new Set(addresses.map(toCanonical))
+  const candidates = addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family: isIP(address) }))
   const lookup: LookupFunction = (_name, _options, callback) => callback(null, candidates)
   const [only] = candidates
   const target =
     candidates.length === 1 && only !== undefined
       ? { host: only.address }
-      : { host: 'judged.invalid', lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: nextAddressAfterMs }
+      : {
+          // Node tries several addresses only if they come from a look-up of a name.
+          host: 'checked.invalid',
+          lookup,
+          autoSelectFamily: true,
+          autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+        }
   return new Promise((resolve) => {
-    const socket = hold(dial({ ...target, port, noDelay: true }), signal)
-    socket.once('error', (error) => resolve({ ok: false, outcome: toFailure(error, 'connect', false) }))
+    const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
+    socket.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'connect', false) }))
     socket.once('connect', () => {
-      if (socket.remoteAddress !== undefined && pinned.has(toCanonical(socket.remoteAddress))) {
+      if (socket.remoteAddress !== undefined && checked.has(toCanonical(socket.remoteAddress))) {
         resolve({ ok: true, value: socket })
         return
       }
       socket.destroy()
-      resolve({
-        ok: false,
-        outcome: unreachable('other', false, 'the connection went to an address that was not judged'),
-      })
+      const detail = 'the connection went to an address that was not checked'
+      resolve({ ok: false, outcome: unreachable('other', false, detail) })
     })
   })
 }
 
-/** `certificateName` is what the certificate must be for: the URL's host name or address. */
+/** Starts TLS on the socket. `certificateName` is the URL's host name or address, for which the certificate must be issued. */
 export function secureConnection(
   socket: Socket,
   certificateName: string,
@@ -67,21 +74,21 @@ export function secureConnection(
       socket,
       secureContext,
       host: certificateName,
-      // An address has no place in the SNI extension.
+      // SNI allows names only.
       ...(isIP(certificateName) === 0 ? { servername: certificateName } : {}),
       ALPNProtocols: ['http/1.1'],
-      // Said outright, since NODE_TLS_REJECT_UNAUTHORIZED=0 would change the default.
+      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 changes the default.
       rejectUnauthorized: true,
     })
-    hold(secured, signal)
-    secured.once('error', (error) => resolve({ ok: false, outcome: toFailure(error, 'tls', false) }))
+    destroyOnAbort(secured, signal)
+    secured.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'tls', false) }))
     secured.once('secureConnect', () => resolve({ ok: true, value: secured }))
   })
 }
 
 /**
- * Asks the egress proxy for a tunnel to `host`, which the proxy looks up and judges. What it denies (4xx, Smokescreen:
- * 407) is `refused`; 502 and 504 say that it could not reach the endpoint; anything else is a fault of the proxy.
+ * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407) is
+ * `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the proxy.
  */
 export async function openTunnel(
   proxy: EgressProxy,
@@ -90,8 +97,8 @@ export async function openTunnel(
   signal: AbortSignal,
 ): Promise<Step<Socket>> {
   const connected = await new Promise<Step<Socket>>((resolve) => {
-    const socket = hold(netConnect({ host: proxy.host, port: proxy.port, noDelay: true }), signal)
-    socket.once('error', () => resolve({ ok: false, outcome: proxyFault('cannot be reached') }))
+    const socket = destroyOnAbort(netConnect({ host: proxy.host, port: proxy.port, noDelay: true }), signal)
+    socket.once('error', () => resolve({ ok: false, outcome: proxyError('cannot be reached') }))
     socket.once('connect', () => resolve({ ok: true, value: socket }))
   })
   if (!connected.ok) return connected
@@ -107,7 +114,9 @@ export async function openTunnel(
       },
       createConnection: () => connected.value,
     })
-    request.once('error', () => resolve({ ok: false, outcome: proxyFault('broke off or sent no valid answer') }))
+    request.once('error', () =>
+      resolve({ ok: false, outcome: proxyError('closed the connection or sent an invalid answer') }),
+    )
     request.once('connect', (answer, socket, head) => {
       const status = answer.statusCode ?? 0
       if (status >= 200 && status < 300) {
@@ -116,20 +125,20 @@ export async function openTunnel(
         return
       }
       socket.destroy()
-      const told = answer.headers['x-smokescreen-error']
-      resolve({ ok: false, outcome: toProxyOutcome(status, typeof told === 'string' ? told : '') })
+      const reason = answer.headers['x-smokescreen-error']
+      resolve({ ok: false, outcome: toProxyOutcome(status, typeof reason === 'string' ? reason : '') })
     })
     request.end()
   })
 }
 
-function toProxyOutcome(status: number, told: string): OutboundOutcome {
-  const words = told.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
-  const detail = words === '' ? `status ${status}` : words
+function toProxyOutcome(status: number, reason: string): OutboundOutcome {
+  const printable = reason.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
+  const detail = printable === '' ? `status ${status}` : printable
   if (status === 502 || status === 504) {
     return unreachable('beyond_proxy', false, `the egress proxy could not reach the endpoint (${detail})`)
   }
-  if (status < 400 || status >= 500) return proxyFault(`failed (${detail})`)
+  if (status < 400 || status >= 500) return proxyError(`failed (${detail})`)
   return {
     kind: 'refused',
     code: 'url_not_public',
@@ -138,12 +147,12 @@ function toProxyOutcome(status: number, told: string): OutboundOutcome {
   }
 }
 
-function proxyFault(what: string): OutboundOutcome {
+function proxyError(what: string): OutboundOutcome {
   return unreachable('proxy', false, `the service's own egress proxy ${what}`)
 }
 
-/** Destroys the socket when the deadline passes; an error that comes when nobody waits any more is dropped. */
-function hold<T extends Socket>(socket: T, signal: AbortSignal): T {
+/** Destroys the socket when the signal aborts. An error after that has no listener left, so it is ignored. */
+function destroyOnAbort<T extends Socket>(socket: T, signal: AbortSignal): T {
   const destroy = (): void => {
     socket.destroy()
   }
@@ -153,7 +162,7 @@ function hold<T extends Socket>(socket: T, signal: AbortSignal): T {
   return socket
 }
 
-/** The same address in the one spelling that sockets use. */
+/** Returns the address in the spelling that sockets report. */
 function toCanonical(address: string): string {
   return isIP(address) === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address
 }

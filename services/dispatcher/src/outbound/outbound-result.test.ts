@@ -1,12 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
-import { toFailure } from './outbound-result.ts'
+import { toErrorOutcome } from './outbound-result.ts'
 
-/** An error as Node makes it, with what must never leave in its other properties. */
+/** An error as Node creates it, with a secret in the message and in another property. */
 function nodeError(code: string, syscall?: string): Error {
   return Object.assign(new Error('secret'), { code, rawPacket: Buffer.from('secret'), ...(syscall ? { syscall } : {}) })
 }
 
-describe('toFailure', () => {
+describe('toErrorOutcome', () => {
   test.each([
     ['ECONNREFUSED', 'connect', 'connection_refused'],
     ['ECONNRESET', 'read', 'connection_reset'],
@@ -22,17 +22,17 @@ describe('toFailure', () => {
     ['ENETDOWN', 'connect', 'no_route'],
     ['HPE_INVALID_CONSTANT', undefined, 'invalid_answer'],
     ['EMFILE', 'connect', 'other'],
-  ])('tells %s (%s) as %s', (code, syscall, cause) => {
-    const failure = toFailure(nodeError(code, syscall), 'answer', true)
-    expect(failure).toMatchObject({ kind: 'unreachable', cause, tlsFault: null, sent: true })
+  ])('turns %s (%s) into %s', (code, syscall, cause) => {
+    const failure = toErrorOutcome(nodeError(code, syscall), 'answer', true)
+    expect(failure).toMatchObject({ kind: 'unreachable', cause, tlsError: null, wasSent: true })
     expect(JSON.stringify(failure)).not.toContain('secret')
   })
 
-  test.each(['ETIMEDOUT', 'ERR_SOCKET_CONNECTION_TIMEOUT'])('tells %s as a time-out of the phase', (code) => {
-    expect(toFailure(nodeError(code), 'connect', false)).toMatchObject({
+  test.each(['ETIMEDOUT', 'ERR_SOCKET_CONNECTION_TIMEOUT'])('turns %s into a time-out of the phase', (code) => {
+    expect(toErrorOutcome(nodeError(code), 'connect', false)).toMatchObject({
       kind: 'timed_out',
       phase: 'connect',
-      sent: false,
+      wasSent: false,
     })
   })
 
@@ -46,23 +46,23 @@ describe('toFailure', () => {
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'protocol'],
     ['ERR_SSL_NO_CIPHERS_AVAILABLE', 'protocol'],
     ['ECONNRESET', 'other'],
-  ])('tells %s in the handshake as the TLS fault %s', (code, tlsFault) => {
-    expect(toFailure(nodeError(code), 'tls', false)).toMatchObject({ cause: 'tls', tlsFault, sent: false })
+  ])('turns %s in the handshake into the TLS error %s', (code, tlsError) => {
+    expect(toErrorOutcome(nodeError(code), 'tls', false)).toMatchObject({ cause: 'tls', tlsError, wasSent: false })
   })
 
-  test('tells a TLS alert after the request as a TLS fault, with the request sent', () => {
-    const failure = toFailure(nodeError('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'answer', true)
-    expect(failure).toMatchObject({ cause: 'tls', sent: true })
+  test('turns a TLS alert after the request into a TLS error of a request that was sent', () => {
+    const failure = toErrorOutcome(nodeError('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'answer', true)
+    expect(failure).toMatchObject({ cause: 'tls', wasSent: true })
   })
 
-  test('tells several addresses by the last that was not merely slow', () => {
+  test('uses the last error of several addresses that is not a time-out', () => {
     const errors = [nodeError('ENETUNREACH'), nodeError('ECONNREFUSED'), nodeError('ETIMEDOUT')]
-    expect(toFailure(new AggregateError(errors), 'connect', false)).toMatchObject({ cause: 'connection_refused' })
+    expect(toErrorOutcome(new AggregateError(errors), 'connect', false)).toMatchObject({ cause: 'connection_refused' })
     const slow = new AggregateError([nodeError('ETIMEDOUT'), nodeError('ETIMEDOUT')])
-    expect(toFailure(slow, 'connect', false)).toMatchObject({ kind: 'timed_out' })
+    expect(toErrorOutcome(slow, 'connect', false)).toMatchObject({ kind: 'timed_out' })
   })
 
-  test.each([undefined, null, 'text', 7, {}, new Error('no code')])('tells %p as something else', (error) => {
-    expect(toFailure(error, 'answer', true)).toMatchObject({ kind: 'unreachable', cause: 'other' })
+  test.each([undefined, null, 'text', 7, {}, new Error('no code')])('turns %p into another error', (error) => {
+    expect(toErrorOutcome(error, 'answer', true)).toMatchObject({ kind: 'unreachable', cause: 'other' })
   })
 })

@@ -1,8 +1,8 @@
-import type { UrlFaultCode } from './judge-url.ts'
+import type { UrlErrorCode } from './check-url.ts'
 
 /**
- * What became of one request. `detail` is one sentence part for people: it may be shown and logged, since it holds
- * nothing of the request's headers or body. `sent` says whether a byte of the request may have reached the endpoint.
+ * The result of one request. `detail` is a sentence part that may be shown and logged: it contains nothing of the
+ * request's headers or body. `wasSent` says whether a byte of the request may have reached the endpoint.
  */
 export type OutboundResult = OutboundOutcome & { durationMs: number }
 
@@ -10,14 +10,14 @@ export type OutboundOutcome =
   | {
       kind: 'answered'
       status: number
-      /** Where a 3xx answer points, as it stands there. */
+      /** The `Location` of a 3xx answer, unchanged. */
       location: string | null
-      /** The one-line text of a 2xx answer (contract, section 4.5), if it has one. */
+      /** The one-line text of a 2xx answer, if it has one (contract README, "Payload request"). */
       text: string | null
     }
-  | { kind: 'timed_out'; phase: OutboundPhase; sent: boolean; detail: string }
-  | { kind: 'unreachable'; cause: UnreachableCause; tlsFault: TlsFault | null; sent: boolean; detail: string }
-  | { kind: 'refused'; code: UrlFaultCode; address: string | null; detail: string }
+  | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
+  | { kind: 'unreachable'; cause: UnreachableCause; tlsError: TlsError | null; wasSent: boolean; detail: string }
+  | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string }
 
 export type OutboundPhase = 'dns' | 'connect' | 'tls' | 'answer'
 
@@ -35,7 +35,7 @@ export type UnreachableCause =
   | 'beyond_proxy'
   | 'other'
 
-export type TlsFault =
+export type TlsError =
   | 'expired'
   | 'not_yet_valid'
   | 'self_signed'
@@ -46,66 +46,68 @@ export type TlsFault =
   | 'not_tls'
   | 'other'
 
-/** A request that got no answer, told from the error of the socket, of TLS or of the parser. */
-export function toFailure(error: unknown, phase: OutboundPhase, sent: boolean): OutboundOutcome {
+/** Returns the outcome of a request that failed with an error of the socket, of TLS or of the HTTP parser. */
+export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: boolean): OutboundOutcome {
   const { code, syscall } = readError(error)
   if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') {
-    return { kind: 'timed_out', phase, sent, detail: timeoutDetails[phase] }
+    return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
   }
   if (code.startsWith('HPE_')) {
-    return unreachable('invalid_answer', sent, `the endpoint's answer is not valid HTTP (${code})`)
+    return unreachable('invalid_answer', wasSent, `the endpoint's answer is not valid HTTP (${code})`)
   }
-  // The peer may also say that it wants no such handshake after the request has left (TLS 1.3).
-  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsFailure(code, sent)
+  // In TLS 1.3 the peer may reject the handshake after the request was sent.
+  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsErrorOutcome(code, wasSent)
   switch (code) {
     case 'ECONNREFUSED':
-      return unreachable('connection_refused', sent, 'the endpoint refuses connections')
+      return unreachable('connection_refused', wasSent, 'the endpoint refuses connections')
     case 'ECONNRESET':
-      // Node uses this code also for a connection that was closed in order, but then no system call failed.
-      return syscall === undefined ? closed(sent) : unreachable('connection_reset', sent, 'the connection was reset')
+      // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
+      return syscall === undefined
+        ? closed(wasSent)
+        : unreachable('connection_reset', wasSent, 'the connection was reset')
     case 'EPIPE':
     case 'ECONNABORTED':
-      return unreachable('connection_reset', sent, 'the connection was reset')
+      return unreachable('connection_reset', wasSent, 'the connection was reset')
     case 'ERR_SOCKET_CLOSED':
     case 'ERR_STREAM_PREMATURE_CLOSE':
-      return closed(sent)
+      return closed(wasSent)
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
     case 'EADDRNOTAVAIL':
     case 'EHOSTDOWN':
     case 'ENETDOWN':
-      return unreachable('no_route', sent, `no route leads to the endpoint (${code})`)
+      return unreachable('no_route', wasSent, `there is no route to the endpoint (${code})`)
     default:
-      return unreachable('other', sent, `the request failed (${code})`)
+      return unreachable('other', wasSent, `the request failed (${code})`)
   }
 }
 
-/** The deadline passed during `phase`. */
-export function toTimeout(phase: OutboundPhase, sent: boolean): OutboundOutcome {
-  return { kind: 'timed_out', phase, sent, detail: timeoutDetails[phase] }
+/** Returns the outcome of a request whose deadline passed during `phase`. */
+export function toTimeoutOutcome(phase: OutboundPhase, wasSent: boolean): OutboundOutcome {
+  return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
 }
 
-export function unreachable(cause: UnreachableCause, sent: boolean, detail: string): OutboundOutcome {
-  return { kind: 'unreachable', cause, tlsFault: null, sent, detail }
+export function unreachable(cause: UnreachableCause, wasSent: boolean, detail: string): OutboundOutcome {
+  return { kind: 'unreachable', cause, tlsError: null, wasSent, detail }
 }
 
-function closed(sent: boolean): OutboundOutcome {
-  return unreachable('connection_closed', sent, 'the endpoint closed the connection without an answer')
+function closed(wasSent: boolean): OutboundOutcome {
+  return unreachable('connection_closed', wasSent, 'the endpoint closed the connection without an answer')
 }
 
-const timeoutDetails: Record<OutboundPhase, string> = {
+const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
   dns: 'the look-up of the name took too long',
   connect: 'the endpoint took too long to accept the connection',
   tls: 'the TLS handshake took too long',
   answer: 'the endpoint took too long to answer',
 }
 
-function toTlsFailure(code: string, sent: boolean): OutboundOutcome {
-  const tlsFault = tlsFaults[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
-  return { kind: 'unreachable', cause: 'tls', tlsFault, sent, detail: `${tlsDetails[tlsFault]} (${code})` }
+function toTlsErrorOutcome(code: string, wasSent: boolean): OutboundOutcome {
+  const tlsError = TLS_ERRORS[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
+  return { kind: 'unreachable', cause: 'tls', tlsError, wasSent, detail: `${TLS_DETAILS[tlsError]} (${code})` }
 }
 
-const tlsFaults: Record<string, TlsFault> = {
+const TLS_ERRORS: Record<string, TlsError> = {
   CERT_HAS_EXPIRED: 'expired',
   CERT_NOT_YET_VALID: 'not_yet_valid',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self_signed',
@@ -114,7 +116,7 @@ const tlsFaults: Record<string, TlsFault> = {
   ERR_TLS_CERT_ALTNAME_FORMAT: 'wrong_name',
   HOSTNAME_MISMATCH: 'wrong_name',
   CERT_REVOKED: 'revoked',
-  // What OpenSSL says when it reads a plain HTTP answer.
+  // OpenSSL reports these two when it reads a plain HTTP answer.
   ERR_SSL_WRONG_VERSION_NUMBER: 'not_tls',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'not_tls',
   UNABLE_TO_GET_ISSUER_CERT: 'untrusted',
@@ -129,7 +131,7 @@ const tlsFaults: Record<string, TlsFault> = {
   PATH_LENGTH_EXCEEDED: 'untrusted',
 }
 
-const tlsDetails: Record<TlsFault, string> = {
+const TLS_DETAILS: Record<TlsError, string> = {
   expired: 'the certificate has expired',
   not_yet_valid: 'the certificate is not valid yet',
   self_signed: 'the certificate is self-signed',
@@ -138,17 +140,17 @@ const tlsDetails: Record<TlsFault, string> = {
   revoked: 'the certificate has been revoked',
   protocol: 'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer',
   not_tls: 'the endpoint does not speak TLS on this port',
-  other: 'the endpoint broke off the TLS handshake',
+  other: 'the TLS handshake failed',
 }
 
-/** Only the codes are taken: messages and properties may hold bytes of the peer. */
+/** Reads only the codes: messages and other properties may contain bytes from the peer. */
 function readError(error: unknown): { code: string; syscall: string | undefined } {
   const fields = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {}
   const { code, syscall, errors } = fields
   if (Array.isArray(errors) && errors.length > 0) {
-    // Several addresses were tried: what the last of them said, unless it was our own patience that ran out.
-    const each = errors.map((inner: unknown) => readError(inner))
-    return each.findLast((inner) => inner.code !== 'ETIMEDOUT') ?? { code: 'ETIMEDOUT', syscall: undefined }
+    // Several addresses were tried: the last error counts, but a real one before our own time-out.
+    const tried = errors.map((inner: unknown) => readError(inner))
+    return tried.findLast((inner) => inner.code !== 'ETIMEDOUT') ?? { code: 'ETIMEDOUT', syscall: undefined }
   }
   return {
     code: typeof code === 'string' ? code : 'EUNKNOWN',

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { parseSubnets, SubnetSyntaxError } from './parse-subnets.ts'
+import { parseSubnets } from './parse-subnets.ts'
 
 describe('parseSubnets', () => {
-  test.each(['', '  ', ',', ' , ,\n'])('reads %j as no subnet at all', (text) => {
+  test.each(['', '  ', ',', ' , ,\n'])('reads %j as no subnet', (text) => {
     expect(parseSubnets(text).cidrs).toEqual([])
     expect(parseSubnets(text).contains('127.0.0.1')).toBe(false)
   })
@@ -13,7 +13,7 @@ describe('parseSubnets', () => {
     expect(subnets.cidrs).toEqual(['127.0.0.0/8', '10.1.2.3/32', 'fd00::/8', '::1/128'])
   })
 
-  test('contains exactly what the blocks name', () => {
+  test('contains exactly the addresses of the blocks', () => {
     const subnets = parseSubnets('10.1.0.0/16,192.168.7.7,fd12:3456::/32,::1')
     const inside = ['10.1.0.0', '10.1.255.255', '192.168.7.7', 'fd12:3456::', 'fd12:3456:ffff::1', '::1']
     const outside = [
@@ -30,28 +30,31 @@ describe('parseSubnets', () => {
     expect(outside.filter((address) => subnets.contains(address))).toEqual([])
   })
 
-  test('is not opened for an IPv4 subnet by an IPv6 spelling of its addresses', () => {
+  test('does not contain the IPv6 spellings of the addresses of an IPv4 subnet', () => {
     const subnets = parseSubnets('127.0.0.0/8,0.0.0.0/0')
     for (const address of ['::ffff:127.0.0.1', '::127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '::ffff:7f00:1']) {
       expect(subnets.contains(address)).toBe(false)
     }
   })
 
-  test('does not let an IPv6 subnet hold IPv4 addresses', () => {
+  test('does not contain IPv4 addresses in an IPv6 subnet', () => {
     expect(parseSubnets('::/0').contains('127.0.0.1')).toBe(false)
     expect(parseSubnets('::ffff:0:0/96').contains('127.0.0.1')).toBe(false)
     expect(parseSubnets('::ffff:0:0/96').contains('::ffff:127.0.0.1')).toBe(true)
   })
 
-  test.each(['', 'localhost', '127.0.0.1%lo', '127.1', 'fe80::1%eth0', '127.0.0.1:80'])('contains %j never', (text) => {
+  test.each(['', 'localhost', '127.0.0.1%lo', '127.1', 'fe80::1%eth0', '127.0.0.1:80'])('never contains %j', (text) => {
     expect(parseSubnets('0.0.0.0/0,::/0').contains(text)).toBe(false)
   })
 
   test.each([
-    ['localhost', '"localhost" is no CIDR block'],
-    ['127.1/8', '"127.1/8" is no CIDR block'],
-    ['127.0.0.0/8/8', '"127.0.0.0/8/8" is no CIDR block'],
-    ['fe80::1%eth0/64', '"fe80::1%eth0/64" is no CIDR block'],
+    ['localhost', '"localhost" is not a CIDR block'],
+    ['127.1/8', '"127.1/8" is not a CIDR block'],
+    ['0177.0.0.1', '"0177.0.0.1" is not a CIDR block'],
+    ['2130706433', '"2130706433" is not a CIDR block'],
+    ['::ffff:127.1/128', '"::ffff:127.1/128" is not a CIDR block'],
+    ['127.0.0.0/8/8', '"127.0.0.0/8/8" is not a CIDR block'],
+    ['fe80::1%eth0/64', '"fe80::1%eth0/64" is not a CIDR block'],
     ['10.0.0.0/', '"10.0.0.0/" needs a prefix length from 0 to 32 after the slash'],
     ['10.0.0.0/33', '"10.0.0.0/33" needs a prefix length from 0 to 32 after the slash'],
     ['10.0.0.0/08', '"10.0.0.0/08" needs a prefix length from 0 to 32 after the slash'],
@@ -59,13 +62,12 @@ describe('parseSubnets', () => {
     ['fd00::/129', '"fd00::/129" needs a prefix length from 0 to 128 after the slash'],
     ['10.1.2.3/8', '"10.1.2.3/8" has bits set beyond its prefix: write 10.0.0.0/8 or 10.1.2.3'],
     ['fd00::1/8', '"fd00::1/8" has bits set beyond its prefix: write fd00::/8 or fd00::1'],
-  ])('refuses %j and says what to write', (text, message) => {
-    expect(() => parseSubnets(text)).toThrow(SubnetSyntaxError)
+  ])('rejects %j and says what to write', (text, message) => {
     expect(() => parseSubnets(text)).toThrow(message)
   })
 
-  test('names all faults at once', () => {
-    expect(() => parseSubnets('x,127.0.0.0/8,y')).toThrow('"x" is no CIDR block; "y" is no CIDR block')
+  test('names all invalid entries at once', () => {
+    expect(() => parseSubnets('x,127.0.0.0/8,y')).toThrow('"x" is not a CIDR block; "y" is not a CIDR block')
   })
 
   test('agrees with arithmetic for any IPv4 block', () => {

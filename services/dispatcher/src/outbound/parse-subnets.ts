@@ -1,81 +1,68 @@
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { BlockList, isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 
-/** A set of subnets that knows whether an address lies in it. Families never mix: see `parseSubnets`. */
-export type Subnets = {
+/** A set of subnets. An IPv4 address is never in an IPv6 subnet, and the other way around: see `parseSubnets`. */
+export interface Subnets {
   readonly cidrs: readonly string[]
   contains(address: string): boolean
 }
 
-/** The list cannot be read; the message names each entry at fault and what to write instead. */
-export class SubnetSyntaxError extends Error {
-  override name = 'SubnetSyntaxError'
-}
-
 /**
  * Reads `WEBHOOK_ALLOWED_SUBNETS`: CIDR blocks or single addresses of either family, separated by commas or spaces.
- * Opens exactly what it names: an IPv4 subnet is not opened by an IPv6 spelling of its addresses.
- * Throws `SubnetSyntaxError` that names all faulty entries at once.
+ * Allows exactly what it names: an IPv4 subnet does not allow the IPv6 spellings of its addresses.
+ * @throws Error whose message names all invalid entries at once and what to write instead.
  */
 export function parseSubnets(text: string): Subnets {
-  const lists = { 4: new BlockList(), 6: new BlockList() }
+  // One list per family: BlockList finds the IPv6 spelling ::ffff:127.0.0.1 in the IPv4 subnet 127.0.0.0/8.
+  const ipv4 = new BlockList()
+  const ipv6 = new BlockList()
   const cidrs: string[] = []
-  const faults: string[] = []
+  const errors: string[] = []
   for (const entry of text.split(/[\s,]+/u).filter((part) => part !== '')) {
-    const read = readSubnet(entry)
-    if (typeof read === 'string') {
-      faults.push(read)
-      continue
+    const subnet = readSubnet(entry)
+    if ('error' in subnet) {
+      errors.push(subnet.error)
+    } else {
+      if (subnet.family === 4) ipv4.addSubnet(subnet.address, subnet.prefix, 'ipv4')
+      else ipv6.addSubnet(subnet.address, subnet.prefix, 'ipv6')
+      cidrs.push(`${subnet.address}/${subnet.prefix}`)
     }
-    const family = isIPv4(read.network) ? 'ipv4' : 'ipv6'
-    lists[family === 'ipv4' ? 4 : 6].addSubnet(read.network, read.prefix, family)
-    cidrs.push(`${read.network}/${read.prefix}`)
   }
-  if (faults.length > 0) throw new SubnetSyntaxError(`is not a list of subnets: ${faults.join('; ')}`)
+  if (errors.length > 0) throw new Error(`is not a list of subnets: ${errors.join('; ')}`)
   return {
     cidrs,
     contains(address) {
       const family = isIP(address)
-      if (family === 4) return lists[4].check(address, 'ipv4')
-      return family === 6 && !address.includes('%') && lists[6].check(address, 'ipv6')
+      if (family === 4) return ipv4.check(address, 'ipv4')
+      return family === 6 && !address.includes('%') && ipv6.check(address, 'ipv6')
     },
   }
 }
 
-/** Nothing is allowed beyond what is public: the default. */
-export const noSubnets: Subnets = parseSubnets('')
+/** Allows no address beyond the public ones: the default. */
+export const NO_SUBNETS: Subnets = parseSubnets('')
 
-function readSubnet(entry: string): { network: string; prefix: number } | string {
-  const [network = '', prefixText, ...rest] = entry.split('/')
-  const family = network.includes('%') ? 0 : isIP(network)
-  if (family === 0 || rest.length > 0) return `"${entry}" is no CIDR block`
-  const longest = family === 4 ? 32 : 128
-  if (prefixText === undefined) return { network, prefix: longest }
-  if (!/^(?:0|[1-9]\d{0,2})$/u.test(prefixText) || Number(prefixText) > longest) {
-    return `"${entry}" needs a prefix length from 0 to ${longest} after the slash`
+function readSubnet(entry: string): { address: string; prefix: number; family: number } | { error: string } {
+  const [address = '', prefixText, ...rest] = entry.split('/')
+  // Checked before ipaddr.js reads it, because ipaddr.js also accepts 127.1 and 0177.0.0.1.
+  const family = address.includes('%') ? 0 : isIP(address)
+  if (family === 0 || rest.length > 0) return { error: `"${entry}" is not a CIDR block` }
+  const maxPrefix = family === 4 ? 32 : 128
+  const prefix = prefixText === undefined ? maxPrefix : Number(prefixText)
+  if (prefixText !== undefined && (!/^(?:0|[1-9]\d{0,2})$/u.test(prefixText) || prefix > maxPrefix)) {
+    return { error: `"${entry}" needs a prefix length from 0 to ${maxPrefix} after the slash` }
   }
-  const prefix = Number(prefixText)
-  const bits = toBits(network)
-  const mask = ((1n << BigInt(prefix)) - 1n) << BigInt(longest - prefix)
-  if ((bits & mask) !== bits) {
-    return `"${entry}" has bits set beyond its prefix: write ${fromBits(bits & mask, family)}/${prefix} or ${network}`
+  const network = toNetwork(address, prefix)
+  if (network !== ipaddr.parse(address).toString()) {
+    return { error: `"${entry}" has bits set beyond its prefix: write ${network}/${prefix} or ${address}` }
   }
-  return { network, prefix }
+  return { address, prefix, family }
 }
 
-/** The address as one number. Takes what `isIP` accepts. */
-function toBits(address: string): bigint {
-  if (isIPv4(address)) return address.split('.').reduce((sum, octet) => (sum << 8n) + BigInt(octet), 0n)
-  // The parser of URLs writes every IPv6 address as at most eight hexadecimal groups.
-  const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1)
-  const [head = '', tail] = canonical.split('::')
-  const front = head === '' ? [] : head.split(':')
-  const back = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0')
-  return [...front, ...zeros, ...back].reduce((sum, group) => (sum << 16n) + BigInt(`0x${group}`), 0n)
-}
-
-function fromBits(bits: bigint, family: number): string {
-  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 0xffn).join('.')
-  const groups = Array.from({ length: 8 }, (_, index) => ((bits >> BigInt(112 - 16 * index)) & 0xffffn).toString(16))
-  return new URL(`http://[${groups.join(':')}]/`).hostname.slice(1, -1)
+/** Returns the address with all bits beyond the prefix set to zero. */
+function toNetwork(address: string, prefix: number): string {
+  const parsed = ipaddr.parse(address)
+  const { IPv4, IPv6 } = ipaddr
+  const mask = (parsed.kind() === 'ipv4' ? IPv4 : IPv6).subnetMaskFromPrefixLength(prefix).toByteArray()
+  return ipaddr.fromByteArray(parsed.toByteArray().map((byte, index) => byte & (mask[index] ?? 0))).toString()
 }

@@ -1,41 +1,42 @@
 import { promises as dns } from 'node:dns'
 
-/** What DNS says of a name. `addresses` holds every A and AAAA record; it is never empty. */
+/** The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. */
 export type Resolution =
   | { ok: true; addresses: string[] }
   | { ok: false; cause: 'name_not_found' | 'dns_failed'; detail: string }
 
-export type NameResolver = {
-  /** Asks for the A and AAAA records of an absolute name. Never rejects; always ends, by the resolver's own timeouts. */
+export interface NameResolver {
+  /** Queries the A and AAAA records of an absolute name. Never rejects, and ends within the resolver's time-outs. */
   resolve(name: string): Promise<Resolution>
-  /** Ends every question under way, so that nothing keeps the process up. */
+  /** Cancels all queries, so that none keeps the process running. */
   close(): void
 }
 
-export type ResolverOptions = {
-  /** `address` or `address:port` of each name server. Default: those of the system, read anew every minute. */
+export interface ResolverOptions {
+  /** `address` or `address:port` of each name server. Default: the system's, read again every minute. */
   servers?: string[]
-  /** How long the first try waits; each further try waits longer, at most twice as long. Default 1,500. */
+  /** Time-out of the first try. Each further try waits longer, at most twice as long. Default 1,500. */
   timeoutMs?: number
-  /** How often each server is asked. Default 3: with the default timeout all of it ends within 7.5 s for one server. */
+  /** How often each server is queried. Default 3: with the default time-out one server takes at most 7.5 s. */
   tries?: number
-  /** A clock in milliseconds that never goes back. Default `performance.now`. */
+  /** A monotonic clock in milliseconds. Default `performance.now`. */
   now?: () => number
 }
 
-/** How much longer the other address family may take once one has answered with records. */
-const otherFamilyPatienceMs = 1000
+/** How long to wait for the other address family after one has answered with records. */
+const OTHER_FAMILY_WAIT_MS = 1000
 
-const serversMaxAgeMs = 60_000
+const SERVERS_MAX_AGE_MS = 60_000
 
 /**
- * A resolver that speaks DNS itself (c-ares): `dns.lookup` would run in the thread pool, where a few dead name servers
- * hold up every look-up of the process. So `/etc/hosts` and search domains play no part. Nothing is cached.
+ * Creates a resolver that speaks DNS itself (c-ares). `dns.lookup` would run in the thread pool, where queries to a few
+ * unresponsive name servers delay every other look-up of the process. So `/etc/hosts` and search domains are not used.
+ * Nothing is cached.
  */
 export function createResolver(options: ResolverOptions = {}): NameResolver {
   const timeoutMs = options.timeoutMs ?? 1500
   const now = options.now ?? (() => performance.now())
-  // One channel serves many questions, since making one costs as much as a question.
+  // Shared by all queries: creating a channel costs as much as a query.
   let channel = openChannel()
   let openedAtMs = now()
   const retired = new Set<dns.Resolver>()
@@ -47,8 +48,8 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
   }
 
   function currentChannel(): dns.Resolver {
-    if (now() - openedAtMs > serversMaxAgeMs) {
-      // Questions under way stay with the old channel, which ends by itself once they are answered.
+    if (now() - openedAtMs > SERVERS_MAX_AGE_MS) {
+      // Running queries keep the old channel, which is freed when they end.
       retired.clear()
       retired.add(channel)
       channel = openChannel()
@@ -59,12 +60,12 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
 
   return {
     async resolve(name) {
-      const asked = currentChannel()
-      // A dot at the end makes the name absolute, whatever the resolver makes of search domains.
+      const current = currentChannel()
+      // The dot at the end makes the name absolute, so that no search domain is appended.
       const absolute = `${name}.`
-      // IPv4 comes first, also when it is dialled: machines whose IPv6 leads nowhere are the more common kind.
-      const questions = [settle(asked.resolve4(absolute)), settle(asked.resolve6(absolute))]
-      return toResolution(await collect(questions), name)
+      // IPv4 first, also when connecting: broken IPv6 is more common than broken IPv4.
+      const queries = [settle(current.resolve4(absolute)), settle(current.resolve6(absolute))]
+      return toResolution(await collect(queries), name)
     },
     close() {
       for (const each of [channel, ...retired]) each.cancel()
@@ -72,35 +73,38 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
   }
 }
 
-type FamilyAnswer = { addresses: string[]; code: string | null }
+interface FamilyAnswer {
+  addresses: string[]
+  code: string | null
+}
 
-async function settle(question: Promise<string[]>): Promise<FamilyAnswer> {
+async function settle(query: Promise<string[]>): Promise<FamilyAnswer> {
   try {
-    return { addresses: await question, code: null }
+    return { addresses: await query, code: null }
   } catch (error) {
     return { addresses: [], code: readCode(error) }
   }
 }
 
 function readCode(error: unknown): string {
-  const isCoded = typeof error === 'object' && error !== null && 'code' in error
-  return isCoded && typeof error.code === 'string' ? error.code : 'EUNKNOWN'
+  const hasCode = typeof error === 'object' && error !== null && 'code' in error
+  return hasCode && typeof error.code === 'string' ? error.code : 'EUNKNOWN'
 }
 
-/** Waits for both families, but not long for the second one when the first already has records. */
-async function collect(questions: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]> {
-  const answers: FamilyAnswer[] = questions.map(() => ({ addresses: [], code: 'ETIMEOUT' }))
+/** Waits for both families, but only briefly for the second one if the first already has records. */
+async function collect(queries: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]> {
+  const answers: FamilyAnswer[] = queries.map(() => ({ addresses: [], code: 'ETIMEOUT' }))
   let timer: ReturnType<typeof setTimeout> | undefined
-  const patience = new Promise<void>((resolve) => {
-    for (const [index, question] of questions.entries()) {
-      void question.then((answer) => {
+  const waitedEnough = new Promise<void>((resolve) => {
+    for (const [index, query] of queries.entries()) {
+      void query.then((answer) => {
         answers[index] = answer
-        if (answer.addresses.length > 0) timer ??= setTimeout(resolve, otherFamilyPatienceMs)
+        if (answer.addresses.length > 0) timer ??= setTimeout(resolve, OTHER_FAMILY_WAIT_MS)
         return undefined
       })
     }
   })
-  await Promise.race([Promise.all(questions), patience])
+  await Promise.race([Promise.all(queries), waitedEnough])
   clearTimeout(timer)
   return answers
 }
@@ -108,7 +112,7 @@ async function collect(questions: Promise<FamilyAnswer>[]): Promise<FamilyAnswer
 function toResolution(answers: FamilyAnswer[], name: string): Resolution {
   const addresses = answers.flatMap((answer) => answer.addresses)
   if (addresses.length > 0) return { ok: true, addresses }
-  // One family that failed leaves the question open, even where the other says that there is no such record.
+  // If one family failed, the name may still have addresses, even if the other family has none.
   const failure = answers.map((answer) => answer.code).find((code) => code !== 'ENOTFOUND' && code !== 'ENODATA')
   if (failure === undefined || failure === null) {
     const hasNoAddress = answers.some((answer) => answer.code === 'ENODATA' || answer.code === null)
@@ -118,17 +122,17 @@ function toResolution(answers: FamilyAnswer[], name: string): Resolution {
   return {
     ok: false,
     cause: 'dns_failed',
-    detail: `the name ${name} could not be looked up (${reasons[failure] ?? failure})`,
+    detail: `the name ${name} could not be looked up (${FAILURE_REASONS[failure] ?? failure})`,
   }
 }
 
-const reasons: Record<string, string> = {
+const FAILURE_REASONS: Record<string, string> = {
   ETIMEOUT: 'its name server did not answer in time',
   ESERVFAIL: 'its name server reports a failure',
   EREFUSED: 'its name server refuses to answer',
   ECONNREFUSED: 'the name server cannot be reached',
-  EBADRESP: 'its name server sent a broken answer',
-  EFORMERR: 'its name server does not understand the question',
-  EBADNAME: 'it is no valid name',
-  ECANCELLED: 'the look-up was stopped',
+  EBADRESP: 'its name server sent an invalid answer',
+  EFORMERR: 'its name server does not understand the query',
+  EBADNAME: 'it is not a valid name',
+  ECANCELLED: 'the look-up was cancelled',
 }

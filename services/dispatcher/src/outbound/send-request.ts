@@ -1,63 +1,64 @@
-import { request as httpRequest } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
-import { maxAnswerBytes, mayHoldText, readAnswerText } from './answer-text.ts'
+import { ANSWER_MAX_BYTES, mayHoldText, readAnswerText } from './answer-text.ts'
+import { checkAddress } from './check-address.ts'
+import { checkUrl, type UrlHost } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
-import { judgeAddress } from './judge-address.ts'
-import { judgeUrl } from './judge-url.ts'
-import type { UrlHost } from './judge-url.ts'
-import { openConnection, openTunnel, secureConnection } from './open-connection.ts'
-import type { Dial, Step } from './open-connection.ts'
-import { toFailure, toTimeout, unreachable } from './outbound-result.ts'
-import type { OutboundOutcome, OutboundPhase, OutboundResult } from './outbound-result.ts'
-import { noSubnets } from './parse-subnets.ts'
-import type { Subnets } from './parse-subnets.ts'
-import { createResolver } from './resolver.ts'
-import type { NameResolver } from './resolver.ts'
+import { type Connect, openConnection, openTunnel, secureConnection, type Step } from './open-connection.ts'
+import {
+  type OutboundOutcome,
+  type OutboundPhase,
+  type OutboundResult,
+  toErrorOutcome,
+  toTimeoutOutcome,
+  unreachable,
+} from './outbound-result.ts'
+import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
+import { createResolver, type NameResolver } from './resolver.ts'
 
-export type SendRequestOptions = {
-  /** Subnets that are let through although they are not public. Default none. */
+export interface SendRequestOptions {
+  /** Subnets that are allowed although they are not public. Default none. */
   allowedSubnets?: Subnets
-  /** Default: a resolver that asks the system's name servers. */
+  /** Default: a resolver that queries the system's name servers. */
   resolver?: NameResolver
-  /** With a proxy, names are looked up and judged by the proxy; addresses in the URL are judged here as well. */
+  /** With a proxy, the proxy resolves and checks names; addresses in the URL are checked here as well. */
   egressProxy?: EgressProxy | null
-  /** Certificate authorities (PEM) that are trusted beside the usual ones. */
+  /** Certificate authorities (PEM) that are trusted in addition to the default ones. */
   ca?: string | string[]
-  /** Opens connections in place of `net.connect`. */
-  dial?: Dial
+  /** Opens connections instead of `net.connect`. */
+  connect?: Connect
 }
 
-export type OutboundRequest = {
+export interface OutboundRequest {
   url: string
   /** JSON text, sent as UTF-8. */
   body: string
-  /** In addition to Host, Content-Type, Content-Length and User-Agent, which are set here and win. */
+  /** Sent in addition to Host, Content-Type, Content-Length and User-Agent, which cannot be overridden. */
   headers: Record<string, string>
-  /** For everything from the look-up to the end of the answer's text. */
+  /** The time for everything, from the DNS look-up to the end of the answer's text. */
   deadlineMs: number
 }
 
-/** Sends one POST and says what became of it. Rejects for nothing that a peer does, only for a header that HTTP forbids. */
+/** Sends one POST and resolves with its result. Rejects only for a header that HTTP forbids, never for what a peer does. */
 export type SendRequest = (request: OutboundRequest) => Promise<OutboundResult>
 
-/** Given as the reason, since without one each abort would make an exception with a stack: 37 µs. */
-const ended = 'ended'
+/** An explicit abort reason: without one, each abort creates an exception with a stack, which takes 37 µs. */
+const ABORT_REASON = 'ended'
 
-/** No answer needs more than this before its final status line: 1xx answers without end are cut off here. */
-const maxInterimBytes = 64 * 1024
+/** A peer that sends more than this before its final status line (endless 1xx answers) is disconnected. */
+const MAX_INTERIM_BYTES = 64 * 1024
 
-const userAgent = 'workflow-service/1'
+const USER_AGENT = 'workflow-service/1'
 
 /**
- * Makes the one client for requests to customers' endpoints. Each request has a connection of its own to an address
- * that was judged for it, one absolute deadline, and at most one sending: nothing is retried, followed, reused, cached,
- * decompressed or taken from the environment. The status line with its headers decides; a body that stalls, breaks or
- * never ends only loses its text.
+ * Creates the one client for requests to customers' endpoints. Each request has a new connection to an address that was
+ * checked for it and one deadline, and is sent at most once. The client does not retry, follow redirects, reuse
+ * connections, cache, decompress, or read proxies from the environment. The status line and headers decide the outcome: if
+ * the body then stalls, breaks or never ends, only its text is lost.
  */
 export function createSendRequest(options: SendRequestOptions = {}): SendRequest {
-  const allowed = options.allowedSubnets ?? noSubnets
+  const allowed = options.allowedSubnets ?? NO_SUBNETS
   const resolver = options.resolver ?? createResolver()
   const egressProxy = options.egressProxy ?? null
   const secureContext = createSecureContext({
@@ -71,32 +72,35 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const resolution = await resolver.resolve(host.name)
     if (!resolution.ok) return { ok: false, outcome: unreachable(resolution.cause, false, resolution.detail) }
     for (const address of resolution.addresses) {
-      const judgement = judgeAddress(address, allowed)
-      if (!judgement.permitted) return { ok: false, outcome: refused(address, `${host.name}: ${judgement.detail}`) }
+      const check = checkAddress(address, allowed)
+      if (!check.isAllowed) return { ok: false, outcome: refused(address, `${host.name}: ${check.detail}`) }
     }
     return { ok: true, value: resolution.addresses }
   }
 
-  /** `localhost` never reaches DNS (RFC 6761): it stands for whichever loopback address is allowed. */
+  /** `localhost` is never looked up in DNS (RFC 6761): it means the loopback addresses that are allowed. */
   function findLoopback(name: string): Step<string[]> {
-    const loopback = ['127.0.0.1', '::1'].filter((address) => judgeAddress(address, allowed).permitted)
+    const loopback = ['127.0.0.1', '::1'].filter((address) => checkAddress(address, allowed).isAllowed)
     if (loopback.length > 0) return { ok: true, value: loopback }
     return { ok: false, outcome: refused('127.0.0.1', `${name} is this machine, and its subnet is not allowed`) }
   }
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
-    const judged = judgeUrl(request.url, allowed)
-    if (!judged.ok) return { kind: 'refused', code: judged.code, address: judged.address, detail: judged.detail }
-    const { url, host } = judged
+    const checked = checkUrl(request.url, allowed)
+    if (!checked.isAllowed) {
+      return { kind: 'refused', code: checked.code, address: checked.address, detail: checked.detail }
+    }
+    const { url, host } = checked
     const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
     let connection: Step<Socket>
     if (egressProxy === null) {
       const addresses = await findAddresses(host)
-      if (!addresses.ok || progress.signal.aborted) return outcomeOf(addresses, progress)
+      if (!addresses.ok) return addresses.outcome
+      if (progress.signal.aborted) return toTimeoutOutcome('dns', false)
       progress.phase = 'connect'
-      connection = await openConnection(addresses.value, port, progress.signal, options.dial)
+      connection = await openConnection(addresses.value, port, progress.signal, options.connect)
     } else {
       progress.phase = 'connect'
       connection = await openTunnel(egressProxy, hostName, port, progress.signal)
@@ -113,34 +117,31 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
   return async (request) => {
     const startedMs = performance.now()
     const aborter = new AbortController()
-    const progress: Progress = { phase: 'dns', sent: false, answered: null, signal: aborter.signal }
+    const progress: Progress = { phase: 'dns', wasSent: false, answered: null, signal: aborter.signal }
     let timer: ReturnType<typeof setTimeout> | undefined
     const deadline = new Promise<OutboundOutcome>((resolve) => {
-      const pass = (): void => resolve(progress.answered ?? toTimeout(progress.phase, progress.sent))
-      // When this process was busy, an answer that came in time may still wait to be read: it is read first.
-      timer = setTimeout(() => setImmediate(pass), request.deadlineMs)
+      const expire = (): void => resolve(progress.answered ?? toTimeoutOutcome(progress.phase, progress.wasSent))
+      // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read first.
+      timer = setTimeout(() => setImmediate(expire), request.deadlineMs)
     })
     try {
       const outcome = await Promise.race([exchange(request, progress), deadline])
       return { ...outcome, durationMs: Math.round(performance.now() - startedMs) }
     } finally {
       clearTimeout(timer)
-      // Whatever is still open for this request ends here.
-      aborter.abort(ended)
+      // Closes every socket of this request.
+      aborter.abort(ABORT_REASON)
     }
   }
 }
 
-type Progress = {
+/** How far a request has come, for the outcome at its deadline. */
+interface Progress {
   phase: OutboundPhase
-  sent: boolean
-  /** Set once the status line and the headers are in: from then on, this is the outcome. */
+  wasSent: boolean
+  /** Set when the status line and the headers have arrived. From then on, this is the outcome. */
   answered: OutboundOutcome | null
   signal: AbortSignal
-}
-
-function outcomeOf(step: Step<unknown>, progress: Progress): OutboundOutcome {
-  return step.ok ? toTimeout(progress.phase, progress.sent) : step.outcome
 }
 
 function refused(address: string, detail: string): OutboundOutcome {
@@ -158,7 +159,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
         Host: url.host,
         'Content-Type': 'application/json',
         'Content-Length': body.length,
-        'User-Agent': userAgent,
+        'User-Agent': USER_AGENT,
         'Accept-Encoding': 'identity',
         Connection: 'close',
       },
@@ -167,11 +168,11 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
       insecureHTTPParser: false,
     })
     outgoing.on('error', (error) => {
-      // After the headers, a fault of the body changes nothing; the end of `answer` tells what there is of the text.
-      if (progress.answered === null) resolve(toFailure(error, 'answer', true))
+      // An error after the headers changes nothing: the listeners of the answer resolve with the text or null.
+      if (progress.answered === null) resolve(toErrorOutcome(error, 'answer', true))
     })
     outgoing.on('information', () => {
-      if (socket.bytesRead > maxInterimBytes) {
+      if (socket.bytesRead > MAX_INTERIM_BYTES) {
         resolve(unreachable('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))
       }
     })
@@ -187,7 +188,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
       }
       readText(answer, (text) => resolve({ ...answered, text }))
     })
-    progress.sent = true
+    progress.wasSent = true
     outgoing.end(body)
   })
 }
@@ -196,21 +197,21 @@ function toAnswered(answer: IncomingMessage): OutboundOutcome & { kind: 'answere
   const status = answer.statusCode ?? 0
   const isRedirect = status >= 300 && status <= 399
   const location = isRedirect ? answer.headers.location : undefined
-  return { kind: 'answered', status, location: location === undefined ? null : toShown(location), text: null }
+  return { kind: 'answered', status, location: location === undefined ? null : toDisplayText(location), text: null }
 }
 
-/** Node reads header bytes as Latin-1. What is shown of them is bounded and holds nothing invisible. */
-function toShown(value: string): string {
+/** Removes control characters from a header value, which Node reads as Latin-1, and limits its length. */
+function toDisplayText(value: string): string {
   return value.replaceAll(/\p{Cc}/gu, '').slice(0, 2000)
 }
 
-/** Hands over the text once the body has ended in order, and null once it is too long or broken. */
+/** Calls `done` with the text when the body has ended properly, or with null once it is too long or broken. */
 function readText(answer: IncomingMessage, done: (text: string | null) => void): void {
   const chunks: Buffer[] = []
   let length = 0
   answer.on('data', (chunk: Buffer) => {
     length += chunk.length
-    if (length > maxAnswerBytes) done(null)
+    if (length > ANSWER_MAX_BYTES) done(null)
     else chunks.push(chunk)
   })
   answer.on('end', () => done(readAnswerText(Buffer.concat(chunks))))

@@ -1,24 +1,24 @@
 /**
- * One row of the table of addresses that no webhook may be sent to.
- * `globallyReachable` repeats the registry's column; a row that says true is refused by our policy all the same.
+ * A block of addresses to which no webhook may be sent. `isGloballyReachable` is the registry's column; the service refuses
+ * those blocks as well.
  */
-export type SpecialRange = {
+export interface SpecialRange {
   cidr: string
   reason: string
-  globallyReachable: boolean
+  isGloballyReachable: boolean
 }
 
-const row = (cidr: string, reason: string, globallyReachable = false): SpecialRange => ({
+const row = (cidr: string, reason: string, isGloballyReachable = false): SpecialRange => ({
   cidr,
   reason,
-  globallyReachable,
+  isGloballyReachable,
 })
 
 /**
- * IPv4: every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, and below it what the
- * registry leaves out. Narrow rows come before the wide ones that hold them, so that the first match is the most telling.
+ * Every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, then blocks that the registry
+ * does not list. A narrow block comes before the wide one that contains it, so that the first match is the most precise.
  */
-export const specialIpv4: readonly SpecialRange[] = [
+export const SPECIAL_IPV4: readonly SpecialRange[] = [
   row('0.0.0.0/32', 'this host'),
   row('0.0.0.0/8', 'this network'),
   row('10.0.0.0/8', 'private network'),
@@ -52,15 +52,15 @@ export const specialIpv4: readonly SpecialRange[] = [
   row('168.63.129.16/32', 'cloud metadata'),
 ]
 
-/** IPv6 is an allow-list: outside this range nothing is public, whatever a later registry says. */
-export const globalUnicastIpv6 = '2000::/3'
+/** The only IPv6 range with public addresses: everything outside it is refused, so a new registry row needs no change here. */
+export const GLOBAL_UNICAST_IPV6 = '2000::/3'
 
 /**
- * IPv6: every row of the IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, and below it what the registry
- * leaves out.
- * The rows outside 2000::/3 only give the refusal its name. A wrapper around IPv4 is refused whole and never unwrapped.
+ * Every row of the IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, then blocks that the registry does not
+ * list. Rows outside 2000::/3 only give the reason its name. A block that embeds IPv4 addresses is refused as a whole: the
+ * embedded address is never looked at.
  */
-export const specialIpv6: readonly SpecialRange[] = [
+export const SPECIAL_IPV6: readonly SpecialRange[] = [
   row('::1/128', 'loopback'),
   row('::/128', 'unspecified address'),
   row('::ffff:0:0/96', 'IPv4-mapped address'),

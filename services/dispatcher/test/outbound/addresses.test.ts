@@ -1,11 +1,11 @@
-import { connect, Socket } from 'node:net'
+import { connect as netConnect, Socket } from 'node:net'
 import type { TcpNetConnectOpts } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { customerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
 import type { CustomerEndpoint } from '@workflow-service/testkit'
 import { openConnection } from '../../src/outbound/open-connection.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
-import { noSubnets, parseSubnets } from '../../src/outbound/parse-subnets.ts'
+import { NO_SUBNETS, parseSubnets } from '../../src/outbound/parse-subnets.ts'
 import { createResolver } from '../../src/outbound/resolver.ts'
 import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
@@ -16,7 +16,7 @@ import { loopback, request } from './post-to.ts'
 let endpoint: CustomerEndpoint
 let server: NameServer
 let resolver: NameResolver
-/** What the name server says; a test sets it. */
+/** The replies of the name server, set by each test. */
 let zone: Zone
 
 beforeEach(async () => {
@@ -35,7 +35,7 @@ afterEach(async () => {
 const ok: object = { kind: 'answered', status: 200, text: 'ok' }
 const refused = (at: string): object => ({ kind: 'refused', code: 'url_not_public', address: at })
 
-/** Posts to `host` at the endpoint's port, with loopback allowed unless told otherwise. */
+/** Posts to `host` at the endpoint's port, by default with loopback allowed. */
 function post(
   host: string,
   { deadlineMs = 20_000, ...options }: Parameters<typeof createSendRequest>[0] & { deadlineMs?: number } = {},
@@ -44,15 +44,15 @@ function post(
   return send(request(`http://${host}:${endpoint.port}/hook`, { deadlineMs }))
 }
 
-/** A dial that never connects and remembers where it should have gone. */
-function recordingDial(): { dial: (options: TcpNetConnectOpts) => Socket; dialled: string[] } {
-  const dialled: string[] = []
+/** A `connect` that never connects, and records the addresses. */
+function recordConnects(): { connect: (options: TcpNetConnectOpts) => Socket; targets: string[] } {
+  const targets: string[] = []
   return {
-    dialled,
-    dial(options) {
-      if (options.lookup === undefined) dialled.push(options.host ?? '')
+    targets,
+    connect(options) {
+      if (options.lookup === undefined) targets.push(options.host ?? '')
       options.lookup?.(options.host ?? '', { all: true }, (_, found) => {
-        for (const each of [found].flat()) dialled.push(typeof each === 'string' ? each : each.address)
+        for (const each of [found].flat()) targets.push(typeof each === 'string' ? each : each.address)
       })
       return new Socket()
     },
@@ -61,16 +61,16 @@ function recordingDial(): { dial: (options: TcpNetConnectOpts) => Socket; dialle
 
 describe('an address in the URL', () => {
   test.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', 'localhost', '2130706433'])(
-    'is judged without DNS: nothing is sent to %s',
+    'is checked without DNS, and nothing is sent to %s',
     async (host) => {
-      const { dial, dialled } = recordingDial()
-      const result = await post(host, { allowedSubnets: noSubnets, dial })
+      const { connect, targets } = recordConnects()
+      const result = await post(host, { allowedSubnets: NO_SUBNETS, connect })
       expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public' })
-      expect([dialled, server.questions, endpoint.connections]).toEqual([[], [], 0])
+      expect([targets, server.questions, endpoint.connections]).toEqual([[], [], 0])
     },
   )
 
-  test('is dialled when its subnet is allowed, and only then', async () => {
+  test('is connected to only if its subnet is allowed', async () => {
     expect(await post('127.0.0.1', { allowedSubnets: parseSubnets('127.0.0.1') })).toMatchObject(ok)
     expect(await post('127.0.0.1', { allowedSubnets: parseSubnets('127.0.0.2') })).toMatchObject(refused('127.0.0.1'))
     expect(endpoint.requests).toHaveLength(1)
@@ -81,19 +81,19 @@ describe('an address in the URL', () => {
     ['ftp://example.com/', 'url_scheme'],
     [`https://example.com/${'x'.repeat(2000)}`, 'string_too_long'],
     ['https://ada:secret@example.com/', 'url_parsing'],
-  ])('is judged afresh on each send: %j is refused although it was stored', async (url, code) => {
+  ])('is checked for each request: %j is refused although it was stored', async (url, code) => {
     expect(await createSendRequest({ resolver })(request(url))).toMatchObject({ kind: 'refused', code, address: null })
     expect(server.questions).toEqual([])
   })
 })
 
 describe('a name', () => {
-  test('is looked up once for each request, and only judged addresses are dialled', async () => {
+  test('is looked up once for each request, and only checked addresses are connected to', async () => {
     zone = zoneOf({ 'hooks.example.com': ['93.184.215.14', '2606:4700::1'] })
-    const { dial, dialled } = recordingDial()
-    const result = await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 500 })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', sent: false })
-    expect(dialled.toSorted()).toEqual(['2606:4700::1', '93.184.215.14'])
+    const { connect, targets } = recordConnects()
+    const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS, deadlineMs: 500 })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', wasSent: false })
+    expect(targets.toSorted()).toEqual(['2606:4700::1', '93.184.215.14'])
     expect(server.questions).toHaveLength(2)
   })
 
@@ -103,49 +103,49 @@ describe('a name', () => {
     ['cloud metadata', ['169.254.169.254'], '169.254.169.254'],
     ['this host', ['0.0.0.0'], '0.0.0.0'],
     ['loopback in IPv6', ['::1'], '::1'],
-    ['loopback, mapped', ['::ffff:127.0.0.1'], '::ffff:127.0.0.1'],
+    ['loopback, mapped to IPv6', ['::ffff:127.0.0.1'], '::ffff:127.0.0.1'],
     ['a private network behind NAT64', ['64:ff9b::a00:1'], '64:ff9b::a00:1'],
     ['a public and a private address', ['93.184.215.14', '10.0.0.1'], '10.0.0.1'],
     ['a private and a public address', ['10.0.0.1', '93.184.215.14'], '10.0.0.1'],
     ['a public IPv4 and a private IPv6 address', ['93.184.215.14', 'fd00::1'], 'fd00::1'],
     ['a private IPv4 and a public IPv6 address', ['2606:4700::1', '10.0.0.1'], '10.0.0.1'],
-  ])('is refused when it leads to %s: one bad record condemns it', async (_, addresses, bad) => {
+  ])('is refused if it resolves to %s, even if other records are public', async (_, addresses, bad) => {
     zone = zoneOf({ 'hooks.example.com': addresses })
-    const { dial, dialled } = recordingDial()
-    const result = await post('hooks.example.com', { dial, allowedSubnets: noSubnets })
+    const { connect, targets } = recordConnects()
+    const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS })
     expect(result).toMatchObject(refused(bad))
     expect(result).toHaveProperty(
       'detail',
       expect.stringContaining(`hooks.example.com: ${bad} is not a public address`),
     )
-    expect(dialled).toEqual([])
+    expect(targets).toEqual([])
   })
 
-  test('is refused when its last record of hundreds is bad', async () => {
+  test('is refused if only the last of hundreds of records is private', async () => {
     const many = Array.from({ length: 300 }, (_, index) => `93.184.${index >> 8}.${index % 256}`)
     zone = (question, before) => {
       if (question.over === 'udp' && question.type === 'A') return 'truncated'
       return zoneOf({ 'hooks.example.com': [...many, '10.0.0.1'] })(question, before)
     }
-    expect(await post('hooks.example.com', { allowedSubnets: noSubnets })).toMatchObject(refused('10.0.0.1'))
+    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(refused('10.0.0.1'))
   })
 
-  test('with hundreds of good records has only the first eight dialled', async () => {
+  test('is tried at no more than eight of its addresses', async () => {
     const many = Array.from({ length: 25 }, (_, index) => `93.184.215.${index}`)
     zone = zoneOf({ 'hooks.example.com': many })
-    const { dial, dialled } = recordingDial()
-    await post('hooks.example.com', { dial, allowedSubnets: noSubnets, deadlineMs: 500 })
-    expect(dialled).toHaveLength(8)
+    const { connect, targets } = recordConnects()
+    await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS, deadlineMs: 500 })
+    expect(targets).toHaveLength(8)
   })
 
-  test('is refused by what its alias leads to', async () => {
+  test('is refused if its alias resolves to a private address', async () => {
     zone = ({ name, type }) => ({
       records: [alias(name, 'cdn.example.net'), ...(type === 'A' ? [address('cdn.example.net', '192.168.1.1')] : [])],
     })
-    expect(await post('hooks.example.com', { allowedSubnets: noSubnets })).toMatchObject(refused('192.168.1.1'))
+    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(refused('192.168.1.1'))
   })
 
-  test('that turns between two requests is judged afresh', async () => {
+  test('that changes its address between two requests is checked again', async () => {
     zone = ({ name, type }, before) => ({
       records: type === 'A' ? [address(name, before === 0 ? '127.0.0.1' : '10.0.0.1')] : [],
     })
@@ -154,13 +154,13 @@ describe('a name', () => {
     expect(endpoint.requests).toHaveLength(1)
   })
 
-  test('keeps its place in the Host header', async () => {
+  test('is sent in the Host header', async () => {
     zone = zoneOf({ 'hooks.example.com': ['127.0.0.1'] })
     await post('HOOKS.example.com')
     expect(endpoint.requests[0]?.headers.host).toBe(`hooks.example.com:${endpoint.port}`)
   })
 
-  test('is tried at its next address when one refuses the connection, and gets one request', async () => {
+  test('is tried at its next address if one refuses the connection, and gets one request', async () => {
     zone = zoneOf({ 'hooks.example.com': ['127.0.0.2', '127.0.0.1', '127.0.0.3'] })
     expect(await post('hooks.example.com')).toMatchObject(ok)
     expect([endpoint.connections, endpoint.requests.length]).toEqual([1, 1])
@@ -171,49 +171,49 @@ describe('a name', () => {
     expect(await post('hooks.example.com')).toMatchObject({
       kind: 'unreachable',
       cause: 'connection_refused',
-      sent: false,
+      wasSent: false,
     })
   })
 })
 
-describe('a name that DNS does not give', () => {
+describe('a name without an address in DNS', () => {
   test.each<[string, Zone, string]>([
     ['does not exist', () => ({ code: 'NXDOMAIN' }), 'name_not_found'],
     ['has no address', () => ({ records: [] }), 'name_not_found'],
-    ['has an alias to nowhere', ({ name }) => ({ records: [alias(name, 'b.example.com')] }), 'name_not_found'],
-    ['fails', () => ({ code: 'SERVFAIL' }), 'dns_failed'],
-    ['is refused', () => ({ code: 'REFUSED' }), 'dns_failed'],
-    ['is answered with garbage', () => 'garbage', 'dns_failed'],
-  ])('is unreachable when it %s: no record fails closed', async (_, says, cause) => {
-    zone = says
-    const { dial, dialled } = recordingDial()
-    const result = await post('hooks.example.com', { dial })
-    expect(result).toMatchObject({ kind: 'unreachable', cause, sent: false, tlsFault: null })
-    expect(dialled).toEqual([])
+    ['has an alias without an address', ({ name }) => ({ records: [alias(name, 'b.example.com')] }), 'name_not_found'],
+    ['gets SERVFAIL', () => ({ code: 'SERVFAIL' }), 'dns_failed'],
+    ['gets REFUSED', () => ({ code: 'REFUSED' }), 'dns_failed'],
+    ['gets an invalid answer', () => 'garbage', 'dns_failed'],
+  ])('is unreachable if it %s, and nothing is connected to', async (_, reply, cause) => {
+    zone = reply
+    const { connect, targets } = recordConnects()
+    const result = await post('hooks.example.com', { connect })
+    expect(result).toMatchObject({ kind: 'unreachable', cause, wasSent: false, tlsError: null })
+    expect(targets).toEqual([])
   })
 
-  test('times out with the request, not later', async () => {
+  test('times out at the deadline of the request', async () => {
     zone = () => 'silence'
     const result = await post('hooks.example.com', { deadlineMs: 200 })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'dns', sent: false })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'dns', wasSent: false })
   })
 
-  test('gets nothing sent when its address comes after the deadline', async () => {
+  test('is not connected to when its address arrives after the deadline', async () => {
     let isLate = false
     zone = ({ name, type }) => {
       setTimeout(() => (isLate = true), 1_100)
       return { afterMs: 1_000, reply: { records: type === 'A' ? [address(name, '127.0.0.1')] : [] } }
     }
-    const { dial, dialled } = recordingDial()
-    expect(await post('hooks.example.com', { deadlineMs: 100, dial })).toMatchObject({
+    const { connect, targets } = recordConnects()
+    expect(await post('hooks.example.com', { deadlineMs: 100, connect })).toMatchObject({
       kind: 'timed_out',
       phase: 'dns',
     })
     await waitUntil(() => isLate)
-    expect(dialled).toEqual([])
+    expect(targets).toEqual([])
   })
 
-  test('does not delay others, though hundreds hang', async () => {
+  test('does not delay other requests, even if hundreds hang', async () => {
     const good = zoneOf({ 'good.example.com': ['127.0.0.1'] })
     zone = (question, before) => (question.name.startsWith('slow') ? 'silence' : good(question, before))
     const send = createSendRequest({ allowedSubnets: loopback, resolver })
@@ -233,19 +233,19 @@ describe('a name that DNS does not give', () => {
 })
 
 describe('a connection', () => {
-  test('that leads elsewhere than to a judged address is closed before a byte is written', async () => {
+  test('to an address that was not checked is closed before a byte is written', async () => {
     zone = zoneOf({ 'hooks.example.com': ['93.184.215.14'] })
-    const dial = () => connect({ host: '127.0.0.1', port: endpoint.port })
-    const result = await post('hooks.example.com', { dial, allowedSubnets: noSubnets })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'other', sent: false })
-    expect(result).toHaveProperty('detail', 'the connection went to an address that was not judged')
+    const connect = () => netConnect({ host: '127.0.0.1', port: endpoint.port })
+    const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'other', wasSent: false })
+    expect(result).toHaveProperty('detail', 'the connection went to an address that was not checked')
     await waitUntil(() => endpoint.connections === 1)
     expect(endpoint.requests).toEqual([])
   })
 })
 
-describe('a connection that is begun after the deadline', () => {
-  test('is not made', () => {
+describe('a connection that starts after the deadline', () => {
+  test('is not opened', () => {
     const socket = new Socket()
     void openConnection(['93.184.215.14'], 80, AbortSignal.abort(), () => socket)
     expect(socket.destroyed).toBe(true)
@@ -253,14 +253,14 @@ describe('a connection that is begun after the deadline', () => {
 })
 
 describe('with allowed subnets', () => {
-  test('localhost is the allowed loopback address, and DNS is not asked', async () => {
+  test('localhost is the allowed loopback address, without a DNS query', async () => {
     zone = zoneOf({ localhost: ['93.184.215.14'], 'app.localhost': ['93.184.215.14'] })
     expect(await post('localhost')).toMatchObject(ok)
     expect(await post('app.localhost')).toMatchObject(ok)
     expect(server.questions).toEqual([])
-    const { dial, dialled } = recordingDial()
-    await post('localhost', { dial, allowedSubnets: parseSubnets('::1'), deadlineMs: 500 })
-    expect(dialled).toEqual(['::1'])
+    const { connect, targets } = recordConnects()
+    await post('localhost', { connect, allowedSubnets: parseSubnets('::1'), deadlineMs: 500 })
+    expect(targets).toEqual(['::1'])
     expect(await post('localhost', { allowedSubnets: parseSubnets('10.0.0.0/8') })).toMatchObject(refused('127.0.0.1'))
   })
 
@@ -276,34 +276,34 @@ describe('with allowed subnets', () => {
     expect(await post('customer.local')).toMatchObject(ok)
     expect(await post('other.local')).toMatchObject(refused('10.0.0.1'))
     expect(await post('both.local')).toMatchObject(refused('10.0.0.1'))
-    const { dial, dialled } = recordingDial()
-    await post('public.internal', { dial, deadlineMs: 500 })
-    expect(dialled).toEqual(['93.184.215.14'])
+    const { connect, targets } = recordConnects()
+    await post('public.internal', { connect, deadlineMs: 500 })
+    expect(targets).toEqual(['93.184.215.14'])
   })
 
-  test('an address is the same in each of its spellings', async () => {
+  test('an allowed IPv6 address is recognized in every spelling', async () => {
     const mapped = parseSubnets('::ffff:127.0.0.0/104')
     expect(await post('[::FFFF:127.0.0.1]', { allowedSubnets: mapped })).toMatchObject(ok)
     expect(await post('[0:0:0:0:0:ffff:7f00:1]', { allowedSubnets: mapped })).toMatchObject(ok)
   })
 
-  test('a name does not pass by an IPv6 spelling of an allowed IPv4 address', async () => {
+  test('the IPv6 spelling of an allowed IPv4 address is refused', async () => {
     zone = zoneOf({ 'hooks.example.com': ['::ffff:127.0.0.1'] })
     expect(await post('hooks.example.com')).toMatchObject(refused('::ffff:127.0.0.1'))
   })
 })
 
 describe('without allowed subnets', () => {
-  test('names of a private network are refused without asking DNS', async () => {
+  test('names of a private network are refused without a DNS query', async () => {
     zone = zoneOf({ customer: ['93.184.215.14'], 'customer.local': ['93.184.215.14'] })
     for (const host of ['customer', 'customer.local', 'localhost', 'metadata.google.internal']) {
-      const result = await post(host, { allowedSubnets: noSubnets })
+      const result = await post(host, { allowedSubnets: NO_SUBNETS })
       expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null })
     }
     expect(server.questions).toEqual([])
   })
 
-  test('an unused port of loopback looks no different from a used one', async () => {
+  test('the result does not reveal whether a loopback port is in use', async () => {
     const send = createSendRequest({ resolver })
     const used = await send(request(`http://127.0.0.1:${endpoint.port}/`))
     const unused = await send(request(`http://127.0.0.1:${await freePort()}/`))

@@ -19,7 +19,7 @@ async function resultOf(...args: Parameters<typeof postTo>): Promise<OutboundRes
 }
 
 describe('a request', () => {
-  test('is one POST with exactly the headers and the body that were asked for', async () => {
+  test('is one POST with exactly the given headers and body', async () => {
     const { result, received } = await postTo(says('HTTP/1.1 204 No Content\r\n\r\n'), {
       path: '/in/ä?x=1&y=%20#fragment',
       body: '{"größe":"👋"}',
@@ -41,7 +41,7 @@ describe('a request', () => {
     expect(Buffer.from(body, 'latin1').toString('utf8')).toBe('{"größe":"👋"}')
   })
 
-  test('has a connection of its own, each time', async () => {
+  test('has a new connection each time', async () => {
     const endpoint = await customerEndpoint({
       answer: { status: 200, headers: { connection: 'keep-alive' }, body: 'ok' },
     })
@@ -52,7 +52,7 @@ describe('a request', () => {
     expect(new Set(endpoint.requests.map(({ remotePort }) => remotePort)).size).toBe(3)
   })
 
-  test('brings no cookie back', async () => {
+  test('sends no cookie of an earlier answer', async () => {
     const endpoint = await customerEndpoint({ answer: { status: 200, headers: { 'set-cookie': 'a=b' }, body: 'ok' } })
     const send = createSendRequest({ allowedSubnets: loopback })
     await send(request(endpoint.url))
@@ -77,7 +77,7 @@ describe('the status', () => {
   })
 
   test.each([400, 401, 404, 408, 409, 410, 413, 422, 425, 429, 500, 502, 503, 504, 599, 600, 999])(
-    '%i is an answer, and nothing is sent again, whatever Retry-After says',
+    '%i is an answer, and nothing is sent again despite Retry-After',
     async (status) => {
       const answer = `HTTP/1.1 ${status} No\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\nno`
       expect(await resultOf(says(answer))).toEqual(answered(status))
@@ -85,7 +85,7 @@ describe('the status', () => {
   )
 
   test.each([300, 301, 302, 303, 304, 305, 307, 308])(
-    '%i is an answer with its location, not followed',
+    '%i is an answer with its location, which is not followed',
     async (status) => {
       const trap = await customerEndpoint()
       const answer = `HTTP/1.1 ${status} Go\r\nLocation: ${trap.url}/trap\r\nContent-Length: 0\r\n\r\n`
@@ -95,26 +95,26 @@ describe('the status', () => {
     },
   )
 
-  test('a redirect without a location has none, and a location without a redirect is none', async () => {
+  test('the location is null without a Location header, or if the answer is no redirect', async () => {
     expect(await resultOf(says('HTTP/1.1 302 Go\r\nContent-Length: 0\r\n\r\n'))).toEqual(answered(302))
     expect(await resultOf(says('HTTP/1.1 201 Made\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n'))).toEqual(
       answered(201),
     )
   })
 
-  test('a location is shown shortened and without control characters', async () => {
+  test('a location is truncated and has no control characters', async () => {
     const answer = `HTTP/1.1 302 Go\r\nLocation: /\u0080${'x'.repeat(9000)}\r\nContent-Length: 0\r\n\r\n`
     expect(await resultOf(says(answer))).toEqual(answered(302, null, `/${'x'.repeat(1999)}`))
   })
 
-  test('counts as soon as the headers are in, whatever the body does', async () => {
+  test('counts as soon as the headers have arrived, even if the body never does', async () => {
     const answer = 'HTTP/1.1 503 No\r\nContent-Length: 1000000\r\n\r\n'
     expect(await resultOf(says(answer))).toEqual(answered(503))
   })
 })
 
 describe('a process that was too busy to read', () => {
-  test('still takes an answer that came before the deadline', async () => {
+  test('still uses an answer that arrived before the deadline', async () => {
     const program = `
       const { createServer } = require('node:http')
       const server = createServer((request, response) => {
@@ -128,7 +128,7 @@ describe('a process that was too busy to read', () => {
     const url = `http://127.0.0.1:${port.toString().trim()}/`
     const result = createSendRequest({ allowedSubnets: loopback })(request(url, { deadlineMs: 1000 }))
     await once(endpoint.stdout, 'data')
-    // Nothing of this process runs until well after the deadline.
+    // Blocks this process until well after the deadline.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
     expect(await result).toEqual(answered(200, 'ok'))
     endpoint.kill()
@@ -137,7 +137,7 @@ describe('a process that was too busy to read', () => {
 
 describe('the text', () => {
   test.each([
-    ['by its length', withBody('stored as 42'), 'stored as 42'],
+    ['with a Content-Length', withBody('stored as 42'), 'stored as 42'],
     ['in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nsto\r\n3\r\nred\r\n0\r\n\r\n', 'stored'],
     ['in 300 characters of 4 bytes', withBody('👋'.repeat(300)), '👋'.repeat(300)],
     ['with any 2xx status', 'HTTP/1.1 202 OK\r\nContent-Length: 5\r\n\r\nlater', 'later'],
@@ -146,7 +146,7 @@ describe('the text', () => {
     expect(await resultOf(says(answer))).toMatchObject({ kind: 'answered', text })
   })
 
-  test('is read up to the end of the connection', async () => {
+  test('is read to the end of the connection', async () => {
     expect(await resultOf(saysAndEnds('HTTP/1.1 200 OK\r\n\r\nstored'))).toEqual(answered(200, 'stored'))
     expect(await resultOf(saysAndEnds('HTTP/1.0 200 OK\r\n\r\nstored'))).toEqual(answered(200, 'stored'))
   })
@@ -155,12 +155,12 @@ describe('the text', () => {
     ['is empty', withBody('')],
     ['has two lines', withBody('a\nb')],
     ['has 301 characters', withBody('x'.repeat(301))],
-    ['is no UTF-8', withBody(Buffer.from([0xff, 0xfe]))],
+    ['is not UTF-8', withBody(Buffer.from([0xff, 0xfe]))],
     ['is announced as compressed', withBody('plain', 'Content-Encoding: gzip\r\n')],
     ['comes with 400', 'HTTP/1.1 400 No\r\nContent-Length: 2\r\n\r\nno'],
     ['comes with 500', 'HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno'],
     ['comes with a redirect', 'HTTP/1.1 302 Go\r\nLocation: /\r\nContent-Length: 2\r\n\r\nno'],
-  ])('is none when the body %s', async (_, answer) => {
+  ])('is null if the body %s', async (_, answer) => {
     expect(await resultOf(says(answer))).toMatchObject({ kind: 'answered', text: null })
   })
 })

@@ -13,10 +13,10 @@ import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundRequest, SendRequestOptions } from '../../src/outbound/send-request.ts'
 import { loopback, request, secrets } from './post-to.ts'
 
-/** A CONNECT proxy: tunnels to the endpoint, whatever host was asked for, or does as a test says. */
+/** A CONNECT proxy. By default it tunnels every request to the endpoint; tests replace `behave`. */
 let proxy: {
   port: number
-  asked: { authority: string; headers: IncomingHttpHeaders }[]
+  requests: { authority: string; headers: IncomingHttpHeaders }[]
   behave: (socket: Socket) => void
   close(): void
 }
@@ -25,11 +25,11 @@ let endpoint: CustomerEndpoint
 beforeEach(async () => {
   endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
   const sockets = new Set<Socket>()
-  const asked: { authority: string; headers: IncomingHttpHeaders }[] = []
+  const requests: { authority: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer((_, response) => response.writeHead(599).end())
   server.on('connection', (socket: Socket) => sockets.add(socket))
   server.on('connect', (incoming, socket: Socket) => {
-    asked.push({ authority: incoming.url ?? '', headers: incoming.headers })
+    requests.push({ authority: incoming.url ?? '', headers: incoming.headers })
     socket.on('error', () => undefined)
     proxy.behave(socket)
   })
@@ -37,7 +37,7 @@ beforeEach(async () => {
   await once(server, 'listening')
   proxy = {
     port: (server.address() as AddressInfo).port,
-    asked,
+    requests,
     behave: tunnelTo(endpoint.port),
     close() {
       for (const socket of sockets) socket.destroy()
@@ -62,7 +62,7 @@ function tunnelTo(port: number): (socket: Socket) => void {
   }
 }
 
-/** With a proxy, no name may be looked up here. */
+/** Rejects, because with a proxy no name may be looked up here. */
 const noResolver: NameResolver = {
   resolve: () => Promise.reject(new Error('a name was looked up')),
   close: () => undefined,
@@ -81,17 +81,17 @@ function post(
 }
 
 describe('through an egress proxy', () => {
-  test('a plain request goes through a tunnel, so that the proxy sees neither token nor body', async () => {
+  test('an HTTP request goes through a tunnel, and the CONNECT request has neither token nor body', async () => {
     const result = await post('http://hooks.example.com/in')
     expect(result).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
-    expect(proxy.asked).toEqual([
+    expect(proxy.requests).toEqual([
       { authority: 'hooks.example.com:80', headers: { host: 'hooks.example.com:80', connection: 'close' } },
     ])
     expect(endpoint.requests).toHaveLength(1)
     expect(endpoint.requests[0]).toMatchObject({ method: 'POST', path: '/in', headers: { host: 'hooks.example.com' } })
   })
 
-  test('a TLS request is secured with the endpoint itself, under its name', async () => {
+  test('an HTTPS request does its TLS handshake with the endpoint, and checks its name', async () => {
     const certificate = await selfSignedCertificate({ names: ['hooks.example.com'] })
     const secure = await customerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
     proxy.behave = tunnelTo(secure.port)
@@ -100,32 +100,32 @@ describe('through an egress proxy', () => {
     const misnamed = await post('https://other.example.com/in', { ca: certificate.cert })
     await secure.close()
     expect(trusted).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
-    expect(untrusted).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'self_signed', sent: false })
-    expect(misnamed).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'wrong_name', sent: false })
-    expect(proxy.asked.map(({ authority }) => authority)).toEqual([
+    expect(untrusted).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'self_signed', wasSent: false })
+    expect(misnamed).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'wrong_name', wasSent: false })
+    expect(proxy.requests.map(({ authority }) => authority)).toEqual([
       'hooks.example.com:8443',
       'hooks.example.com:8443',
       'other.example.com:443',
     ])
   })
 
-  test('an IPv6 address stands in brackets', async () => {
+  test('an IPv6 address is written in brackets', async () => {
     await post('http://[2606:4700::1]:8080/')
-    expect(proxy.asked[0]?.authority).toBe('[2606:4700::1]:8080')
+    expect(proxy.requests[0]?.authority).toBe('[2606:4700::1]:8080')
   })
 
   test.each(['http://127.0.0.1/', 'http://169.254.169.254/', 'http://[::1]/', 'http://localhost/', 'http://0x7f.1/'])(
-    '%s is refused before the proxy is asked',
+    '%s is refused before the proxy is used',
     async (url) => {
       expect(await post(url)).toMatchObject({ kind: 'refused', code: 'url_not_public' })
-      expect(proxy.asked).toEqual([])
+      expect(proxy.requests).toEqual([])
     },
   )
 
-  test('a user name and a password go to the proxy alone', async () => {
+  test('user name and password are sent only to the proxy', async () => {
     await post('http://hooks.example.com/', { proxyUrl: `http://ada:s%40crets@127.0.0.1:${proxy.port}` })
     const authorization = `Basic ${Buffer.from('ada:s@crets').toString('base64')}`
-    expect(proxy.asked[0]?.headers['proxy-authorization']).toBe(authorization)
+    expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(authorization)
     expect(JSON.stringify(endpoint.requests[0]?.headers)).not.toContain(authorization)
   })
 
@@ -141,15 +141,15 @@ describe('through an egress proxy', () => {
       'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n',
       'the egress proxy does not let requests through to this endpoint (status 403)',
     ],
-  ])('%s is a refusal', async (_, answer, detail) => {
+  ])('%s is reported as refused', async (_, answer, detail) => {
     proxy.behave = (socket) => socket.write(answer)
     const result = await post('http://hooks.example.com/')
     expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null, detail })
   })
 
-  test('what the proxy says is shown shortened and in plain characters', async () => {
-    const told = `no\u00ff\u0080 ${'x'.repeat(1000)}`
-    proxy.behave = (socket) => socket.write(`HTTP/1.1 407 No\r\nX-Smokescreen-Error: ${told}\r\n\r\n`, 'latin1')
+  test('the reason given by the proxy is truncated and printable', async () => {
+    const reason = `no\u00ff\u0080 ${'x'.repeat(1000)}`
+    proxy.behave = (socket) => socket.write(`HTTP/1.1 407 No\r\nX-Smokescreen-Error: ${reason}\r\n\r\n`, 'latin1')
     const result = await post('http://hooks.example.com/')
     expect(result).toHaveProperty('detail', expect.stringMatching(/ \(no x{197}\)$/u))
   })
@@ -160,56 +160,60 @@ describe('through an egress proxy', () => {
     [500, 'proxy', /^the service's own egress proxy failed/u],
     [503, 'proxy', /^the service's own egress proxy failed/u],
     [301, 'proxy', /^the service's own egress proxy failed/u],
-  ])('status %i from the proxy is told from an answer of the endpoint', async (status, cause, detail) => {
+  ])('status %i from the proxy is not taken for an answer of the endpoint', async (status, cause, detail) => {
     proxy.behave = (socket) => socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`)
     const result = await post('http://hooks.example.com/')
-    expect(result).toMatchObject({ kind: 'unreachable', cause, sent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause, wasSent: false })
     expect(result).toHaveProperty('detail', expect.stringMatching(detail))
   })
 
   test.each<[string, (socket: Socket) => void]>([
-    ['sends no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH\r\n')],
-    ['hangs up', (socket) => socket.end()],
-    ['resets', (socket) => socket.resetAndDestroy()],
-  ])('a proxy that %s is the fault of the service, not of the endpoint', async (_, behave) => {
+    ['does not send HTTP', (socket) => socket.end('SSH-2.0-OpenSSH\r\n')],
+    ['closes the connection', (socket) => socket.end()],
+    ['resets the connection', (socket) => socket.resetAndDestroy()],
+  ])('a proxy that %s is reported as an error of the proxy, not of the endpoint', async (_, behave) => {
     proxy.behave = behave
-    expect(await post('http://hooks.example.com/')).toMatchObject({ kind: 'unreachable', cause: 'proxy', sent: false })
+    expect(await post('http://hooks.example.com/')).toMatchObject({
+      kind: 'unreachable',
+      cause: 'proxy',
+      wasSent: false,
+    })
   })
 
-  test('a proxy that is not there is told from an endpoint that is not there', async () => {
+  test('an unreachable proxy is reported as such, not as an unreachable endpoint', async () => {
     const result = await post('http://hooks.example.com/', { proxyUrl: `http://127.0.0.1:${await freePort()}` })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'proxy', sent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'proxy', wasSent: false })
     expect(result).toHaveProperty('detail', "the service's own egress proxy cannot be reached")
   })
 
-  test('a proxy that never answers ends with the deadline, with nothing sent', async () => {
+  test('a proxy that never answers ends in a time-out, and nothing is sent', async () => {
     proxy.behave = () => undefined
     const result = await post('http://hooks.example.com/', { changes: { deadlineMs: 200 } })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', sent: false })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', wasSent: false })
   })
 
-  test('an endpoint that breaks off behind the proxy is told as without one', async () => {
+  test('an endpoint that closes the connection is reported as without a proxy', async () => {
     proxy.behave = (socket) => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
       socket.once('data', () => socket.end())
     }
     const result = await post('http://hooks.example.com/')
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'connection_closed', sent: true })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'connection_closed', wasSent: true })
   })
 
-  test('an answer that comes together with the proxy’s own is read', async () => {
+  test("an answer that arrives in one packet with the proxy's answer is read", async () => {
     proxy.behave = (socket) => {
       socket.write('HTTP/1.1 200 Established\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly')
     }
     expect(await post('http://hooks.example.com/')).toMatchObject({ kind: 'answered', status: 200, text: 'early' })
   })
 
-  test('a name of a private network is the proxy’s to judge when subnets are allowed', async () => {
+  test('a name of a private network is left to the proxy if subnets are allowed', async () => {
     expect(await post('http://customer/', { allowedSubnets: loopback })).toMatchObject({ kind: 'answered' })
-    expect(proxy.asked[0]?.authority).toBe('customer:80')
+    expect(proxy.requests[0]?.authority).toBe('customer:80')
   })
 
-  test('no result repeats a secret', async () => {
+  test('no result contains a secret', async () => {
     const answers = ['HTTP/1.1 407 No\r\n\r\n', 'HTTP/1.1 502 No\r\n\r\n', 'garbage\r\n\r\n']
     for (const answer of answers) {
       proxy.behave = (socket) => socket.end(answer)
@@ -237,11 +241,11 @@ describe('parseEgressProxy', () => {
     'http://proxy/path',
     'http://proxy?x',
     'http://:1',
-  ])('refuses %j and gives an example', (text) => {
+  ])('rejects %j', (text) => {
     expect(() => parseEgressProxy(text)).toThrow('must be the URL of an HTTP CONNECT proxy')
   })
 
-  test('repeats no password when it refuses', () => {
+  test('repeats no password in its error', () => {
     for (const text of ['https://ada:hunter2@proxy:1', 'http://ada:hunter2%@proxy:1', 'http://ada:hunter2@proxy:1/x']) {
       expect(() => parseEgressProxy(text)).toThrow(/^(?!.*hunter2)/u)
     }

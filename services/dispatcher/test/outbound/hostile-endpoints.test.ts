@@ -6,10 +6,10 @@ import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { drips, floods, loopback, postTo, request, says, saysAndEnds } from './post-to.ts'
 
 const answered = (status: number, text: string | null = null): object => ({ kind: 'answered', status, text })
-const timedOut = (phase: string, sent: boolean): object => ({ kind: 'timed_out', phase, sent })
-const unreachable = (cause: string, sent = true): object => ({ kind: 'unreachable', cause, sent, tlsFault: null })
+const timedOut = (phase: string, wasSent: boolean): object => ({ kind: 'timed_out', phase, wasSent })
+const unreachable = (cause: string, wasSent = true): object => ({ kind: 'unreachable', cause, wasSent, tlsError: null })
 
-/** For an endpoint that would go on for ever. */
+/** For endpoints that never end. */
 const soon = { deadlineMs: 500 }
 
 const ok = 'HTTP/1.1 200 OK\r\n'
@@ -18,16 +18,16 @@ const ok = 'HTTP/1.1 200 OK\r\n'
 const gzipBomb = gzipSync(Buffer.alloc(32 << 20))
 const brotliBomb = brotliCompressSync(Buffer.alloc(32 << 20), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })
 
-describe('an endpoint that takes its time', () => {
+describe('a slow endpoint', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['never answers', () => undefined],
     ['drips its status line', drips('HTTP/1.1 200 ', 'x', 10)],
     ['drips its headers', drips(ok, 'X-Slow: very\r\n', 10)],
     ['stops within its headers', says(`${ok}Content-Type: text/plain\r\n`)],
     ['sends empty lines', drips('', '\r\n', 10)],
-    ['sends 100 Continue for ever', drips('', 'HTTP/1.1 100 Continue\r\n\r\n', 10)],
-    ['sends 103 Early Hints for ever', drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 10)],
-  ])('times out when it %s', async (_, handler) => {
+    ['sends 100 Continue endlessly', drips('', 'HTTP/1.1 100 Continue\r\n\r\n', 10)],
+    ['sends 103 Early Hints endlessly', drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 10)],
+  ])('times out if it %s', async (_, handler) => {
     const { result } = await postTo(handler, soon)
     expect(result).toMatchObject(timedOut('answer', true))
   })
@@ -40,25 +40,25 @@ describe('an endpoint that takes its time', () => {
     ['stops within its body', says(`${ok}Content-Length: 1000\r\n\r\nhello`)],
     ['never ends a body without length', says(`${ok}\r\nhello`)],
     ['never begins its body', says(`${ok}Content-Length: 1000\r\n\r\n`)],
-  ])('has accepted when it says 200 and then %s; the text is lost', async (_, handler) => {
+  ])('counts as answered with 200 if it then %s, only the text is lost', async (_, handler) => {
     const { result } = await postTo(handler, soon)
     expect(result).toMatchObject(answered(200))
   })
 
-  test('has accepted when the 200 comes right before the deadline', async () => {
+  test('counts as answered if the 200 arrives right before the deadline', async () => {
     const { result } = await postTo((socket) => setTimeout(() => says(`${ok}Content-Length: 9\r\n\r\n`)(socket), 100), {
       deadlineMs: 1_000,
     })
     expect(result).toMatchObject(answered(200))
   })
 
-  test('times out in the TLS handshake when it is silent there, with nothing sent', async () => {
+  test('times out in the TLS handshake if it is silent there, and nothing is sent', async () => {
     const { result } = await postTo(() => undefined, { when: 'connect', scheme: 'https', ...soon })
     expect(result).toMatchObject(timedOut('tls', false))
   })
 
-  test('times out when it does not take up the connection, with nothing sent', async () => {
-    const send = createSendRequest({ allowedSubnets: loopback, dial: () => new Socket() })
+  test('times out if it does not accept the connection, and nothing is sent', async () => {
+    const send = createSendRequest({ allowedSubnets: loopback, connect: () => new Socket() })
     const result = await send(request('http://127.0.0.1:8/', soon))
     expect(result).toMatchObject(timedOut('connect', false))
   })
@@ -68,18 +68,18 @@ describe('an endpoint that sends too much', () => {
   const megabyte = Buffer.alloc(1 << 20, 'x')
 
   test.each<[string, (socket: Socket) => void]>([
-    ['a body without end', floods(`${ok}\r\n`, megabyte)],
+    ['an endless body', floods(`${ok}\r\n`, megabyte)],
     ['a body of 4 TiB', floods(`${ok}Content-Length: 4398046511104\r\n\r\n`, megabyte)],
     [
-      'chunks without end',
+      'endless chunks',
       floods(`${ok}Transfer-Encoding: chunked\r\n\r\n`, Buffer.from(`1000\r\n${'x'.repeat(4096)}\r\n`)),
     ],
     ['a line of 5,000 bytes', says(`${ok}Content-Length: 5000\r\n\r\n`, Buffer.alloc(5000, 'x'))],
     ['a gzip bomb', says(`${ok}Content-Encoding: gzip\r\n\r\n`, gzipBomb)],
-    ['a gzip bomb that it does not announce', floods(`${ok}\r\n`, gzipBomb)],
+    ['an unannounced gzip bomb', floods(`${ok}\r\n`, gzipBomb)],
     ['a brotli bomb', says(`${ok}Content-Encoding: br\r\n\r\n`, brotliBomb)],
     ['a chain of encodings', says(`${ok}Content-Encoding: ${'gzip, '.repeat(2000)}gzip\r\n\r\nx`)],
-  ])('has accepted when it says 200 and sends %s, which is cut off', async (_, handler) => {
+  ])('counts as answered with 200 if it sends %s, and is disconnected', async (_, handler) => {
     const { result } = await postTo(handler)
     expect(result).toMatchObject(answered(200))
   })
@@ -87,14 +87,11 @@ describe('an endpoint that sends too much', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['one header of 100 KB', says(`${ok}X-Long: ${'x'.repeat(100_000)}\r\n\r\n`)],
     ['3,000 headers', says(ok, 'X-Many: 1\r\n'.repeat(3000), '\r\n')],
-    ['headers without end', floods(ok, Buffer.from('X-Many: 1\r\n'.repeat(100)))],
-    ['a reason without end', floods('HTTP/1.1 200 ', Buffer.alloc(1000, 'x'))],
-    [
-      'interim answers without end',
-      floods('', Buffer.from('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100))),
-    ],
-    ['100 Continue without end', floods('', Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)))],
-  ])('gives no valid answer with %s', async (_, handler) => {
+    ['endless headers', floods(ok, Buffer.from('X-Many: 1\r\n'.repeat(100)))],
+    ['an endless reason phrase', floods('HTTP/1.1 200 ', Buffer.alloc(1000, 'x'))],
+    ['endless interim answers', floods('', Buffer.from('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100)))],
+    ['endless 100 Continue', floods('', Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)))],
+  ])('is unreachable if it sends %s', async (_, handler) => {
     const { result } = await postTo(handler)
     expect(result).toMatchObject(unreachable('invalid_answer'))
   })
@@ -106,15 +103,15 @@ describe('an endpoint that sends too much', () => {
   })
 })
 
-describe('an endpoint that breaks the protocol', () => {
+describe('an endpoint that violates HTTP', () => {
   test.each([
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.9\r\n'],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
     ['HTTP/0.9', '<html>hello</html>'],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['an HTTP/2 settings frame', Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])],
     ['a TLS alert', Buffer.from([0x15, 3, 3, 0, 2, 2, 40])],
-    ['another protocol of the same shape', 'ICY 200 OK\r\n\r\n'],
-    ['a version from the future', 'HTTP/9.9 200 OK\r\n\r\n'],
+    ['a similar protocol', 'ICY 200 OK\r\n\r\n'],
+    ['an unknown version', 'HTTP/9.9 200 OK\r\n\r\n'],
     ['a status of two digits', 'HTTP/1.1 99 Low\r\n\r\n'],
     ['a status of four digits', 'HTTP/1.1 2000 High\r\n\r\n'],
     ['a status in words', 'HTTP/1.1 OK\r\n\r\n'],
@@ -128,21 +125,21 @@ describe('an endpoint that breaks the protocol', () => {
     ['two lengths', `${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx`],
     ['a length and chunks', `${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['a negative length', `${ok}Content-Length: -1\r\n\r\n`],
-    ['a length that is no number', `${ok}Content-Length: two\r\n\r\n`],
-    ['a request of its own', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['the request again', 'POST /hook HTTP/1.1\r\n\r\n'],
-  ])('gives no valid answer with %s', async (_, answer) => {
+    ['a length that is not a number', `${ok}Content-Length: two\r\n\r\n`],
+    ['a request', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['the request itself', 'POST /hook HTTP/1.1\r\n\r\n'],
+  ])('is unreachable if it sends %s', async (_, answer) => {
     const { result } = await postTo(saysAndEnds(answer))
     expect(result).toMatchObject(unreachable('invalid_answer'))
   })
 
-  test('gives no valid answer when it switches to another protocol', async () => {
+  test('is unreachable if it switches to another protocol', async () => {
     const answer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
     const { result } = await postTo(says(answer, 'more'))
     expect(result).toMatchObject(unreachable('invalid_answer'))
   })
 
-  test('has accepted with 200, whatever protocol it offers beside', async () => {
+  test('counts as answered with 200 if it also offers another protocol', async () => {
     const answer = `${ok}Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nok`
     const { result } = await postTo(says(answer))
     expect(result).toMatchObject(answered(200, 'ok'))
@@ -151,44 +148,44 @@ describe('an endpoint that breaks the protocol', () => {
   test.each<[string, (socket: Socket) => void, string | null]>([
     ['204 with a body', says('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello'), null],
     ['205 with a body', says('HTTP/1.1 205 Reset\r\nContent-Length: 5\r\n\r\nhello'), 'hello'],
-    ['less than its length says', saysAndEnds(`${ok}Content-Length: 100\r\n\r\nhello`), null],
-    ['more than its length says', saysAndEnds(`${ok}Content-Length: 5\r\n\r\nhello world`), 'hello'],
-    ['a chunk length that is none', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\nZZ\r\nhello`), null],
+    ['less than its Content-Length', saysAndEnds(`${ok}Content-Length: 100\r\n\r\nhello`), null],
+    ['more than its Content-Length', saysAndEnds(`${ok}Content-Length: 5\r\n\r\nhello world`), 'hello'],
+    ['an invalid chunk length', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\nZZ\r\nhello`), null],
     [
-      'a chunk longer than it said',
+      'a chunk longer than its length',
       saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n0\r\n\r\n`),
       null,
     ],
-    ['chunks that break off', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhel`), null],
+    ['incomplete chunks', saysAndEnds(`${ok}Transfer-Encoding: chunked\r\n\r\n5\r\nhel`), null],
     ['a second answer', says(`${ok}Content-Length: 1\r\n\r\naHTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\nb`), 'a'],
     ['bytes beyond ASCII in a header', says(`${ok}X-Latin: \u00ff\u00fe\r\nContent-Length: 1\r\n\r\na`), 'a'],
-    ['no reason', says('HTTP/1.1 200\r\nContent-Length: 1\r\n\r\na'), 'a'],
+    ['no reason phrase', says('HTTP/1.1 200\r\nContent-Length: 1\r\n\r\na'), 'a'],
     ['HTTP/1.0', saysAndEnds('HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na'), 'a'],
     ['HTTP/1.0 without a length', saysAndEnds('HTTP/1.0 200 OK\r\n\r\na'), 'a'],
-    ['a promise to keep the connection', says(`${ok}Connection: keep-alive\r\nContent-Length: 1\r\n\r\na`), 'a'],
-  ])('has accepted with %s', async (_, handler, text) => {
+    ['Connection: keep-alive', says(`${ok}Connection: keep-alive\r\nContent-Length: 1\r\n\r\na`), 'a'],
+  ])('counts as answered if it sends %s', async (_, handler, text) => {
     const { result } = await postTo(handler)
     expect(result).toMatchObject({ kind: 'answered', text })
   })
 })
 
-describe('an endpoint that breaks the connection', () => {
-  test('is said to have closed it', async () => {
+describe('an endpoint that ends the connection', () => {
+  test('is reported as having closed it', async () => {
     const { result } = await postTo((socket) => socket.end())
     expect(result).toMatchObject(unreachable('connection_closed'))
   })
 
-  test('is said to have closed it when that was before the request', async () => {
+  test('is reported as having closed it before the request', async () => {
     const { result } = await postTo((socket) => socket.end(), { when: 'connect' })
     expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^connection_/u) })
   })
 
-  test('is said to have reset it', async () => {
+  test('is reported as having reset it', async () => {
     const { result } = await postTo((socket) => socket.resetAndDestroy())
     expect(result).toMatchObject(unreachable('connection_reset'))
   })
 
-  test('has accepted when it said 200 and resets within the body', async () => {
+  test('counts as answered with 200 if it resets the connection in the body', async () => {
     const { result } = await postTo((socket) => {
       socket.write(`${ok}Content-Length: 100\r\n\r\nhello`, () => setTimeout(() => socket.resetAndDestroy(), 20))
     })
@@ -196,27 +193,27 @@ describe('an endpoint that breaks the connection', () => {
   })
 
   test.each(['HTTP/1.1 2', 'HTTP/1.1 200 OK\r\nContent-Ty'])(
-    'gives no answer with the piece %j of one',
+    'is unreachable if it sends only the beginning %j of an answer',
     async (piece) => {
       const { result } = await postTo(saysAndEnds(piece))
-      expect(result).toMatchObject({ kind: 'unreachable', sent: true })
+      expect(result).toMatchObject({ kind: 'unreachable', wasSent: true })
     },
   )
 
-  test('has answered when it does so before the request is whole, and then hangs up', async () => {
+  test('counts as answered if it answers before it has read the request, and then closes the connection', async () => {
     const body = JSON.stringify({ text: 'x'.repeat(200_000) })
     const answers = saysAndEnds('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
     const { result } = await postTo(answers, { when: 'connect', body })
     expect(result).toMatchObject(answered(413))
   })
 
-  test('has answered when it does so before the request is whole, and reads no more', async () => {
+  test('counts as answered if it answers before it has read the request, and stops reading', async () => {
     const body = JSON.stringify({ text: 'x'.repeat(8_000_000) })
     const { result } = await postTo(
       (socket) => {
         socket.pause()
         says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')(socket)
-        // A reader that never reads does not see that the client hung up, so it leaves by itself.
+        // A paused socket does not notice that the client disconnected, so the endpoint closes it itself.
         setTimeout(() => socket.destroy(), 100)
       },
       { when: 'connect', body },
@@ -225,7 +222,7 @@ describe('an endpoint that breaks the connection', () => {
   })
 })
 
-describe('an address where nobody is', () => {
+describe('an unused port', () => {
   test('refuses connections', async () => {
     const send = createSendRequest({ allowedSubnets: loopback })
     const result = await send(request(`http://127.0.0.1:${await freePort()}/`))

@@ -5,12 +5,12 @@ import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
 import * as dnsPacket from 'dns-packet'
 
-/** A question as it arrived. */
+/** A query as it arrived. */
 export type Question = { name: string; type: string; over: 'udp' | 'tcp' }
 
 /**
- * What the name server says: records; an error code; `silence`; `garbage` (bytes that are no answer); `truncated` over
- * UDP, so that the client asks again over TCP; or one of these after a while.
+ * The reply: records; an error code; `silence`; `garbage` (bytes that are no valid answer); `truncated` over UDP, so that
+ * the client repeats the query over TCP; or one of these after a delay.
  */
 export type Reply =
   | { records: dnsPacket.Answer[] }
@@ -20,10 +20,10 @@ export type Reply =
   | 'truncated'
   | { afterMs: number; reply: Reply }
 
-/** Decides by the question and by how often the same one came before. */
-export type Zone = (question: Question, before: number) => Reply
+/** Returns the reply to a query; `before` counts the earlier identical queries. */
+export type Zone = (query: Question, before: number) => Reply
 
-export type NameServer = {
+export interface NameServer {
   /** For `createResolver({ servers: [address] })`. */
   address: string
   questions: Question[]
@@ -32,7 +32,7 @@ export type NameServer = {
 
 const errorBits = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5, FORMERR: 1, NOTIMP: 4 }
 
-/** Starts a real name server over UDP and TCP; by default on a free port of 127.0.0.1. */
+/** Starts a name server over UDP and TCP, by default on a free port of 127.0.0.1. */
 export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = {}): Promise<NameServer> {
   const questions: Question[] = []
   const sockets = new Set<Socket>()
@@ -94,7 +94,7 @@ export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = 
   })
   const udp = await listen()
 
-  /** UDP and TCP on one port: where TCP's is taken, another one is tried. */
+  /** Listens with UDP and TCP on the same port; tries another port if TCP's is in use. */
   async function listen(): Promise<UdpSocket> {
     const socket = createSocket('udp4')
     socket.bind(port, host)
@@ -124,7 +124,7 @@ export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = 
   }
 }
 
-/** An A or AAAA record, by the look of the address. */
+/** An A or AAAA record, depending on the address. */
 export function address(name: string, value: string): dnsPacket.Answer {
   return { type: value.includes(':') ? 'AAAA' : 'A', name, ttl: 60, data: value }
 }
@@ -133,7 +133,7 @@ export function alias(name: string, target: string): dnsPacket.Answer {
   return { type: 'CNAME', name, ttl: 60, data: target }
 }
 
-/** A zone that holds these addresses for each name, and no other name. */
+/** A zone with these names and their addresses, and no other name. */
 export function zoneOf(names: Record<string, string[]>): Zone {
   return ({ name, type }) => {
     const addresses = names[name]

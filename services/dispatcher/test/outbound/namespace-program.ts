@@ -1,6 +1,6 @@
-// Runs in network and mount namespaces of its own. The network reaches nothing but what is set up here: public-looking
-// addresses, with this program on one side and an endpoint, in a second namespace, on the other. So it can send, with
-// no subnet allowed, to addresses that the classifier finds public. Prints its findings as JSON.
+// Runs in its own network and mount namespaces, which reach only what is set up here: an endpoint in a second namespace at
+// addresses that look public. So it can test the default, with no subnet allowed, against addresses that are classified as
+// public. Prints its findings as JSON.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ function run(command: string): void {
   if (status !== 0) throw new Error(`${command}: ${stderr}`)
 }
 
-/** The endpoint's side: a namespace that lives as long as a server that answers with the address it was reached at. */
+/** The endpoint: a server in its own namespace that answers with the address at which it was reached. */
 const server = `
   const { createServer } = require('node:http')
   createServer((request, response) => request.resume().on('end', () => response.end('reached at ' + request.socket.localAddress)))
@@ -44,11 +44,11 @@ run(`${inEndpoint} ip addr add ${publicIpv4}/24 dev there`)
 run(`${inEndpoint} ip -6 addr add ${publicIpv6}/64 dev there nodad`)
 run(`${inEndpoint} ip link set there up`)
 
-// What an attacker wants to reach: a service of this machine that listens on every address.
+// The attacker's target: a service of this machine that listens on every address.
 let trapped = 0
 const trap = createServer((_, response) => {
   trapped++
-  response.end('the inside')
+  response.end('internal')
 })
 trap.listen(80, '::')
 await once(trap, 'listening')
@@ -60,7 +60,7 @@ const dns = await nameServer(({ name, type }, before) => {
   if (name === 'both.example.com') return records(publicIpv4, publicIpv6)
   if (name === 'turning.example.com') return records(before === 0 ? publicIpv4 : '127.0.0.1')
   if (name === 'own.example.com') return records(own)
-  if (name === 'nobody.example.com') return records('93.184.215.99')
+  if (name === 'silent.example.com') return records('93.184.215.99')
   return { code: 'NXDOMAIN' as const }
 })
 const resolver = createResolver({ servers: [dns.address] })
@@ -68,7 +68,7 @@ const send = createSendRequest({ resolver })
 const post = (host: string, deadlineMs = 10_000) =>
   send({ url: `http://${host}/`, body: '{}', headers: {}, deadlineMs })
 
-// The system's name servers, as they stand in the file that this namespace alone sees.
+// The system's name servers: only this namespace sees this resolv.conf.
 const folder = mkdtempSync(join(tmpdir(), 'namespace-'))
 const resolvConf = join(folder, 'resolv.conf')
 writeFileSync(resolvConf, 'nameserver 127.0.0.1\n')
@@ -106,7 +106,7 @@ const findings = {
   own: await post(own),
   ownName: await post('own.example.com'),
   loopback: await post('127.0.0.1'),
-  nobody: await post('nobody.example.com', 300),
+  silent: await post('silent.example.com', 300),
   questionsForTurning: dns.questions.filter(({ name }) => name === 'turning.example.com').length,
   trapped,
 }

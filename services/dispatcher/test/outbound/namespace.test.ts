@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 
-// Without root, a user namespace gives the rights inside it, where the machine allows that.
+// Without root, a user namespace gives the needed rights, if the machine allows user namespaces.
 const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
 const namespace = [...user, '--net', '--mount']
 const probe = [
@@ -28,8 +28,8 @@ async function findings(): Promise<unknown> {
 }
 
 describe('with no subnet allowed', () => {
-  const where = isPossible ? 'in a network namespace of its own' : 'not run: this machine allows no network namespace'
-  test(`public addresses are reached and nothing else is, by the system's name servers of the minute (${where})`, async () => {
+  const where = isPossible ? 'in its own network namespace' : 'not run: this machine allows no network namespaces'
+  test(`only public addresses are reached, with the system's name servers read every minute (${where})`, async () => {
     const expected = {
       ipv4: reached('::ffff:93.184.215.14'),
       ipv6: reached('2606:4700::14'),
@@ -39,7 +39,7 @@ describe('with no subnet allowed', () => {
       own: refused('93.184.215.1'),
       ownName: refused('93.184.215.1'),
       loopback: refused('127.0.0.1'),
-      nobody: { kind: 'timed_out', phase: 'connect', sent: false },
+      silent: { kind: 'timed_out', phase: 'connect', wasSent: false },
       questionsForTurning: 4,
       systemFirst: ['192.0.2.1'],
       systemWithinTheMinute: ['192.0.2.1'],

@@ -6,19 +6,19 @@ import { parseSubnets } from '../../src/outbound/parse-subnets.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundRequest, SendRequest, SendRequestOptions } from '../../src/outbound/send-request.ts'
 
-/** Test endpoints listen on loopback, which is refused unless allowed. */
+/** Test endpoints listen on loopback, which is refused by default. */
 export const loopback = parseSubnets('127.0.0.0/8')
 
-/** What no answer, error or log may ever repeat. */
+/** Must never appear in a result, error or log. */
 export const secrets = { token: 'dG9rZW4tdGhhdC1pcy1zZWNyZXQ=', body: 'body-that-is-secret' }
 
-/** A request as the dispatcher makes it, changed where the test says so. */
+/** A request as the dispatcher sends it, with changes. */
 export function request(url: string, changes: Partial<OutboundRequest> = {}): OutboundRequest {
   return {
     url,
     body: JSON.stringify({ text: secrets.body }),
     headers: { 'X-Service-Token': secrets.token, 'X-Request-Id': 'test' },
-    // Far longer than anything here takes, unless time itself is tested.
+    // Long enough that only tests of the deadline reach it.
     deadlineMs: 20_000,
     ...changes,
   }
@@ -28,8 +28,8 @@ type PostOptions = RawEndpointOptions &
   Partial<OutboundRequest> & { client?: SendRequestOptions; path?: string; scheme?: string }
 
 /**
- * Sends one request to an endpoint that behaves as `handler` says, and checks what holds for every endpoint, however
- * hostile: one connection, one request, and the connection is gone once there is a result.
+ * Sends one request to an endpoint that behaves as `handler` says, and checks the promises for every endpoint: one
+ * connection, one request, the connection is closed after the result, and the result contains no secret.
  */
 export async function postTo(
   handler: (socket: Socket, requestBytes: Buffer) => void,
@@ -76,7 +76,7 @@ export function saysAndEnds(...parts: (string | Buffer)[]): (socket: Socket) => 
   }
 }
 
-/** Writes `first`, then `piece` again and again until the client hangs up. */
+/** Writes `first`, then `piece` repeatedly until the client disconnects. */
 export function drips(first: string, piece: string | Buffer, everyMs: number): (socket: Socket) => void {
   return (socket) => {
     socket.write(first, 'latin1')
@@ -85,7 +85,7 @@ export function drips(first: string, piece: string | Buffer, everyMs: number): (
   }
 }
 
-/** Writes `first`, then `piece` as fast as the client takes it. */
+/** Writes `first`, then `piece` as fast as the client reads it. */
 export function floods(first: string, piece: Buffer): (socket: Socket) => void {
   return (socket) => {
     socket.write(first, 'latin1')

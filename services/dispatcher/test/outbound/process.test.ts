@@ -13,7 +13,7 @@ import { nameServer, zoneOf } from './name-server.ts'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
 
-/** Sends one request from a process of its own with these variables, and gives the result that it prints. */
+/** Sends one request from a new process with these variables, and returns the result. */
 async function sendWith(env: Record<string, string>, url: string, ca?: string): Promise<unknown> {
   const program = `
     import { createSendRequest } from '${outbound('send-request.ts')}'
@@ -25,7 +25,7 @@ async function sendWith(env: Record<string, string>, url: string, ca?: string): 
   return run(program, env)
 }
 
-/** What the program prints as JSON. */
+/** Runs the program and returns the JSON that it prints. */
 async function run(program: string, env: Record<string, string>): Promise<unknown> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     env: { PATH: process.env['PATH'], ...env },
@@ -59,7 +59,7 @@ describe('a hundred requests to endpoints of every kind', () => {
       const held = () => process.getActiveResourcesInfo().filter((kind) => /TCP|TLS|Timeout/.test(kind))
       const rounds = Array.from({ length: 20 }, () => targets).flat()
       const results = await Promise.all(rounds.map(([url, , deadlineMs]) => send({ url, body: '{}', headers: {}, deadlineMs })))
-      // Sockets that are closed are let go one turn later.
+      // Node frees closed sockets one turn later.
       for (let turn = 0; turn < 100 && held().length > 0; turn++) await new Promise(setImmediate)
       const kinds = results.slice(0, targets.length).map(({ kind }) => kind)
       process.stdout.write(JSON.stringify({ kinds, held: held() }))
@@ -72,10 +72,10 @@ describe('a hundred requests to endpoints of every kind', () => {
 })
 
 describe('the environment', () => {
-  test('brings no proxy in: variables that name one are ignored, whatever Node makes of them', async () => {
-    let caught = 0
+  test('sets no proxy: variables that name one are ignored', async () => {
+    let trapped = 0
     const trap = createServer((socket) => {
-      caught++
+      trapped++
       socket.destroy()
     })
     trap.listen(0, '127.0.0.1')
@@ -87,19 +87,19 @@ describe('the environment', () => {
     expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
     await endpoint.close()
     trap.close()
-    expect(caught).toBe(0)
+    expect(trapped).toBe(0)
   })
 
-  test('turns no certificate check off', async () => {
+  test('cannot turn off certificate checks', async () => {
     const endpoint = await customerEndpoint({ tls: await selfSignedCertificate({ names: ['127.0.0.1'] }) })
     const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_NO_WARNINGS: '1' }
     const result = await sendWith(env, endpoint.url)
     await endpoint.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'self_signed' })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'self_signed' })
     expect(endpoint.requests).toEqual([])
   })
 
-  test('makes no lax HTTP acceptable', async () => {
+  test('cannot turn on the lax HTTP parser', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX-Nul: a\u0000b\r\nContent-Length: 0\r\n\r\n'))
@@ -112,7 +112,7 @@ describe('the environment', () => {
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'invalid_answer' })
   })
 
-  test('makes no old TLS acceptable', async () => {
+  test('cannot turn on old TLS versions', async () => {
     const certificate = await selfSignedCertificate({ names: ['127.0.0.1'] })
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
     const server = createTlsServer({ ...certificate, ...old }, (socket) => socket.end())
@@ -123,10 +123,10 @@ describe('the environment', () => {
     const env = { NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=DEFAULT@SECLEVEL=0' }
     const result = await sendWith(env, url, certificate.cert)
     server.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'protocol' })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'protocol' })
   })
 
-  test('may name further certificate authorities, beside those that the code names', async () => {
+  test('may add certificate authorities to those given in code', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
     const named = await selfSignedCertificate({ names: ['127.0.0.1'] })
     const other = await selfSignedCertificate({ names: ['127.0.0.1'] })

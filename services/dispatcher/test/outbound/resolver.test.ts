@@ -5,7 +5,7 @@ import type { NameResolver, Resolution } from '../../src/outbound/resolver.ts'
 import { address, alias, nameServer, zoneOf } from './name-server.ts'
 import type { NameServer, Zone } from './name-server.ts'
 
-/** How the names below behave. */
+/** The replies for the names below. */
 const zone: Zone = (question, before) => {
   const { name, type, over } = question
   const isFour = type === 'A'
@@ -22,7 +22,7 @@ const zone: Zone = (question, before) => {
       const chain = [alias(name, 'b.example.net'), alias('b.example.net', 'c.internal')]
       return { records: isFour ? [...chain, address('c.internal', '10.0.0.1')] : chain }
     }
-    case 'circle.example.com':
+    case 'circular.example.com':
       return { records: [alias(name, 'b.example.com'), alias('b.example.com', name)] }
     case 'stowaway.example.com':
       return { records: isFour ? [address(name, '192.0.2.1'), address('other.example.com', '10.0.0.1')] : [] }
@@ -57,12 +57,12 @@ const many = Array.from({ length: 200 }, (_, index) => `192.0.2.${index}`)
 let server: NameServer
 let resolver: NameResolver
 
-/** For names that come to an end by themselves; a test of patience makes its own. */
-const patientMs = 20_000
+/** Long enough that only tests of the time-out, which use their own, reach it. */
+const longTimeoutMs = 20_000
 
 beforeEach(async () => {
   server = await nameServer(zone)
-  resolver = createResolver({ servers: [server.address], timeoutMs: patientMs, tries: 2 })
+  resolver = createResolver({ servers: [server.address], timeoutMs: longTimeoutMs, tries: 2 })
 })
 
 afterEach(async () => {
@@ -71,7 +71,7 @@ afterEach(async () => {
 })
 
 describe('the resolver', () => {
-  test('gives every A and AAAA record, after one question for each', async () => {
+  test('returns every A and AAAA record, after one query for each', async () => {
     expect(sorted(await resolver.resolve('all.example.com'))).toEqual(
       ['192.0.2.1', '192.0.2.2', '10.0.0.1', '2001:db8::1', '::1'].toSorted(),
     )
@@ -81,7 +81,7 @@ describe('the resolver', () => {
     ])
   })
 
-  test('gives the addresses of one family when there are none of the other', async () => {
+  test('returns the addresses of one family if the other has none', async () => {
     expect(await resolver.resolve('four.example.com')).toEqual({ ok: true, addresses: ['192.0.2.1'] })
     expect(await resolver.resolve('six.example.com')).toEqual({ ok: true, addresses: ['2001:db8::1'] })
   })
@@ -90,15 +90,15 @@ describe('the resolver', () => {
     expect(await resolver.resolve('alias.example.com')).toEqual({ ok: true, addresses: ['10.0.0.1'] })
   })
 
-  test('finds no address behind an alias that leads in a circle', async () => {
-    expect(await resolver.resolve('circle.example.com')).toMatchObject({ ok: false, cause: 'name_not_found' })
+  test('finds no address for a circular alias', async () => {
+    expect(await resolver.resolve('circular.example.com')).toMatchObject({ ok: false, cause: 'name_not_found' })
   })
 
-  test('gives the addresses of every record of the answer, whatever name it is for, so that all are judged', async () => {
+  test('returns the addresses of every record in the answer, also for other names, so that all are checked', async () => {
     expect(sorted(await resolver.resolve('stowaway.example.com'))).toEqual(['10.0.0.1', '192.0.2.1'])
   })
 
-  test('says that a name does not exist, or has no address', async () => {
+  test('reports that a name does not exist, or has no address', async () => {
     expect(await resolver.resolve('nowhere.example.com')).toEqual({
       ok: false,
       cause: 'name_not_found',
@@ -114,20 +114,20 @@ describe('the resolver', () => {
   test.each([
     ['SERVFAIL', 'its name server reports a failure'],
     ['REFUSED', 'its name server refuses to answer'],
-    ['FORMERR', 'its name server does not understand the question'],
+    ['FORMERR', 'its name server does not understand the query'],
     ['NOTIMP', 'ENOTIMP'],
-  ] as const)('fails closed when the name server says %s', async (code, reason) => {
+  ] as const)('returns no address if the name server answers %s', async (code, reason) => {
     const failing = await nameServer(() => ({ code }))
-    const asking = createResolver({ servers: [failing.address], timeoutMs: patientMs, tries: 1 })
+    const asking = createResolver({ servers: [failing.address], timeoutMs: longTimeoutMs, tries: 1 })
     const resolution = await asking.resolve('hooks.example.com')
     await failing.close()
     const detail = `the name hooks.example.com could not be looked up (${reason})`
     expect(resolution).toEqual({ ok: false, cause: 'dns_failed', detail })
   })
 
-  test('fails closed when the name server is silent, after its own time-outs', async () => {
-    const hasty = createResolver({ servers: [server.address], timeoutMs: 50, tries: 2 })
-    expect(await hasty.resolve('silent.example.com')).toEqual({
+  test('returns no address after its time-outs if the name server is silent', async () => {
+    const impatient = createResolver({ servers: [server.address], timeoutMs: 50, tries: 2 })
+    expect(await impatient.resolve('silent.example.com')).toEqual({
       ok: false,
       cause: 'dns_failed',
       detail: 'the name silent.example.com could not be looked up (its name server did not answer in time)',
@@ -136,51 +136,51 @@ describe('the resolver', () => {
     expect(server.questions).toHaveLength(4)
   })
 
-  test('fails closed when the name server sends garbage', async () => {
-    const hasty = createResolver({ servers: [server.address], timeoutMs: 50, tries: 2 })
-    expect(await hasty.resolve('garbage.example.com')).toMatchObject({ ok: false, cause: 'dns_failed' })
+  test('returns no address if the name server sends an invalid answer', async () => {
+    const impatient = createResolver({ servers: [server.address], timeoutMs: 50, tries: 2 })
+    expect(await impatient.resolve('garbage.example.com')).toMatchObject({ ok: false, cause: 'dns_failed' })
   })
 
-  test('fails closed when there is no name server at its address', async () => {
+  test('returns no address if the name server is not running', async () => {
     await server.close()
-    const hasty = createResolver({ servers: [server.address], timeoutMs: 50, tries: 1 })
-    expect(await hasty.resolve('hooks.example.com')).toMatchObject({ ok: false, cause: 'dns_failed' })
+    const impatient = createResolver({ servers: [server.address], timeoutMs: 50, tries: 1 })
+    expect(await impatient.resolve('hooks.example.com')).toMatchObject({ ok: false, cause: 'dns_failed' })
     server = await nameServer(zone)
   })
 
-  test('asks again over TCP when the answer was cut, and gives all of it', async () => {
+  test('repeats the query over TCP if the answer was truncated, and returns all addresses', async () => {
     expect(sorted(await resolver.resolve('many.example.com'))).toEqual(many.toSorted())
     expect(server.questions.some(({ over }) => over === 'tcp')).toBe(true)
   })
 
-  test('is content with one family when the other one fails', async () => {
+  test('returns the addresses of one family if the other fails', async () => {
     expect(await resolver.resolve('four-or-failure.example.com')).toEqual({ ok: true, addresses: ['192.0.2.1'] })
   })
 
-  test('leaves it open when one family fails and the other has no address', async () => {
+  test('reports a DNS failure if one family fails and the other has no address', async () => {
     expect(await resolver.resolve('nothing-or-failure.example.com')).toMatchObject({ ok: false, cause: 'dns_failed' })
   })
 
-  test('does not wait long for a family that hangs once the other has answered', async () => {
-    // Left to itself, the silent question would go on beyond the limit of this test.
+  test('waits only briefly for a family that hangs after the other has answered', async () => {
+    // The silent query alone would take longer than this test may.
     expect(await resolver.resolve('four-or-silence.example.com')).toEqual({ ok: true, addresses: ['192.0.2.1'] })
   })
 
-  test('waits for the slower family, so that its records are judged as well', async () => {
+  test('waits for the slower family, so that its records are checked as well', async () => {
     expect(sorted(await resolver.resolve('six-is-slow.example.com'))).toEqual(['192.0.2.1', '::1'])
   })
 
-  test('waits on for the other family when the first has no address', async () => {
+  test('keeps waiting for the other family if the first has no address', async () => {
     const resolution = await resolver.resolve('six-after-no-four.example.com')
     expect(resolution).toEqual({ ok: true, addresses: ['2001:db8::1'] })
   })
 
-  test('gives IPv4 addresses first, whichever family answers first', async () => {
+  test('returns IPv4 addresses first, even if IPv6 answers first', async () => {
     const resolution = await resolver.resolve('four-is-slow.example.com')
     expect(resolution).toEqual({ ok: true, addresses: ['192.0.2.1', '2001:db8::1'] })
   })
 
-  test('remembers nothing: a name that turns is seen to turn', async () => {
+  test('caches nothing', async () => {
     expect(await resolver.resolve('turning.example.com')).toEqual({ ok: true, addresses: ['192.0.2.1'] })
     expect(await resolver.resolve('turning.example.com')).toEqual({ ok: true, addresses: ['127.0.0.1'] })
   })
@@ -189,7 +189,7 @@ describe('the resolver', () => {
     let ended = 0
     const slow: Promise<void>[] = []
     for (let round = 1; round <= 3; round++) {
-      // One hundred at a time, since the socket of the name server holds only so many questions.
+      // One hundred at a time, because the socket buffer of the name server is limited.
       for (let each = 0; each < 100; each++) {
         slow.push(resolver.resolve(`silent${round}-${each}.example.com`).then(() => void ended++))
       }
@@ -201,12 +201,12 @@ describe('the resolver', () => {
     await Promise.all(slow)
   })
 
-  test('asks for the name as it is, without search domains', async () => {
+  test('queries the name without search domains', async () => {
     await resolver.resolve('customer')
     expect(new Set(server.questions.map(({ name }) => name))).toEqual(new Set(['customer']))
   })
 
-  test('ends what is under way when it is closed', async () => {
+  test('cancels running queries when it is closed', async () => {
     const pending = resolver.resolve('silent.example.com')
     await waitUntil(() => server.questions.length === 2)
     resolver.close()

@@ -11,11 +11,14 @@ import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import type { SendRequestOptions } from '../../src/outbound/send-request.ts'
 import { loopback, postTo, request, says, secrets } from './post-to.ts'
 
-type Certificate = { key: string; cert: string }
+interface Certificate {
+  key: string
+  cert: string
+}
 
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-/** Finds every name at 127.0.0.1. */
+/** Resolves every name to 127.0.0.1. */
 const resolver: NameResolver = {
   resolve: () => Promise.resolve({ ok: true, addresses: ['127.0.0.1'] }),
   close: () => undefined,
@@ -29,7 +32,7 @@ beforeAll(async () => {
   good = await selfSignedCertificate({ names: ['hooks.example.com', '127.0.0.1'], issuer: authority })
 })
 
-type Seen = {
+interface Seen {
   servername: string | false | null
   alpn: string | false | null
   version: string | null
@@ -79,7 +82,7 @@ async function postOverTls(
 }
 
 describe('a TLS endpoint', () => {
-  test('with a good certificate gets the request, under its name, over HTTP/1.1', async () => {
+  test('with a valid certificate gets the request over HTTP/1.1, with its name in SNI', async () => {
     const { result, seen, connections } = await postOverTls({ ...good, ALPNProtocols: ['h2', 'http/1.1'] })
     expect(result).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
     expect(connections).toBe(1)
@@ -87,19 +90,19 @@ describe('a TLS endpoint', () => {
     expect(seen[0]?.sentPlain).toMatch(/^POST \/hook HTTP\/1\.1\r\n/u)
   })
 
-  test('may speak TLS 1.2', async () => {
+  test('may use TLS 1.2', async () => {
     const { result, seen } = await postOverTls({ ...good, maxVersion: 'TLSv1.2' })
     expect(result).toMatchObject({ kind: 'answered', status: 200 })
     expect(seen[0]?.version).toBe('TLSv1.2')
   })
 
-  test('is asked for its certificate without a name when the URL holds an address', async () => {
+  test('gets no SNI if the URL has an address', async () => {
     const { result, seen } = await postOverTls(good, { host: '127.0.0.1' })
     expect(result).toMatchObject({ kind: 'answered', status: 200 })
     expect(seen[0]?.servername).toBe(false)
   })
 
-  test('resumes no session of an earlier request', async () => {
+  test('does not resume the TLS session of an earlier request', async () => {
     const reused: boolean[] = []
     const sockets = new Set<TLSSocket>()
     const server = createTlsServer(good, (socket) => {
@@ -118,7 +121,7 @@ describe('a TLS endpoint', () => {
     expect(reused).toEqual([false, false, false])
   })
 
-  const faults: [string, () => Promise<TlsOptions>, tlsFault: string, detail: RegExp][] = [
+  const tlsErrors: [string, () => Promise<TlsOptions>, tlsError: string, detail: RegExp][] = [
     [
       'has expired',
       () => selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority, expired: true }),
@@ -144,13 +147,13 @@ describe('a TLS endpoint', () => {
       /^the certificate is for another host name/u,
     ],
     [
-      'is for the address, where the URL has a name',
+      'is for the address while the URL has a name',
       () => selfSignedCertificate({ names: ['127.0.0.1'], issuer: authority }),
       'wrong_name',
       /^the certificate is for another host name/u,
     ],
     [
-      'is of an unknown authority',
+      'is from an unknown authority',
       async () =>
         selfSignedCertificate({
           names: ['hooks.example.com'],
@@ -160,43 +163,43 @@ describe('a TLS endpoint', () => {
       /^the certificate was not issued by a trusted authority/u,
     ],
   ]
-  test.each(faults)('gets nothing when its certificate %s', async (_, certificate, tlsFault, detail) => {
+  test.each(tlsErrors)('gets nothing if its certificate %s', async (_, certificate, tlsError, detail) => {
     const { result, seen } = await postOverTls(await certificate())
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault, sent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError, wasSent: false })
     expect(result).toHaveProperty('detail', expect.stringMatching(detail))
     expect(seen.map(({ sentPlain }) => sentPlain).join('')).toBe('')
   })
 
-  test('gets nothing when its certificate has no address that the URL has', async () => {
+  test('gets nothing if its certificate does not have the address of the URL', async () => {
     const named = await selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority })
     const { result } = await postOverTls(named, { host: '127.0.0.1' })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'wrong_name' })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'wrong_name' })
   })
 
-  test('is trusted by no other authority than the usual ones, unless told', async () => {
+  test('is trusted only with the default authorities and the given ones', async () => {
     const { result } = await postOverTls(good, { ca: undefined })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'untrusted' })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'untrusted' })
   })
 
-  test.each(['TLSv1', 'TLSv1.1'] as const)('gets nothing when it only speaks %s', async (version) => {
+  test.each(['TLSv1', 'TLSv1.1'] as const)('gets nothing if it only supports %s', async (version) => {
     const old: TlsOptions = { ...good, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' }
     const { result, seen } = await postOverTls(old)
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault: 'protocol', sent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'protocol', wasSent: false })
     expect(seen).toEqual([])
   })
 
-  test('gets no answer counted when it wants a certificate of ours', async () => {
+  test('is unreachable if it requires a client certificate', async () => {
     const { result } = await postOverTls({ ...good, requestCert: true, rejectUnauthorized: true, ca: authority.cert })
     expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^(?:tls|connection_)/u) })
   })
 
   test.each<[string, (socket: Socket) => void, string]>([
-    ['speaks plain HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'not_tls'],
-    ['speaks something else', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'not_tls'],
-    ['hangs up', (socket) => socket.end(), 'other'],
-    ['resets', (socket) => socket.resetAndDestroy(), 'other'],
+    ['answers in plain HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'not_tls'],
+    ['answers in another protocol', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'not_tls'],
+    ['closes the connection', (socket) => socket.end(), 'other'],
+    ['resets the connection', (socket) => socket.resetAndDestroy(), 'other'],
     ['sends an alert', (socket) => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40])), 'protocol'],
-  ])('gets nothing when it %s in the handshake', async (_, handler, tlsFault) => {
+  ])('gets nothing if it %s in the handshake', async (_, handler, tlsError) => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.once('data', () => handler(socket))
@@ -206,12 +209,12 @@ describe('a TLS endpoint', () => {
     const send = createSendRequest({ allowedSubnets: loopback })
     const result = await send(request(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`))
     server.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsFault, sent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError, wasSent: false })
   })
 })
 
 describe('a hostile TLS endpoint', () => {
-  test('has accepted when its body breaks off without a TLS farewell', async () => {
+  test('counts as answered if it closes the connection in the body without close_notify', async () => {
     const { result } = await postTo((socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\nhello`, () => socket.destroy()), {
       tls: good,
       client: { ca: authority.cert },
@@ -219,7 +222,7 @@ describe('a hostile TLS endpoint', () => {
     expect(result).toMatchObject({ kind: 'answered', status: 200 })
   })
 
-  test('is cut off when its body has no end', async () => {
+  test('is disconnected if its body never ends', async () => {
     const { result } = await postTo(
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\n\r\n')
@@ -234,8 +237,8 @@ describe('a hostile TLS endpoint', () => {
     expect(result).toMatchObject({ kind: 'answered', status: 200, text: null })
   })
 
-  test('times out when it never answers', async () => {
+  test('times out if it never answers', async () => {
     const { result } = await postTo(() => undefined, { tls: good, client: { ca: authority.cert }, deadlineMs: 500 })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'answer', sent: true })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'answer', wasSent: true })
   })
 })

@@ -1,11 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { judgeUrl, maxUrlLength } from './judge-url.ts'
-import type { UrlVerdict } from './judge-url.ts'
+import { checkUrl, type UrlCheck } from './check-url.ts'
 import { parseSubnets } from './parse-subnets.ts'
 
-/** Whole URLs as an attacker, or a hurried customer, would write them, and what is made of each. */
-const urls: Record<string, [url: string, verdict: string][]> = {
+/** URLs as an attacker or a customer in a hurry may write them, each with the expected result. */
+const urls: Record<string, [url: string, expected: string][]> = {
   'ordinary, accepted': [
     ['https://hooks.example.com/in', 'name hooks.example.com'],
     ['http://hooks.example.com', 'name hooks.example.com'],
@@ -437,27 +436,26 @@ const urls: Record<string, [url: string, verdict: string][]> = {
   ],
 }
 
-describe.each(Object.entries(urls))('judgeUrl, %s', (_, rows) => {
-  test.each(rows)('%j: %s', (url, verdict) => expect(toShort(judgeUrl(url))).toBe(verdict))
+describe.each(Object.entries(urls))('checkUrl, %s', (_, rows) => {
+  test.each(rows)('%j: %s', (url, expected) => expect(toShort(checkUrl(url))).toBe(expected))
 })
 
-describe('judgeUrl', () => {
+describe('checkUrl', () => {
   test('accepts up to 2,000 characters as typed, and counts code points', () => {
     const start = 'https://hooks.example.com/'
     const pad = (length: number, character: string) => start + character.repeat(length - start.length)
-    expect(maxUrlLength).toBe(2000)
     for (const character of ['a', 'ä', '👋']) {
-      expect(judgeUrl(pad(2000, character)).ok).toBe(true)
-      expect(toShort(judgeUrl(pad(2001, character)))).toBe('string_too_long')
+      expect(checkUrl(pad(2000, character)).isAllowed).toBe(true)
+      expect(toShort(checkUrl(pad(2001, character)))).toBe('string_too_long')
     }
-    expect(toShort(judgeUrl('x'.repeat(10_000_000)))).toBe('string_too_long')
+    expect(toShort(checkUrl('x'.repeat(10_000_000)))).toBe('string_too_long')
   })
 
   test('accepts names of up to 253 characters, with up to 63 between two dots', () => {
-    expect(verdictOn(`${'a.'.repeat(126)}b`)).toMatch(/^name /u)
-    expect(verdictOn(`${'a.'.repeat(126)}bc`)).toBe('url_parsing')
-    expect(verdictOn(`${'a'.repeat(63)}.example`)).toMatch(/^name /u)
-    expect(verdictOn(`${'a'.repeat(64)}.example`)).toBe('url_parsing')
+    expect(checkHostName(`${'a.'.repeat(126)}b`)).toMatch(/^name /u)
+    expect(checkHostName(`${'a.'.repeat(126)}bc`)).toBe('url_parsing')
+    expect(checkHostName(`${'a'.repeat(63)}.example`)).toMatch(/^name /u)
+    expect(checkHostName(`${'a'.repeat(64)}.example`)).toBe('url_parsing')
   })
 
   test('says what is wrong and what to do', () => {
@@ -470,11 +468,11 @@ describe('judgeUrl', () => {
         'http://0x08080808/',
         'http://wiki/',
         'http://wiki.internal/',
-      ].map((text) => toMessage(judgeUrl(text))),
+      ].map((text) => toMessage(checkUrl(text))),
     ).toEqual([
       'The URL must start with https:// or http://',
       'The URL must start with https:// or http:// and then name a host',
-      'The URL must not hold a user name or password: use a signing secret',
+      'The URL must not contain a user name or password: use a signing secret',
       'The endpoint must be publicly reachable: 127.0.0.1 is not a public address (loopback, 127.0.0.0/8)',
       'The endpoint must be publicly reachable: the host is another spelling of 8.8.8.8: write it like that',
       'The endpoint must be publicly reachable: the host name "wiki" has no top-level domain',
@@ -483,21 +481,21 @@ describe('judgeUrl', () => {
   })
 
   test('repeats no password in its message', () => {
-    expect(toMessage(judgeUrl('https://ada:hunter2@example.com/'))).not.toContain('hunter2')
-    expect(toMessage(judgeUrl('https://ada:hunter2@127.0.0.1/'))).not.toContain('hunter2')
+    expect(toMessage(checkUrl('https://ada:hunter2@example.com/'))).not.toContain('hunter2')
+    expect(toMessage(checkUrl('https://ada:hunter2@127.0.0.1/'))).not.toContain('hunter2')
   })
 
-  test('refuses every literal spelling of a private IPv4 address, whatever it is spelled as', () => {
+  test('refuses every spelling of a private IPv4 address', () => {
     const octets = fc.tuple(fc.constantFrom(10, 127, 0), fc.nat(255), fc.nat(255), fc.nat(255))
     fc.assert(
       fc.property(octets, fc.constantFrom(...ipv4Spellings), (address, spell) => {
-        expect(toShort(judgeUrl(`http://${spell(address)}/`))).toBe('url_not_public')
+        expect(toShort(checkUrl(`http://${spell(address)}/`))).toBe('url_not_public')
       }),
       { numRuns: 500 },
     )
   })
 
-  test('never accepts two hosts in one text: what it accepts names the host that the text shows', () => {
+  test('accepts a URL only if its host is the one that a reader sees in the text', () => {
     const parts = [
       'http://',
       'https://',
@@ -535,18 +533,18 @@ describe('judgeUrl', () => {
       .map((list) => `https://${list.join('')}`)
     fc.assert(
       fc.property(texts, (text) => {
-        const verdict = judgeUrl(text)
-        fc.pre(verdict.ok)
+        const check = checkUrl(text)
+        fc.pre(check.isAllowed)
         const shown = /^https:\/\/([a-z0-9.。]+)(?::\d*)?(?:[/?#]|$)/u.exec(text)?.[1]?.replaceAll('。', '.')
-        expect(verdict.ok ? verdict.url.hostname : '').toBe(shown)
-        expect(toShort(verdict)).not.toMatch(/[ .]localhost$|^address (?:0|127)\.|^address .*::/u)
+        expect(check.isAllowed ? check.url.hostname : '').toBe(shown)
+        expect(toShort(check)).not.toMatch(/[ .]localhost$|^address (?:0|127)\.|^address .*::/u)
       }),
       { numRuns: 1500 },
     )
   })
 })
 
-describe('judgeUrl with allowed subnets', () => {
+describe('checkUrl with allowed subnets', () => {
   const allowed = parseSubnets('127.0.0.0/8,fd00::/8')
 
   test.each([
@@ -561,7 +559,7 @@ describe('judgeUrl with allowed subnets', () => {
     ['http://app.localhost/', 'loopbackName app.localhost'],
     ['https://hooks.example.com/', 'name hooks.example.com'],
     ['https://8.8.8.8/', 'address 8.8.8.8'],
-    // What they do not name stays closed.
+    // Other private addresses stay refused.
     ['http://10.0.0.1/', 'url_not_public'],
     ['http://169.254.169.254/', 'url_not_public'],
     ['http://[::1]/', 'url_not_public'],
@@ -570,7 +568,7 @@ describe('judgeUrl with allowed subnets', () => {
     ['http://[::127.0.0.1]/', 'url_not_public'],
     ['http://[64:ff9b::7f00:1]/', 'url_not_public'],
     ['http://0.0.0.0/', 'url_not_public'],
-    // Nor do they make a text clearer than it is.
+    // Ambiguous spellings stay refused.
     ['http://127.1/', 'url_not_public'],
     ['http://2130706433/', 'url_not_public'],
     ['http://0177.0.0.1/', 'url_not_public'],
@@ -579,22 +577,22 @@ describe('judgeUrl with allowed subnets', () => {
     ['http://127.0.0.1\\@example.com/', 'url_parsing'],
     ['http://127.0.0.1:0/', 'url_parsing'],
     ['ftp://127.0.0.1/', 'url_scheme'],
-  ])('%j: %s', (url, verdict) => expect(toShort(judgeUrl(url, allowed))).toBe(verdict))
+  ])('%j: %s', (url, expected) => expect(toShort(checkUrl(url, allowed))).toBe(expected))
 })
 
-/** The verdict on a plain URL with this host name. */
-function verdictOn(name: string): string {
-  return toShort(judgeUrl(`http://${name}/`))
+/** The result for a plain URL with this host name. */
+function checkHostName(name: string): string {
+  return toShort(checkUrl(`http://${name}/`))
 }
 
-function toShort(verdict: UrlVerdict): string {
-  if (!verdict.ok) return verdict.code
-  const { host } = verdict
+function toShort(check: UrlCheck): string {
+  if (!check.isAllowed) return check.code
+  const { host } = check
   return `${host.kind} ${host.kind === 'address' ? host.address : host.name}`
 }
 
-function toMessage(verdict: UrlVerdict): string {
-  return verdict.ok ? '' : verdict.message
+function toMessage(check: UrlCheck): string {
+  return check.isAllowed ? '' : check.message
 }
 
 type Octets = [number, number, number, number]
