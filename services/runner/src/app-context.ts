@@ -1,59 +1,42 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import {
-  createDatabase,
-  type Database,
-  listSourcesForAgents,
-  measureBacklog,
-  type SourceForAgent,
-} from '@workflow-service/database'
+import { createDatabase, type Database, measureBacklog } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import {
-  createLogger,
-  createMetrics,
-  describeError,
-  type Logger,
-  batchCalls,
-  type Registry,
-} from '@workflow-service/service-kit'
+import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
-import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
-import { createHeldSessions, type HeldSessions } from './held-sessions.ts'
-import { createRunnerMetrics, type RunnerMetrics } from './runner-metrics.ts'
-import { createSessionStore, type SessionStore } from './session-store.ts'
+import { createRunnerMetrics } from './metrics.ts'
+import { createDispatcherClient } from './runs/dispatcher-client.ts'
+import type { RunContext } from './runs/execute-run.ts'
+import { createRunStore } from './runs/run-store.ts'
+import { type ActiveSessions, createActiveSessions } from './sessions/active-sessions.ts'
+import { createSessionStore, type SessionStore } from './sessions/session-store.ts'
 
-/** All that the runner's code may touch. */
-export interface AppContext {
+/** The resources that the runner's code shares. */
+export interface AppContext extends RunContext {
   readonly config: RunnerConfig
   readonly timing: RunnerTiming
-  readonly logger: Logger
   readonly db: Database
   readonly sessionQueue: SessionQueue
-  readonly held: HeldSessions
-  readonly store: SessionStore
-  /** The organization's webhook sources, read after the call; many runs that ask at once are answered by one statement. */
-  readonly listSources: (organizationId: string) => Promise<readonly SourceForAgent[]>
-  readonly dispatcher: DispatcherClient
-  readonly agent: Agent
+  readonly activeSessions: ActiveSessions
+  readonly sessionStore: SessionStore
   readonly metrics: Registry
-  readonly runnerMetrics: RunnerMetrics
   dispose(): Promise<void>
 }
 
-/** How often the runner does what it does by the clock. */
+/** Intervals and time limits, in milliseconds. */
 export interface RunnerTiming {
-  /** How long a lease lasts that is not renewed, and how often it is. */
+  /** A lease that is not renewed expires after this. */
   readonly leaseMs: number
   readonly renewMs: number
   readonly sweepMs: number
-  /** How long a message is held here while there is no place, so that the others go to runners that have some free. */
+  /** How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots. */
   readonly holdMs: number
   readonly autoRunMs: number
-  /** How long the second attempt at a run waits after an error; each further one twice as long as the one before. */
+  /** The delay before the second attempt at a run. It doubles with each further attempt. */
   readonly retryMs: number
-  /** How long running steps may take to end when the runner stops. */
+  /** The grace period for steps under way when the runner stops. */
   readonly graceMs: number
 }
 
@@ -67,16 +50,16 @@ const DEFAULT_TIMING: RunnerTiming = {
   graceMs: 30_000,
 }
 
-/** What a caller in the same process, or a test, may put in place. */
+/** Replacements for tests, and for a process that runs several services. */
 export interface RunnerOverrides {
-  /** Stays the caller's: it is not closed here. */
+  /** The caller closes it. */
   sessionQueue?: SessionQueue
   logger?: Logger
   agent?: Agent
   timing?: Partial<RunnerTiming>
 }
 
-/** Opens nothing that can fail: a neighbour that is away is noticed by the first who asks it. */
+/** Connects lazily: an unavailable database, broker or dispatcher does not fail the start. */
 export function createAppContext(config: RunnerConfig, overrides: RunnerOverrides = {}): AppContext {
   const timing = { ...DEFAULT_TIMING, ...overrides.timing }
   const logger = overrides.logger ?? createLogger({ service: 'runner', level: config.logLevel })
@@ -85,13 +68,13 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     url: config.databaseUrl,
     applicationName: 'runner',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection broke'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
   })
-  const held = createHeldSessions(config.concurrency)
+  const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
-    held: () => held.size,
-    places: () => config.concurrency,
-    depth: () => sessionQueue.depth().catch(() => undefined),
+    activeSessions: () => activeSessions.size,
+    slots: () => config.concurrency,
+    queueDepth: () => sessionQueue.depth().catch(() => undefined),
     backlog: () => measureBacklog(db).catch(() => undefined),
   })
   const sessionQueue =
@@ -110,28 +93,24 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     connections: config.concurrency,
     logger,
   })
+  // Unique per process start, so that a restarted runner does not own its predecessor's leases.
+  const owner = `${hostname()}/${process.pid}/${randomUUID()}`
+  const { leaseMs } = timing
   return {
     config,
     timing,
     logger,
     db,
     sessionQueue,
-    held,
-    store: createSessionStore({
+    activeSessions,
+    sessionStore: createSessionStore({
       db,
-      // A name that no other runner has or ever had: after a restart it is another one's.
-      owner: `${hostname()}/${process.pid}/${randomUUID()}`,
-      leaseMs: timing.leaseMs,
+      owner,
+      leaseMs,
       perOrganization: config.perOrganization,
-      held,
+      activeSessions,
     }),
-    listSources: batchCalls(
-      async (organizationIds: string[]) => {
-        const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
-        return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
-      },
-      { maxSize: 100, concurrency: 2 },
-    ),
+    runStore: createRunStore(db, owner),
     dispatcher,
     agent:
       overrides.agent ??

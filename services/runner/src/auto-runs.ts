@@ -1,45 +1,24 @@
 import { startDueAutoRuns } from '@workflow-service/database'
-import { describeError, newRequestId } from '@workflow-service/service-kit'
+import { newRequestId, type RepeatedTask, repeat } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
 
-/** Starts scheduled runs until it is stopped. */
-export interface AutoRuns {
-  stop(): Promise<void>
-}
+const MAX_BATCH = 100
 
-const BATCH = 100
-
-/** Looks for schedules that are due every `intervalMs`, by the database's clock, and in UTC. */
-export function startAutoRuns(ctx: AppContext, intervalMs: number): AutoRuns {
-  const stopping = new AbortController()
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> = Promise.resolve()
-
-  const look = async (): Promise<void> => {
-    try {
-      for (let more = true; more && !stopping.signal.aborted;) more = (await startDue(ctx)) === BATCH
-    } catch (error) {
-      ctx.logger.warn({ error: describeError(error) }, 'could not look for scheduled runs')
-    }
-  }
-  const schedule = (delayMs: number): void => {
-    if (stopping.signal.aborted) return
-    timer = setTimeout(() => {
-      running = look().then(() => schedule(intervalMs))
-    }, delayMs)
-  }
-  schedule(0)
-  return {
-    async stop() {
-      stopping.abort()
-      clearTimeout(timer)
-      await running
+/** Starts due auto-runs, now and every `intervalMs`. Due times are in UTC, by the database's clock. */
+export function startAutoRuns(ctx: AppContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
+  return repeat({
+    name: 'start auto-runs',
+    intervalMs,
+    logger: ctx.logger,
+    async run(signal) {
+      for (let isMore = true; isMore && !signal.aborted;) isMore = (await startDue(ctx)) === MAX_BATCH
     },
-  }
+  })
 }
 
+/** Starts a batch of due auto-runs, and resolves to their number. */
 async function startDue({ db, logger, runnerMetrics, sessionQueue }: AppContext): Promise<number> {
-  const started = await startDueAutoRuns(db, { limit: BATCH, newRequestId })
+  const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
   for (const { startId, sessionId, workflowId, organizationId, requestId, dueAt } of started) {
     runnerMetrics.autoRuns.inc()
     logger.info(

@@ -1,6 +1,6 @@
 /**
- * The runner: turns accepted starts into runs. It leases sessions, carries out their starts in order, keeps a journal of
- * every step, and starts what is scheduled. What a run does is the agent's; what leaves the service is the dispatcher's.
+ * The runner turns accepted starts into runs: it leases sessions, executes their starts in order, records every step in a
+ * journal, and starts auto-runs. The agent decides what a run does; the dispatcher sends payloads.
  */
 export { readRunnerConfig, type RunnerConfig, RunnerSettings } from './config.ts'
 export { type RunnerOverrides, type RunnerTiming, type RunningRunner, startRunner } from './start-runner.ts'

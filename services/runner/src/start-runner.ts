@@ -4,45 +4,50 @@ import express from 'express'
 import { type AppContext, createAppContext, type RunnerOverrides } from './app-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
-import { type Intake, startIntake } from './intake.ts'
-import { startLeaseKeeper } from './lease-keeper.ts'
-import { loseSession } from './run-session.ts'
+import { startLeaseRenewer } from './sessions/lease-renewer.ts'
+import { reportLostLease } from './sessions/run-session.ts'
+import { type SessionScheduler, startSessionScheduler } from './sessions/session-scheduler.ts'
 
 export type { RunnerOverrides, RunnerTiming } from './app-context.ts'
 
-/** A runner at work. */
+/** A running runner. */
 export interface RunningRunner extends RunningService {
   /** The port of /healthz, /readyz and /metrics. */
   readonly port: number
-  /** Safe to repeat. */
+  /** Idempotent. */
   stop(): Promise<void>
 }
 
-/** Messages that may wait here for their sessions to be taken: few, so that an idle runner gets the others. */
+/** Maximum unacknowledged messages: few, so that the queue gives the others to runners with free slots. */
 const MAX_PREFETCH = 64
 
-/** Starts the runner. Rejects when it cannot listen; a neighbour that is away is waited for instead. */
+/** Starts the runner. Rejects when it cannot listen. Database, broker and dispatcher may be unavailable at first. */
 export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningRunner> {
   const ctx = createAppContext(config, overrides)
   try {
     const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
-    const { held, store, timing, logger } = ctx
-    const onLost = (session: Parameters<typeof loseSession>[1]) => loseSession(ctx, session)
-    const { leaseMs, renewMs } = timing
-    const leases = startLeaseKeeper({ held, store, leaseMs, renewMs, logger, onLost })
-    const intake = startIntake(ctx, leases)
+    const { activeSessions, sessionStore, timing, logger } = ctx
+    const leaseRenewer = startLeaseRenewer({
+      activeSessions,
+      store: sessionStore,
+      leaseMs: timing.leaseMs,
+      renewMs: timing.renewMs,
+      logger,
+      onLost: (session) => reportLostLease(ctx, session),
+    })
+    const scheduler = startSessionScheduler(ctx, leaseRenewer)
     const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
-    const consumer = await ctx.sessionQueue.consume(({ session_id }) => intake.offer(session_id), {
+    const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
       prefetch: Math.min(config.concurrency, MAX_PREFETCH),
     })
-    logger.info({ port: http.port, places: config.concurrency }, 'running')
+    logger.info({ port: http.port, slots: config.concurrency }, 'running')
     const stop = async (): Promise<void> => {
-      // First nothing new, then the runs under way to their next step boundary, their leases kept alive until then.
-      const stopping = [intake.stop(), autoRuns.stop(), consumer.close()]
-      held.interruptAll()
+      // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
+      const stopping = [scheduler.stop(), autoRuns.stop(), consumer.close()]
+      activeSessions.interruptAll()
       await Promise.all(stopping)
-      await settle(ctx, intake)
-      await leases.stop()
+      await waitForSessions(ctx, scheduler)
+      await leaseRenewer.stop()
       await http.close(0)
       await ctx.dispose()
     }
@@ -54,12 +59,16 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
   }
 }
 
-async function settle({ held, timing, logger }: AppContext, intake: Intake): Promise<void> {
+/** Waits for the active sessions, and abandons them after the grace period. */
+async function waitForSessions(
+  { activeSessions, timing, logger }: AppContext,
+  scheduler: SessionScheduler,
+): Promise<void> {
   const timer = setTimeout(() => {
-    logger.warn({ sessions: held.size }, 'steps under way took too long and are given up')
-    held.abortAll()
+    logger.warn({ sessions: activeSessions.size }, 'the grace period is over; steps under way are abandoned')
+    activeSessions.abortAll()
   }, timing.graceMs)
-  await intake.settle()
+  await scheduler.whenIdle()
   clearTimeout(timer)
 }
 

@@ -2,21 +2,21 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { listRuns } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import type { RunningRunner } from '../src/index.ts'
-import { FAST, startWorkbench, type TestOrganization, type Workbench } from './support/workbench.ts'
+import { FAST, startRunnerFixture, type TestOrganization, type RunnerFixture } from './support/runner-fixture.ts'
 
-let bench: Workbench
+let fixture: RunnerFixture
 const runners: RunningRunner[] = []
 beforeAll(async () => {
-  bench = await startWorkbench()
+  fixture = await startRunnerFixture()
 })
-afterAll(() => bench.stop())
+afterAll(() => fixture.stop())
 afterEach(async () => {
   await Promise.all(runners.splice(0).map((runner) => runner.stop()))
 })
 
 /** Schedules the workflow hourly, due at this time. */
 async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<void> {
-  await bench.db.prisma.workflow.update({
+  await fixture.db.prisma.workflow.update({
     where: { id: workflowId },
     data: {
       autoRunEnabled: true,
@@ -29,28 +29,28 @@ async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<
 
 describe('scheduled runs', () => {
   test('are started once when they are due, by whichever of several runners, and reach the endpoint', async () => {
-    const acme = await bench.createOrganization()
+    const acme = await fixture.createOrganization()
     const dueAt = new Date(Date.now() - 60_000)
     await schedule(acme, dueAt)
-    for (let n = 0; n < 3; n++) runners.push(await bench.startRunner({ timing: FAST }))
+    for (let n = 0; n < 3; n++) runners.push(await fixture.startRunner({ timing: FAST }))
     const [request] = await acme.endpoint.waitForRequests(1)
     expect(request!.json).toEqual({
       message: `Scheduled run\nfrequency: hourly\nscheduled_for: ${dueAt.toISOString()}`,
     })
     const moved = async () =>
-      (await bench.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })).autoRunNextAt
+      (await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })).autoRunNextAt
     await waitUntil(async () => (await moved())! > new Date())
-    const runs = await listRuns(bench.db, acme.organizationId, { limit: 10 })
+    const runs = await listRuns(fixture.db, acme.organizationId, { limit: 10 })
     expect(runs).toHaveLength(1)
-    await waitUntil(() => bench.logLines.some((line) => line['msg'] === 'auto_run.started'))
+    await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
   })
 
   test('that lie ahead wait for their time', async () => {
-    const [later, now] = [await bench.createOrganization(), await bench.createOrganization()]
+    const [later, now] = [await fixture.createOrganization(), await fixture.createOrganization()]
     await schedule(later, new Date(Date.now() + 1_800_000))
-    runners.push(await bench.startRunner({ timing: FAST }))
+    runners.push(await fixture.startRunner({ timing: FAST }))
     await schedule(now, new Date())
     await now.endpoint.waitForRequests(1)
-    expect(await listRuns(bench.db, later.organizationId, { limit: 10 })).toEqual([])
+    expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
   })
 })

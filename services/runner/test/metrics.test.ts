@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { RunningRunner } from '../src/index.ts'
-import { FAST, startWorkbench, type Workbench } from './support/workbench.ts'
+import { FAST, startRunnerFixture, type RunnerFixture } from './support/runner-fixture.ts'
 
-let bench: Workbench
+let fixture: RunnerFixture
 let runner: RunningRunner
 beforeAll(async () => {
-  bench = await startWorkbench()
-  runner = await bench.startRunner({ timing: FAST })
+  fixture = await startRunnerFixture()
+  runner = await fixture.startRunner({ timing: FAST })
 })
-afterAll(() => bench.stop())
+afterAll(() => fixture.stop())
 
 const get = (path: string) => fetch(`http://127.0.0.1:${runner.port}${path}`)
 
@@ -25,8 +25,8 @@ describe("the runner's own HTTP server", () => {
   })
 
   test('tells runs by outcome, leases, the backlog, the queue, and how long steps and runs take', async () => {
-    const acme = await bench.createOrganization()
-    await bench.waitForRuns([await bench.start(acme)])
+    const acme = await fixture.createOrganization()
+    await fixture.waitForRuns([await fixture.start(acme)])
     const metrics = await (await get('/metrics')).text()
     for (const line of [
       /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { agentSettings } from '../src/agent/agent-settings.ts'
 import { createBuiltinAgent } from '../src/agent/builtin-agent.ts'
-import { memoryRun, webhookSource } from './memory-run.ts'
+import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 const agent = createBuiltinAgent()
@@ -46,27 +46,27 @@ describe('the README of the runner', () => {
 
   test.each(examples)('shows what the builtin agent makes of the example %s', async (example, context, payload) => {
     const source = webhookSource('Order intake', JSON.parse(example ?? '') as Record<string, unknown>)
-    const run = memoryRun({ description: 'Order intake', sources: [source], context })
-    await run.take(agent)
+    const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
+    await run.execute(agent)
     expect(run.sent.map((delivery) => delivery.payload)).toEqual([JSON.parse(payload ?? '')])
   })
 
   test.each(rows('description'))('shows whom it sends to for: %s', async (description, sources, receivers) => {
     const organization = names(sources).map((name) => webhookSource(name, {}))
-    const run = memoryRun({ description, sources: organization })
-    await run.take(agent)
+    const run = createInMemoryRun({ description, sources: organization })
+    await run.execute(agent)
     const sentTo = run.sent.map(({ sourceId }) => organization.find(({ id }) => id === sourceId)?.name)
     expect(sentTo).toEqual(names(receivers))
   })
 
   test('shows the error of a run whose payload was rejected', async () => {
     const source = webhookSource('Order intake', {})
-    const run = memoryRun({
+    const run = createInMemoryRun({
       description: 'Order intake',
       sources: [source],
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
     })
-    const error = (await run.take(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
+    const error = (await run.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
     expect(readme).toContain(`\`${error.code}: ${error.message}\``)
   })
 

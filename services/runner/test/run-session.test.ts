@@ -2,19 +2,19 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { showSession } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent, AgentRun } from '../src/agent/agent.ts'
-import { RunError } from '../src/agent/agent.ts'
+import { RunError } from '../src/run-errors.ts'
 import type { RunningRunner } from '../src/index.ts'
-import { FAST, startWorkbench, type TestOrganization, type Workbench } from './support/workbench.ts'
+import { FAST, startRunnerFixture, type TestOrganization, type RunnerFixture } from './support/runner-fixture.ts'
 
-let bench: Workbench
+let fixture: RunnerFixture
 let acme: TestOrganization
 let runner: RunningRunner | undefined
 beforeAll(async () => {
-  bench = await startWorkbench()
+  fixture = await startRunnerFixture()
 })
-afterAll(() => bench.stop())
+afterAll(() => fixture.stop())
 beforeEach(async () => {
-  acme = await bench.createOrganization()
+  acme = await fixture.createOrganization()
 })
 afterEach(async () => {
   await runner?.stop()
@@ -30,9 +30,9 @@ const contexts = ({ endpoint }: TestOrganization) =>
 
 describe('a start', () => {
   test('becomes one run that posts to the endpoint, with a journal that tells it', async () => {
-    runner = await bench.startRunner()
-    const start = await bench.start(acme, { context: 'order 17' })
-    const [run] = await bench.waitForRuns([start])
+    runner = await fixture.startRunner()
+    const start = await fixture.start(acme, { context: 'order 17' })
+    const [run] = await fixture.waitForRuns([start])
     expect(run).toMatchObject({ status: 'succeeded', attempts: 1, error: null })
     expect(contexts(acme)).toEqual(['order 17'])
     expect(run!.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'tool_call', 'tool_result'])
@@ -40,31 +40,31 @@ describe('a start', () => {
   })
 
   test("carries its request id to the endpoint and into the runner's log", async () => {
-    runner = await bench.startRunner()
-    const start = await bench.start(acme)
-    const [run] = await bench.waitForRuns([start])
+    runner = await fixture.startRunner()
+    const start = await fixture.start(acme)
+    const [run] = await fixture.waitForRuns([start])
     expect(acme.endpoint.requests[0]?.headers['x-request-id']).toBe(run!.request_id)
     const ended = await waitUntil(() =>
-      bench.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
+      fixture.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
     )
     expect(ended).toMatchObject({ msg: 'run.ended', outcome: 'succeeded', request_id: run!.request_id })
   })
 
   test('is found by the sweep when its message was lost', async () => {
-    runner = await bench.startRunner({ timing: { sweepMs: 50 } })
-    const start = await bench.start(acme, { isPublished: false })
-    expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
+    runner = await fixture.startRunner({ timing: { sweepMs: 50 } })
+    const start = await fixture.start(acme, { isPublished: false })
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
   })
 
   test('runs once, however many messages there are for it, and for sessions that do not exist', async () => {
-    runner = await bench.startRunner()
-    const start = await bench.start(acme)
+    runner = await fixture.startRunner()
+    const start = await fixture.start(acme)
     for (let n = 0; n < 20; n++) {
-      await bench.queue.publish({ session_id: start.sessionId })
-      await bench.queue.publish({ session_id: start.startId })
+      await fixture.queue.publish({ session_id: start.sessionId })
+      await fixture.queue.publish({ session_id: start.startId })
     }
-    await bench.waitForRuns([start])
-    await waitUntil(async () => (await bench.queue.depth()).ready === 0)
+    await fixture.waitForRuns([start])
+    await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
     expect(contexts(acme)).toEqual(['hello'])
   })
 })
@@ -86,15 +86,15 @@ describe('a session', () => {
       order.push(run.context)
       underWay.set(run.sessionId, underWay.get(run.sessionId)! - 1)
     }
-    const sessions = await Promise.all(Array.from({ length: 4 }, (_, n) => bench.start(acme, { context: `${n}/0` })))
+    const sessions = await Promise.all(Array.from({ length: 4 }, (_, n) => fixture.start(acme, { context: `${n}/0` })))
     const starts = [...sessions]
     for (let number = 1; number < 8; number++) {
       for (const [n, { sessionId }] of sessions.entries()) {
-        starts.push(await bench.start(acme, { context: `${n}/${number}`, sessionId }))
+        starts.push(await fixture.start(acme, { context: `${n}/${number}`, sessionId }))
       }
     }
-    runner = await bench.startRunner({ agent })
-    await bench.waitForRuns(starts)
+    runner = await fixture.startRunner({ agent })
+    await fixture.waitForRuns(starts)
     expect(mostInOne).toBe(1)
     expect(mostInAll).toBe(4)
     for (const n of sessions.keys()) {
@@ -104,19 +104,19 @@ describe('a session', () => {
   })
 
   test('is let go after its last start, and taken up again for the next one', async () => {
-    runner = await bench.startRunner()
-    const first = await bench.start(acme)
-    await bench.waitForRuns([first])
-    await waitUntil(async () => (await showSession(bench.db, first.sessionId))?.lease === null)
-    const second = await bench.start(acme, { sessionId: first.sessionId })
-    expect(await bench.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
+    runner = await fixture.startRunner()
+    const first = await fixture.start(acme)
+    await fixture.waitForRuns([first])
+    await waitUntil(async () => (await showSession(fixture.db, first.sessionId))?.lease === null)
+    const second = await fixture.start(acme, { sessionId: first.sessionId })
+    expect(await fixture.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
   })
 
   test('goes on with its next start after one that failed', async () => {
-    const bad = await bench.start(acme, { context: 'bad' })
-    const good = await bench.start(acme, { sessionId: bad.sessionId })
-    runner = await bench.startRunner({ agent: failingAgent })
-    expect(await bench.waitForRuns([bad, good])).toMatchObject([
+    const bad = await fixture.start(acme, { context: 'bad' })
+    const good = await fixture.start(acme, { sessionId: bad.sessionId })
+    runner = await fixture.startRunner({ agent: failingAgent })
+    expect(await fixture.waitForRuns([bad, good])).toMatchObject([
       { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
       { status: 'succeeded', error: null },
     ])
@@ -128,12 +128,12 @@ describe('a session', () => {
       await run.append([{ kind: 'message', data: { agent: 'test', text: run.run.context } }])
       told.push(await run.history(1))
     }
-    const first = await bench.start(acme, { context: 'one' })
+    const first = await fixture.start(acme, { context: 'one' })
     const starts = [first]
     for (const context of ['two', 'three'])
-      starts.push(await bench.start(acme, { context, sessionId: first.sessionId }))
-    runner = await bench.startRunner({ agent })
-    await bench.waitForRuns(starts)
+      starts.push(await fixture.start(acme, { context, sessionId: first.sessionId }))
+    runner = await fixture.startRunner({ agent })
+    await fixture.waitForRuns(starts)
     expect(told).toMatchObject([
       { turns: [], total: 0 },
       { turns: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
@@ -151,10 +151,10 @@ describe('a run that keeps failing', () => {
       await run.append([{ kind: 'message', data: { agent: 'test', text: 'step' } }])
       throw new Error('it broke')
     }
-    const bad = await bench.start(acme, { context: 'bad' })
-    const good = await bench.start(acme, { context: 'good', sessionId: bad.sessionId })
-    runner = await bench.startRunner({ agent, timing: FAST })
-    const [failed, succeeded] = await bench.waitForRuns([bad, good])
+    const bad = await fixture.start(acme, { context: 'bad' })
+    const good = await fixture.start(acme, { context: 'good', sessionId: bad.sessionId })
+    runner = await fixture.startRunner({ agent, timing: FAST })
+    const [failed, succeeded] = await fixture.waitForRuns([bad, good])
     expect(failed).toMatchObject({ status: 'failed', attempts: 5, error: 'internal_error: it broke' })
     expect(succeeded).toMatchObject({ status: 'succeeded' })
     expect(seen).toEqual([0, 1, 2, 3, 4, 0])
@@ -165,26 +165,26 @@ describe('a run that keeps failing', () => {
     const told: string[][] = []
     const agent: Agent = async (run) => {
       told.push((await run.listSources()).map(({ name }) => name))
-      await bench.db.prisma.webhookSource.updateMany({
+      await fixture.db.prisma.webhookSource.updateMany({
         where: { organizationId: acme.organizationId, nameKey: 'order intake' },
         data: { name: `Order intake ${told.length}` },
       })
       if (told.length < 3) throw new Error('it broke')
     }
-    const start = await bench.start(acme)
-    runner = await bench.startRunner({ agent, timing: FAST })
-    expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
+    const start = await fixture.start(acme)
+    runner = await fixture.startRunner({ agent, timing: FAST })
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
     expect(told).toEqual(
       [1, 2, 3].map((attempt) => ['Audit log', attempt === 1 ? 'Order intake' : `Order intake ${attempt - 1}`]),
     )
   })
 
   test('because it kills its runner, is not tried a sixth time', async () => {
-    const start = await bench.start(acme)
-    await bench.db.prisma.start.update({ where: { id: start.startId }, data: { attempts: 5, startedAt: new Date() } })
-    const next = await bench.start(acme, { sessionId: start.sessionId, context: 'next' })
-    runner = await bench.startRunner()
-    const [failed, succeeded] = await bench.waitForRuns([start, next])
+    const start = await fixture.start(acme)
+    await fixture.db.prisma.start.update({ where: { id: start.startId }, data: { attempts: 5, startedAt: new Date() } })
+    const next = await fixture.start(acme, { sessionId: start.sessionId, context: 'next' })
+    runner = await fixture.startRunner()
+    const [failed, succeeded] = await fixture.waitForRuns([start, next])
     expect(failed).toMatchObject({
       status: 'failed',
       attempts: 5,

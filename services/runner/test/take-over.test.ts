@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
-import { startWorkbench, type TestOrganization, type Workbench } from './support/workbench.ts'
+import { startRunnerFixture, type TestOrganization, type RunnerFixture } from './support/runner-fixture.ts'
 
-let bench: Workbench
+let fixture: RunnerFixture
 let acme: TestOrganization
 let endpoint: TestOrganization['endpoint']
 beforeAll(async () => {
-  bench = await startWorkbench()
+  fixture = await startRunnerFixture()
 })
-afterAll(() => bench.stop())
+afterAll(() => fixture.stop())
 beforeEach(async () => {
-  acme = await bench.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
+  acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
   endpoint = acme.endpoint
 })
 
@@ -33,16 +33,16 @@ const logged = (runner: StartedProcess, message: string) => runner.jsonLines.fil
 describe('a runner that is killed (SIGKILL)', () => {
   test('while a payload is under way: another one continues the run, and no payload is sent twice', async () => {
     const release = holdNextRequest()
-    const first = await bench.startRunnerProcess()
-    const start = await bench.start(acme, { context: 'one' })
-    const next = await bench.start(acme, { context: 'two', sessionId: start.sessionId })
+    const first = await fixture.startRunnerProcess()
+    const start = await fixture.start(acme, { context: 'one' })
+    const next = await fixture.start(acme, { context: 'two', sessionId: start.sessionId })
     await endpoint.waitForRequests(1)
     first.kill('SIGKILL')
-    const second = await bench.startRunnerProcess()
+    const second = await fixture.startRunnerProcess()
     // The other one has taken the session over before the endpoint answers.
-    await waitUntil(async () => (await showSession(bench.db, start.sessionId))?.lease?.epoch === 2)
+    await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease?.epoch === 2)
     release()
-    const [run] = await bench.waitForRuns([start, next])
+    const [run] = await fixture.waitForRuns([start, next])
     expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
     expect(sent()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
     expect(run!.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
@@ -53,22 +53,22 @@ describe('a runner that is killed (SIGKILL)', () => {
 describe('a runner that is paused (SIGSTOP) and wakes after its lease was taken', () => {
   test('writes nothing and sends nothing more', async () => {
     const release = holdNextRequest()
-    const paused = await bench.startRunnerProcess()
-    const start = await bench.start(acme, { context: 'one' })
-    const next = await bench.start(acme, { context: 'two', sessionId: start.sessionId })
+    const paused = await fixture.startRunnerProcess()
+    const start = await fixture.start(acme, { context: 'one' })
+    const next = await fixture.start(acme, { context: 'two', sessionId: start.sessionId })
     await endpoint.waitForRequests(1)
     paused.kill('SIGSTOP')
-    const other = await bench.startRunnerProcess()
-    await waitUntil(async () => (await showSession(bench.db, start.sessionId))?.lease?.epoch === 2)
+    const other = await fixture.startRunnerProcess()
+    await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease?.epoch === 2)
     release()
-    await bench.waitForRuns([start, next])
-    const before = await Promise.all([start, next].map(({ startId }) => bench.run(startId)))
+    await fixture.waitForRuns([start, next])
+    const before = await Promise.all([start, next].map(({ startId }) => fixture.run(startId)))
     // What it waited for has long been answered: it wakes up right before it would write and send.
     paused.kill('SIGCONT')
     await waitUntil(() => logged(paused, 'lease.lost').length === 1)
     // Nothing of it is under way any more when it has ended by itself.
     await paused.stop()
-    expect(await Promise.all([start, next].map(({ startId }) => bench.run(startId)))).toEqual(before)
+    expect(await Promise.all([start, next].map(({ startId }) => fixture.run(startId)))).toEqual(before)
     expect(sent()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
     expect(logged(paused, 'run.ended')).toMatchObject([{ outcome: 'lease_lost', run_id: start.startId }])
     await other.stop()
@@ -81,20 +81,20 @@ describe('a runner that is told to stop (SIGTERM)', () => {
 
   test('ends its step, lets the session go at once between two steps, and exits by itself', async () => {
     const release = holdNextRequest()
-    const stopping = await bench.startRunnerProcess(long)
-    const start = await bench.start(acme, { context: 'one' })
-    const next = await bench.start(acme, { context: 'two', sessionId: start.sessionId })
+    const stopping = await fixture.startRunnerProcess(long)
+    const start = await fixture.start(acme, { context: 'one' })
+    const next = await fixture.start(acme, { context: 'two', sessionId: start.sessionId })
     await endpoint.waitForRequests(1)
-    const other = await bench.startRunnerProcess(long)
+    const other = await fixture.startRunnerProcess(long)
     stopping.kill('SIGTERM')
     await waitUntil(() => logged(stopping, 'stopping').length === 1)
     // It takes no new session any more.
-    const later = await bench.start(acme, { context: 'three' })
+    const later = await fixture.start(acme, { context: 'three' })
     await waitUntil(() => sent().includes('/audit three'))
     release()
     expect(await stopping.exited).toEqual({ code: 0, signal: null })
     expect(logged(stopping, 'run.ended')).toMatchObject([{ outcome: 'interrupted', run_id: start.startId }])
-    const [run] = await bench.waitForRuns([start, next, later])
+    const [run] = await fixture.waitForRuns([start, next, later])
     // The interruption counts as no attempt of its own.
     expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
     expect(sent().toSorted()).toEqual(
@@ -105,23 +105,23 @@ describe('a runner that is told to stop (SIGTERM)', () => {
 
   test('gives a step up that takes longer than its time, and the next one waits for what came of it', async () => {
     const release = holdNextRequest()
-    const stopping = await bench.startRunnerProcess({ ...long, graceMs: 300 })
-    const start = await bench.start(acme, { context: 'one' })
+    const stopping = await fixture.startRunnerProcess({ ...long, graceMs: 300 })
+    const start = await fixture.start(acme, { context: 'one' })
     await endpoint.waitForRequests(1)
     stopping.kill('SIGTERM')
     expect(await stopping.exited).toEqual({ code: 0, signal: null })
-    expect((await showSession(bench.db, start.sessionId))?.lease).toBeNull()
-    const other = await bench.startRunnerProcess(long)
-    await waitUntil(async () => (await showSession(bench.db, start.sessionId))?.lease?.epoch === 2)
+    expect((await showSession(fixture.db, start.sessionId))?.lease).toBeNull()
+    const other = await fixture.startRunnerProcess(long)
+    await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease?.epoch === 2)
     release()
-    expect(await bench.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
     expect(sent()).toEqual(['/orders one', '/audit one'])
     await other.stop()
   }, 60_000)
 
   test('exits although broker and database are away', async () => {
-    const runner = await bench.startRunnerProcess({}, { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' })
-    await waitUntil(() => logged(runner, 'the database is away; sessions wait for it').length === 1)
+    const runner = await fixture.startRunnerProcess({}, { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nothing' })
+    await waitUntil(() => logged(runner, 'the database is unavailable; sessions wait').length === 1)
     runner.kill('SIGTERM')
     expect(await runner.exited).toEqual({ code: 0, signal: null })
   })

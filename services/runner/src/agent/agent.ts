@@ -73,12 +73,12 @@ export interface AgentFile {
 }
 
 export interface SessionHistory {
-  readonly turns: readonly SessionTurn[]
+  readonly turns: readonly EarlierRun[]
   readonly total: number
 }
 
 /** An earlier run of the session. */
-export interface SessionTurn {
+export interface EarlierRun {
   readonly runId: string
   readonly workflowName: string
   readonly inputMessage: string
@@ -93,30 +93,3 @@ export interface SessionTurn {
  * RunInterruptedError: it is unfinished and continues from its journal. Throws anything else: this attempt failed.
  */
 export type Agent = (run: AgentRun) => Promise<void>
-
-/** The run failed and another attempt would not help. `code` is stable; the message is for people. */
-export class RunError extends Error {
-  readonly code: string
-
-  constructor(code: string, message: string) {
-    super(message)
-    this.name = 'RunError'
-    this.code = code
-  }
-}
-
-/** Another runner may hold the session by now: write nothing, send nothing, stop. */
-export class LeaseLostError extends Error {
-  constructor(message = 'The lease of the session is lost') {
-    super(message)
-    this.name = 'LeaseLostError'
-  }
-}
-
-/** The agent ended between two steps because it was told to; the run is neither succeeded nor failed. */
-export class RunInterruptedError extends Error {
-  constructor(message = 'The run was interrupted between two steps') {
-    super(message)
-    this.name = 'RunInterruptedError'
-  }
-}

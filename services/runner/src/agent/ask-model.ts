@@ -1,6 +1,5 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@workflow-service/database'
 import {
   generateText,
@@ -11,9 +10,10 @@ import {
   type ToolSet,
   wrapLanguageModel,
 } from 'ai'
+import { sleep } from '../sleep.ts'
 import type { ModelConfig } from './agent-settings.ts'
-import { RunError, RunInterruptedError } from './agent.ts'
-import { type ModelFault, toModelFault } from './model-fault.ts'
+import { RunError } from '../run-errors.ts'
+import { type ModelError, toModelError } from './model-error.ts'
 
 /** How often a model is asked for one answer, before the run fails. */
 export const MAX_ATTEMPTS = 6
@@ -54,10 +54,10 @@ export interface ModelClock {
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
-export const realClock: ModelClock = {
+export const systemClock: ModelClock = {
   now: Date.now,
   random: Math.random,
-  wait: (ms, signal) => sleep(ms, undefined, { signal }),
+  wait: sleep,
 }
 
 export type AskModel = (question: ModelQuestion, options: AskModelOptions) => Promise<ModelAnswer>
@@ -68,7 +68,7 @@ export type AskModel = (question: ModelQuestion, options: AskModelOptions) => Pr
  * times and no longer than AGENT_RETRY_SECONDS altogether.
  * @throws RunError with the fault's code when asking again does not help; RunInterruptedError when told to end.
  */
-export function createAskModel(config: ModelConfig, clock: ModelClock = realClock): AskModel {
+export function createAskModel(config: ModelConfig, clock: ModelClock = systemClock): AskModel {
   const model = createModel(config)
   return async (question, { signal, abort, onRetry }) => {
     let waitedMs = 0
@@ -76,7 +76,7 @@ export function createAskModel(config: ModelConfig, clock: ModelClock = realCloc
       const answer = await attemptAnswer(config, model, question, abort, clock)
       if (!('fault' in answer)) return answer
       const { fault } = answer
-      if (signal.aborted || abort.aborted) throw new RunInterruptedError()
+      signal.throwIfAborted()
       const waitMs = fault.retryAfterMs ?? backoff(attempt, clock)
       if (!fault.isTransient) throw new RunError(fault.code, fault.message)
       if (attempt === MAX_ATTEMPTS || waitedMs + waitMs > config.retryMs) {
@@ -86,9 +86,7 @@ export function createAskModel(config: ModelConfig, clock: ModelClock = realCloc
       await onRetry(
         `${fault.message}. Asking again in ${inSeconds(waitMs)}, attempt ${attempt + 1} of ${MAX_ATTEMPTS}.`,
       )
-      await clock.wait(waitMs, AbortSignal.any([signal, abort])).catch(() => {
-        throw new RunInterruptedError()
-      })
+      await clock.wait(waitMs, signal)
       waitedMs += waitMs
     }
   }
@@ -133,7 +131,7 @@ async function attemptAnswer(
   question: ModelQuestion,
   abort: AbortSignal,
   clock: ModelClock,
-): Promise<ModelAnswer | { fault: ModelFault }> {
+): Promise<ModelAnswer | { fault: ModelError }> {
   const deadline = AbortSignal.timeout(config.timeoutMs)
   const request = {
     ...question,
@@ -146,12 +144,12 @@ async function attemptAnswer(
   try {
     return await (config.isStreaming ? streamed(request) : generated(request))
   } catch (error) {
-    if (abort.aborted) throw new RunInterruptedError()
+    abort.throwIfAborted()
     if (deadline.aborted) {
       const message = `The model did not answer within ${inSeconds(config.timeoutMs)}`
       return { fault: { code: 'model_unavailable', message, isTransient: true, retryAfterMs: null } }
     }
-    return { fault: toModelFault(error, config.apiKey, clock.now) }
+    return { fault: toModelError(error, config.apiKey, clock.now) }
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { Crash, memoryRun, takeWithCrashes, webhookSource } from '../../test/memory-run.ts'
+import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { DeliveryResult } from './agent.ts'
 import { createBuiltinAgent } from './builtin-agent.ts'
 
@@ -12,8 +12,8 @@ const agent = createBuiltinAgent()
 
 describe('the builtin agent', () => {
   test('sends one payload to every webhook source that the description names, in order', async () => {
-    const run = memoryRun({ description, context, sources: [audit, unnamed, orders] })
-    await run.take(agent)
+    const run = createInMemoryRun({ description, context, sources: [audit, unnamed, orders] })
+    await run.execute(agent)
     expect(run.sent.map(({ sourceId, payload }) => [sourceId, payload])).toEqual([
       [orders.id, { order_id: 'B-7', total: 42.5 }],
       [audit.id, { message: context }],
@@ -21,8 +21,8 @@ describe('the builtin agent', () => {
   })
 
   test('tells the journal what came from where and what came of it', async () => {
-    const run = memoryRun({ description, context, sources: [orders], inputMessage: 'New order' })
-    await run.take(agent)
+    const run = createInMemoryRun({ description, context, sources: [orders], inputMessage: 'New order' })
+    await run.execute(agent)
     expect(run.steps.map(({ kind, data }) => ({ kind, data }))).toEqual([
       { kind: 'message', data: { agent: 'builtin', text: `New order\n\n${context}` } },
       { kind: 'note', data: { code: 'payload_filled', text: 'Order intake: filled by name: order_id, total' } },
@@ -61,8 +61,8 @@ describe('the builtin agent', () => {
   })
 
   test('says why a field is empty', async () => {
-    const run = memoryRun({ description, context: 'total: soon', sources: [orders] })
-    await run.take(agent)
+    const run = createInMemoryRun({ description, context: 'total: soon', sources: [orders] })
+    await run.execute(agent)
     expect(run.steps).toContainEqual(
       expect.objectContaining({
         data: {
@@ -77,8 +77,8 @@ describe('the builtin agent', () => {
     ['names none', [unnamed], /names none of the organization's webhook sources/],
     ['could name none', [], /has no webhook source/],
   ])('succeeds with a note when the description %s', async (_what, sources, text) => {
-    const run = memoryRun({ description, context, sources })
-    await run.take(agent)
+    const run = createInMemoryRun({ description, context, sources })
+    await run.execute(agent)
     expect(run.sent).toEqual([])
     expect(run.steps.at(-1)).toMatchObject({
       kind: 'note',
@@ -118,15 +118,15 @@ describe('the builtin agent', () => {
     'fails the run when a payload is not accepted, after the others had theirs: %j',
     async (result, code, message) => {
       const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
-      const run = memoryRun({ description, context, sources: [orders, audit], endpoint })
-      await expect(run.take(agent)).rejects.toMatchObject({ name: 'RunError', code, message })
+      const run = createInMemoryRun({ description, context, sources: [orders, audit], endpoint })
+      await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunError', code, message })
       expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
     },
   )
 
   test.each(['before', 'after'] as const)('sends the very same once, dying right %s every step', async (when) => {
-    const run = memoryRun({ description, context, sources: [orders, audit] })
-    await takeWithCrashes(run, agent, when)
+    const run = createInMemoryRun({ description, context, sources: [orders, audit] })
+    await executeWithCrashes(run, agent, when)
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
     expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
     expect(run.steps.filter(({ kind }) => kind === 'tool_result')).toHaveLength(2)
@@ -134,35 +134,40 @@ describe('the builtin agent', () => {
 
   test('keeps to its plan when sources change while no runner is there', async () => {
     const sources = [orders]
-    const run = memoryRun({ description, context, sources })
-    run.crashAt({ boundary: 1, when: 'after' })
-    await expect(run.take(agent)).rejects.toBeInstanceOf(Crash)
+    const run = createInMemoryRun({ description, context, sources })
+    run.crashAt({ operation: 1, when: 'after' })
+    await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
     sources[0] = audit
     run.crashAt(null)
-    await run.take(agent)
+    await run.execute(agent)
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
   })
 
   test('fails again from its journal without sending anything', async () => {
-    const run = memoryRun({
+    const run = createInMemoryRun({
       description,
       context,
       sources: [orders],
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
     })
-    await expect(run.take(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
-    await expect(run.take(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_rejected' })
     expect(run.sent).toHaveLength(1)
   })
 
   test('ends between two steps when it is told to', async () => {
     const stopAfterFirst = { endpoint: () => ({}) }
-    const run = memoryRun({ description, context, sources: [orders, audit], endpoint: () => stopAfterFirst.endpoint() })
+    const run = createInMemoryRun({
+      description,
+      context,
+      sources: [orders, audit],
+      endpoint: () => stopAfterFirst.endpoint(),
+    })
     stopAfterFirst.endpoint = () => {
-      run.stopping.abort()
+      run.interrupt()
       return {}
     }
-    await expect(run.take(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
+    await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(run.sent).toHaveLength(1)
     expect(run.steps.at(-1)?.kind).toBe('tool_result')
   })

@@ -1,7 +1,8 @@
 import type { JournalStep, NewJournalStep, NoteStep, ToolCallStep } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { type Agent, type AgentRun, type AgentWebhookSource, RunError } from './agent.ts'
-import { carryOutDelivery, describeOutcome, isDeliveryCall, stopIfTold, unansweredCalls } from './deliveries.ts'
+import { RunError } from '../run-errors.ts'
+import type { Agent, AgentRun, AgentWebhookSource } from './agent.ts'
+import { sendDelivery, describeOutcome, isDeliveryCall, unansweredCalls } from './deliveries.ts'
 import { fillPayload, type FillReport } from './fill-payload.ts'
 import { findNamedSources } from './named-sources.ts'
 import { startText } from './run-text.ts'
@@ -20,7 +21,7 @@ export const BUILTIN = 'builtin'
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
-    stopIfTold(run)
+    run.signal.throwIfAborted()
     const steps: (JournalStep | NewJournalStep)[] = [...run.steps]
     if (steps.length === 0) {
       const plan = planRun(run.run, await run.listSources())
@@ -28,8 +29,8 @@ export function createBuiltinAgent(): Agent {
       steps.push(...plan)
     }
     for (const call of unansweredCalls(steps).filter(isDeliveryCall)) {
-      stopIfTold(run)
-      const result = await carryOutDelivery(run, call)
+      run.signal.throwIfAborted()
+      const result = await sendDelivery(run, call)
       await run.append([result])
       steps.push(result)
     }

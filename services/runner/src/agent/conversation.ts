@@ -1,8 +1,8 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
 import type { AgentRun } from './agent.ts'
-import { AS_DATA_RULE, asData } from './as-data.ts'
-import type { ToldHistory } from './session-history.ts'
+import { UNTRUSTED_TEXT_RULE, markUntrusted } from './untrusted-text.ts'
+import type { PromptHistory } from './session-history.ts'
 
 /** What a model is told once, before everything else. Neither keys nor URLs nor secrets are known here. */
 export function instructionsFor({ name, description }: AgentRun['run']['workflow']): string {
@@ -16,17 +16,18 @@ ${description}
 - Fill payloads from the context, the files and the session so far. Invent nothing: where nothing is said, use "", 0, false, null or an empty list, whichever the schema allows.
 - A payload that was not accepted may be corrected and sent again if that can help.
 - When there is nothing left to do, say in one or two sentences what was done, without calling a tool.
-- ${AS_DATA_RULE}`
+- ${UNTRUSTED_TEXT_RULE}`
 }
 
 /** The first message: the session so far, then the trigger's input message followed by the context. */
-export function firstMessage({ inputMessage, context }: AgentRun['run'], history: ToldHistory): string {
-  const leftOut = history.totalRuns - history.toldRuns
+export function firstMessage({ inputMessage, context }: AgentRun['run'], history: PromptHistory): string {
+  const leftOut = history.totalRuns - history.shownRuns
   return [
-    history.text && `This happened earlier in the session, oldest first:\n${asData('session so far', history.text)}`,
+    history.text &&
+      `This happened earlier in the session, oldest first:\n${markUntrusted('session so far', history.text)}`,
     leftOut > 0 ? `${leftOut} older runs of the session are not shown.` : '',
     inputMessage,
-    context && asData('context', context),
+    context && markUntrusted('context', context),
     inputMessage || context ? '' : 'The run was started by the schedule, without a context.',
   ]
     .filter((text) => text !== '')

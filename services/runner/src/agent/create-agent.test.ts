@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { stubModelServer, type StubModelServer } from '@workflow-service/testkit'
-import { Crash, memoryRun, webhookSource } from '../../test/memory-run.ts'
+import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
 
@@ -30,32 +30,32 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
 
 describe('the agent that the settings name', () => {
   test('is the builtin one or a model, asked without a key where none is set', async () => {
-    const run = memoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
-    await run.take(createAgent(await modelConfig({ text: 'Nothing to do.' })))
+    const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    await run.execute(createAgent(await modelConfig({ text: 'Nothing to do.' })))
     expect(run.sent).toEqual([])
     expect(server?.requests[0]?.body).toMatchObject({ model: 'stub-1', max_tokens: 500 })
     expect(server?.requests[0]?.headers).not.toHaveProperty('authorization')
-    const other = memoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
-    await other.take(builtin)
+    const other = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    await other.execute(builtin)
     expect(other.sent).toHaveLength(1)
   })
 
   test('finishes a run that the builtin agent began as it was begun', async () => {
-    const run = memoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
-    run.crashAt({ boundary: 1, when: 'after' })
-    await expect(run.take(builtin)).rejects.toBeInstanceOf(Crash)
+    const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    run.crashAt({ operation: 1, when: 'after' })
+    await expect(run.execute(builtin)).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
-    await run.take(createAgent(await modelConfig()))
+    await run.execute(createAgent(await modelConfig()))
     expect(run.sent).toHaveLength(1)
     expect(server?.requests).toEqual([])
   })
 
   test('fails a run that a model began when there is no model any more', async () => {
-    const run = memoryRun({ sources: [source], description: 'Audit log' })
-    run.crashAt({ boundary: 1, when: 'after' })
-    await expect(run.take(createAgent(await modelConfig()))).rejects.toBeInstanceOf(Crash)
+    const run = createInMemoryRun({ sources: [source], description: 'Audit log' })
+    run.crashAt({ operation: 1, when: 'after' })
+    await expect(run.execute(createAgent(await modelConfig()))).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
-    await expect(run.take(builtin)).rejects.toMatchObject({
+    await expect(run.execute(builtin)).rejects.toMatchObject({
       code: 'agent_changed',
       message: 'openai-compatible:stub-1 began this run, but AGENT_MODEL is builtin by now',
     })

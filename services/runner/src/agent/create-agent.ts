@@ -1,5 +1,6 @@
 import type { AgentConfig } from './agent-settings.ts'
-import { type Agent, RunError } from './agent.ts'
+import { RunError } from '../run-errors.ts'
+import type { Agent } from './agent.ts'
 import { BUILTIN, createBuiltinAgent } from './builtin-agent.ts'
 import type { AgentHooks } from './model-agent.ts'
 

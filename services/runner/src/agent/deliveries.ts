@@ -7,8 +7,8 @@ import {
   type ToolResultStep,
   truncateText,
 } from '@workflow-service/contract'
-import { type AgentRun, RunInterruptedError } from './agent.ts'
-import { asData } from './as-data.ts'
+import type { AgentRun } from './agent.ts'
+import { markUntrusted } from './untrusted-text.ts'
 
 /** The steps that a journal may hold of a planned delivery. */
 export type PlannedDelivery = NonNullable<ToolCallStep['delivery']>
@@ -25,16 +25,11 @@ export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {
   return call.delivery !== undefined
 }
 
-/** Ends the agent between two steps when it was told to. */
-export function stopIfTold(run: AgentRun): void {
-  if (run.signal.aborted || run.abort.aborted) throw new RunInterruptedError()
-}
-
 /**
  * Sends the payload of a journaled tool call and returns the step that records what came of it. The call's id makes it
  * safe to do again after a crash: the answer is then what was recorded.
  */
-export async function carryOutDelivery(run: AgentRun, call: DeliveryCall): Promise<NewJournalStep> {
+export async function sendDelivery(run: AgentRun, call: DeliveryCall): Promise<NewJournalStep> {
   const { id, source_id, source_name, payload } = call.delivery
   const result = await run.deliver({ deliveryId: id, sourceId: source_id, payload })
   const { outcome, status } = result
@@ -61,7 +56,7 @@ function toAnswerText(answer: string): string {
 
 /** What the contract's answer handling (4.5) tells the agent, in words that say what to do next. */
 function describeForModel({ outcome, status, reason, answer }: DeliveryRecord): string {
-  const text = answer === null ? '' : `\nThe endpoint's answer:\n${asData('endpoint answer', answer)}`
+  const text = answer === null ? '' : `\nThe endpoint's answer:\n${markUntrusted('endpoint answer', answer)}`
   switch (outcome) {
     case 'accepted':
       return `Accepted: the endpoint answered ${status ?? 'with success'}.${text}`

@@ -9,20 +9,14 @@ import {
 } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import type { ModelConfig } from './agent-settings.ts'
-import { type Agent, type AgentRun, RunError } from './agent.ts'
+import { RunError } from '../run-errors.ts'
+import type { Agent, AgentRun } from './agent.ts'
 import { createAskModel, type ModelAnswer, type ModelClock } from './ask-model.ts'
 import { firstMessage, instructionsFor, toMessages, type ToolCallPart, toolCallsOf } from './conversation.ts'
-import {
-  carryOutDelivery,
-  type DeliveryCall,
-  describeOutcome,
-  isDeliveryCall,
-  stopIfTold,
-  unansweredCalls,
-} from './deliveries.ts'
-import { createToolbox, type Toolbox, useFileTool } from './model-tools.ts'
+import { sendDelivery, type DeliveryCall, describeOutcome, isDeliveryCall, unansweredCalls } from './deliveries.ts'
+import { createToolbox, type Toolbox, runFileTool } from './model-tools.ts'
 import { startText } from './run-text.ts'
-import { tellHistory, type ToldHistory } from './session-history.ts'
+import { formatHistory, type PromptHistory } from './session-history.ts'
 
 /** Issue and design section 6: how many answers of the model a run may take. */
 export const MAX_TURNS = 20
@@ -51,11 +45,11 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
   const ask = createAskModel(config, clock)
   const model = modelLabel(config)
   return async (run) => {
-    stopIfTold(run)
+    run.signal.throwIfAborted()
     const journal = openJournal(run)
     const [sources, files] = await Promise.all([run.listSources(), run.listFiles()])
     const toolbox = createToolbox(run.run, sources, files)
-    const history = await tellHistory(run, config.historyTokens)
+    const history = await formatHistory(run, config.historyTokens)
     if (journal.steps.length === 0) await journal.append(...beginning(run, model, toolbox, history, config))
 
     for (;;) {
@@ -63,7 +57,7 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       const last = answers.at(-1)
       if (last) {
         failIfIncomplete(last)
-        await carryOutCalls(run, journal, toolbox, last)
+        await executeToolCalls(run, journal, toolbox, last)
         if (toolCallsOf(last).length === 0) {
           failIfNothingAccepted(journal.steps)
           return
@@ -72,7 +66,7 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       if (answers.length >= MAX_TURNS) {
         throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
       }
-      stopIfTold(run)
+      run.signal.throwIfAborted()
       const question = {
         instructions: instructionsFor(run.run.workflow),
         messages: toMessages(firstMessage(run.run, history), journal.steps),
@@ -110,12 +104,12 @@ function beginning(
   run: AgentRun,
   model: string,
   toolbox: Toolbox,
-  { toldRuns, totalRuns }: ToldHistory,
+  { shownRuns, totalRuns }: PromptHistory,
   { historyTokens }: ModelConfig,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: model, text: startText(run.run) } }]
-  if (toldRuns < totalRuns) {
-    const text = `The session has ${totalRuns} earlier runs; the model is told of the newest ${toldRuns}, since more would exceed AGENT_HISTORY_TOKENS (${historyTokens}).`
+  if (shownRuns < totalRuns) {
+    const text = `The session has ${totalRuns} earlier runs; the model is told of the newest ${shownRuns}, since more would exceed AGENT_HISTORY_TOKENS (${historyTokens}).`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
   if (toolbox.leftOut > 0) {
@@ -149,7 +143,7 @@ function failIfNothingAccepted(steps: Journal['steps']): void {
 }
 
 /** Carries out, in order, every tool call of the answer whose result the journal does not hold. */
-async function carryOutCalls(
+async function executeToolCalls(
   run: AgentRun,
   journal: Journal,
   toolbox: Toolbox,
@@ -157,27 +151,27 @@ async function carryOutCalls(
 ): Promise<void> {
   for (const part of toolCallsOf(answer)) {
     if (journal.steps.some((step) => step.kind === 'tool_result' && step.data.call_id === part.call_id)) continue
-    stopIfTold(run)
+    run.signal.throwIfAborted()
     if (part.fault !== null) {
       await journal.append({
         kind: 'tool_result',
         data: { call_id: part.call_id, tool: part.tool, ok: false, text: part.fault },
       })
     } else if (part.source_id === null) {
-      await carryOutFileTool(run, journal, part)
+      await executeFileTool(run, journal, part)
     } else {
       const call = await planDelivery(journal, toolbox, part, part.source_id)
-      await journal.append(await carryOutDelivery(run, call))
+      await journal.append(await sendDelivery(run, call))
     }
   }
 }
 
-async function carryOutFileTool(
+async function executeFileTool(
   run: AgentRun,
   journal: Journal,
   { call_id, tool, ...part }: ToolCallPart,
 ): Promise<void> {
-  const { ok, text } = await useFileTool(run, tool, part.arguments as Record<string, unknown>)
+  const { ok, text } = await runFileTool(run, tool, part.arguments as Record<string, unknown>)
   await journal.append(
     { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
     { kind: 'tool_result', data: { call_id, tool, ok, text } },
@@ -200,14 +194,14 @@ async function planDelivery(
   return call
 }
 
-interface AnswerPlace {
+interface AnswerContext {
   readonly turn: number
   readonly model: string
   readonly toolbox: Toolbox
   readonly steps: Journal['steps']
 }
 
-function toAnswerStep(answer: ModelAnswer, place: AnswerPlace): ModelAnswerStep {
+function toAnswerStep(answer: ModelAnswer, place: AnswerContext): ModelAnswerStep {
   const usedIds = new Set(
     place.steps.flatMap((step) =>
       step.kind === 'model_answer' ? toolCallsOf(step.data).map(({ call_id }) => call_id) : [],

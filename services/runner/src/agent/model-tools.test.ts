@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { asSchema } from 'ai'
-import { webhookSource } from '../../test/memory-run.ts'
+import { webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentRun } from './agent.ts'
 import { createToolbox } from './model-tools.ts'
 

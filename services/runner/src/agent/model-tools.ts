@@ -1,7 +1,7 @@
 import { type JsonSchema, payloadSchemaFor, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
-import { asData } from './as-data.ts'
+import { markUntrusted } from './untrusted-text.ts'
 import { findNamedSources } from './named-sources.ts'
 
 /** OpenAI takes 128 tools at most; the rest is for the files and for whoever counts differently. */
@@ -87,14 +87,14 @@ const fileTools = {
 } satisfies ToolSet
 
 /** Carries out `list_files` or `read_file`. Both only read, so doing them again after a crash does no harm. */
-export async function useFileTool(
+export async function runFileTool(
   run: AgentRun,
   name: string,
   args: Record<string, unknown>,
 ): Promise<{ ok: boolean; text: string }> {
   const files = await run.listFiles()
   const paths = files.map(pathOf)
-  if (name === 'list_files') return { ok: true, text: asData('file list', paths.join('\n')) }
+  if (name === 'list_files') return { ok: true, text: markUntrusted('file list', paths.join('\n')) }
   const { path, offset = 0 } = args
   const file = files.find((candidate) => pathOf(candidate) === path)
   const content = file ? await run.readFile(file.id) : undefined
@@ -108,7 +108,7 @@ export async function useFileTool(
   const end = Math.min(offset + FILE_PAGE_LENGTH, characters.length)
   const rest = characters.length - end
   const more = rest > 0 ? `\n${rest} more characters follow; read on with offset ${end}.` : ''
-  return { ok: true, text: `${asData('file', characters.slice(offset, end).join(''))}${more}` }
+  return { ok: true, text: `${markUntrusted('file', characters.slice(offset, end).join(''))}${more}` }
 }
 
 function pathOf(file: AgentFile): string {

@@ -1,30 +1,30 @@
 import { isDeliveryCall } from './deliveries.ts'
-import type { AgentRun, SessionHistory, SessionTurn } from './agent.ts'
+import type { AgentRun, SessionHistory, EarlierRun } from './agent.ts'
 import { startText } from './run-text.ts'
 
 /** More earlier runs than this are never asked for: the budget ends sooner. */
 const MAX_TURNS = 50
 
 /** The session so far as a model is told it. */
-export interface ToldHistory {
+export interface PromptHistory {
   /** The earlier runs, oldest first, as text; empty when there are none. */
   readonly text: string
-  readonly toldRuns: number
+  readonly shownRuns: number
   readonly totalRuns: number
 }
 
 /** The newest earlier runs of the session that fit into the budget, whole: older ones are left out, never cut. */
-export async function tellHistory(run: AgentRun, budgetTokens: number): Promise<ToldHistory> {
+export async function formatHistory(run: AgentRun, budgetTokens: number): Promise<PromptHistory> {
   const history: SessionHistory = await run.history(MAX_TURNS)
   const told: string[] = []
   let tokens = 0
   for (const turn of history.turns.toReversed()) {
-    const text = tellTurn(turn)
+    const text = formatRun(turn)
     tokens += estimateTokens(text)
     if (tokens > budgetTokens) break
     told.unshift(text)
   }
-  return { text: told.join('\n\n'), toldRuns: told.length, totalRuns: history.total }
+  return { text: told.join('\n\n'), shownRuns: told.length, totalRuns: history.total }
 }
 
 /**
@@ -35,7 +35,7 @@ export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / 3)
 }
 
-function tellTurn(turn: SessionTurn): string {
+function formatRun(turn: EarlierRun): string {
   const results = new Map(
     turn.steps.flatMap((step) => (step.kind === 'tool_result' ? [[step.data.call_id, step.data]] : [])),
   )

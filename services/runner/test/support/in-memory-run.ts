@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { compile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
+import { RunInterruptedError } from '../../src/run-errors.ts'
 import type {
   Agent,
   AgentFile,
@@ -7,36 +8,42 @@ import type {
   AgentWebhookSource,
   DeliveryRequest,
   DeliveryResult,
-  SessionTurn,
-} from '../src/agent/agent.ts'
+  EarlierRun,
+} from '../../src/agent/agent.ts'
 
-/** What the runner process dies of in these tests: nothing after it happens. */
+/** Stands for the death of the runner process: nothing after it happens. */
 export class Crash extends Error {}
 
-export interface MemoryRunOptions {
+export interface InMemoryRunOptions {
   name?: string
   description?: string
   inputMessage?: string
   context?: string
   sources?: readonly AgentWebhookSource[]
   files?: readonly (AgentFile & { content: string })[]
-  history?: readonly SessionTurn[]
+  history?: readonly EarlierRun[]
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: DeliveryRequest) => Partial<DeliveryResult>
 }
 
-/** A run with its journal and its delivery log, as a runner and a dispatcher keep them, in memory. */
-export interface MemoryRun {
+/** A run whose journal and delivery log are in memory instead of behind a database and a dispatcher. */
+export interface InMemoryRun {
   readonly steps: readonly JournalStep[]
-  /** Every payload that left, in order. */
+  /** The payloads that were sent, in order. */
   readonly sent: readonly DeliveryRequest[]
-  readonly stopping: AbortController
-  readonly aborting: AbortController
-  /** Takes the run up with what the journal holds by now. */
-  take(agent: Agent): Promise<void>
-  /** Lets the next attempt die right before or right after its nth write or delivery, counted from 1. */
-  crashAt(place: { boundary: number; when: 'before' | 'after' } | null): void
-  readonly boundaries: number
+  /** Tells the agent to end at its next step boundary. */
+  interrupt(): void
+  /** Tells the agent to abandon calls under way. */
+  abort(): void
+  /** Executes the run, or resumes it from its journal. */
+  execute(agent: Agent): Promise<void>
+  /** Makes the next attempt crash right before or right after its nth write or delivery, counted from 1. */
+  crashAt(point: CrashPoint | null): void
+}
+
+interface CrashPoint {
+  readonly operation: number
+  readonly when: 'before' | 'after'
 }
 
 const checks = new Map(Object.entries(STEP_DATA).map(([kind, schema]) => [kind, compile(schema)]))
@@ -50,21 +57,21 @@ export function webhookSource(
   return { id: randomUUID(), name, description, exampleRequestBody }
 }
 
-export function memoryRun(options: MemoryRunOptions = {}): MemoryRun {
+export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
   const steps: JournalStep[] = []
   const sent: DeliveryRequest[] = []
   const results = new Map<string, DeliveryResult>()
-  const stopping = new AbortController()
+  const interrupting = new AbortController()
   const aborting = new AbortController()
-  let crash: { boundary: number; when: 'before' | 'after' } | null = null
-  let boundaries = 0
+  let crash: CrashPoint | null = null
+  let operations = 0
 
-  /** Like a database and a dispatcher: what they have done stays done, whether or not the caller hears of it. */
-  function across<Result>(act: () => Result): Promise<Result> {
-    boundaries += 1
-    if (crash?.boundary === boundaries && crash.when === 'before') return Promise.reject(new Crash())
-    const result = act()
-    if (crash?.boundary === boundaries) return Promise.reject(new Crash())
+  /** Like a database or a dispatcher: the effect remains even if the caller crashes before it gets the answer. */
+  function operate<Result>(operation: () => Result): Promise<Result> {
+    operations += 1
+    if (crash?.operation === operations && crash.when === 'before') return Promise.reject(new Crash())
+    const result = operation()
+    if (crash?.operation === operations) return Promise.reject(new Crash())
     return Promise.resolve(result)
   }
 
@@ -103,38 +110,38 @@ export function memoryRun(options: MemoryRunOptions = {}): MemoryRun {
   return {
     steps,
     sent,
-    stopping,
-    aborting,
-    get boundaries() {
-      return boundaries
+    interrupt: () => interrupting.abort(new RunInterruptedError()),
+    abort() {
+      interrupting.abort(new RunInterruptedError())
+      aborting.abort(new RunInterruptedError())
     },
-    crashAt(place) {
-      crash = place
+    crashAt(point) {
+      crash = point
     },
-    take(agent) {
-      boundaries = 0
+    execute(agent) {
+      operations = 0
       return agent({
         run,
         steps: [...steps],
-        signal: stopping.signal,
+        signal: interrupting.signal,
         abort: aborting.signal,
         history: (limit) => Promise.resolve({ turns: history.slice(-limit), total: history.length }),
         listSources: () => Promise.resolve(options.sources ?? []),
         listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
-        append: (added) => across(() => append(added)),
-        deliver: (request) => across(() => deliver(request)),
+        append: (added) => operate(() => append(added)),
+        deliver: (request) => operate(() => deliver(request)),
       })
     },
   }
 }
 
-/** Takes the run up again and again, dying at every boundary in turn, and ends with what the last attempt does. */
-export async function takeWithCrashes(run: MemoryRun, agent: Agent, when: 'before' | 'after'): Promise<void> {
-  for (let boundary = 1; ; boundary += 1) {
-    run.crashAt({ boundary, when })
+/** Executes the run again and again, with a crash at each operation in turn, until an attempt ends without one. */
+export async function executeWithCrashes(run: InMemoryRun, agent: Agent, when: 'before' | 'after'): Promise<void> {
+  for (let operation = 1; ; operation += 1) {
+    run.crashAt({ operation, when })
     try {
-      await run.take(agent)
+      await run.execute(agent)
       return
     } catch (error) {
       if (!(error instanceof Crash)) throw error

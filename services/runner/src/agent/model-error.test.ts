@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { readRetryAfter } from './model-fault.ts'
+import { readRetryAfter } from './model-error.ts'
 
 const now = Date.parse('2026-01-31T09:00:00Z')
 

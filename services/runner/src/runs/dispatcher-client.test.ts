@@ -6,17 +6,18 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { createLogger } from '@workflow-service/service-kit'
 import { freePort, waitUntil } from '@workflow-service/testkit'
-import { LeaseLostError, RunError, RunInterruptedError } from '../src/agent/agent.ts'
-import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery } from '../src/dispatcher-client.ts'
-import { createHeldSessions, type HeldSession, type HeldSessions } from '../src/held-sessions.ts'
+import { createLeasedSession } from '../../test/support/leased-session.ts'
+import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
+import type { ActiveSessions, LeasedSession } from '../sessions/active-sessions.ts'
+import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery } from './dispatcher-client.ts'
 
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
-const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'whatever' }
+const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
 
-type Act = (response: ServerResponse, request: IncomingMessage) => void
+type Answer = (response: ServerResponse, request: IncomingMessage) => void
 
-/** A dispatcher that answers as told: one act for each request, the last one for all that follow. */
-async function scriptedDispatcher(...acts: Act[]) {
+/** A dispatcher that answers with a script: one answer for each request, the last one for all that follow. */
+async function scriptedDispatcher(...answers: Answer[]) {
   const requests: { method?: string; url?: string; headers: IncomingMessage['headers']; body: unknown }[] = []
   const server = createServer((request, response) => {
     void (async () => {
@@ -24,8 +25,8 @@ async function scriptedDispatcher(...acts: Act[]) {
       for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
       const { method, url, headers } = request
       requests.push({ method, url, headers, body: JSON.parse(text) })
-      const act = acts[Math.min(requests.length, acts.length) - 1]!
-      act(response, request)
+      const respond = answers[Math.min(requests.length, answers.length) - 1]!
+      respond(response, request)
     })()
   })
   server.listen(0, '127.0.0.1')
@@ -35,24 +36,22 @@ async function scriptedDispatcher(...acts: Act[]) {
 }
 
 const answer =
-  (status: number, body: unknown): Act =>
+  (status: number, body: unknown): Answer =>
   (response) =>
     void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 const refuse = (status: number, code: string) => answer(status, { error: { code, message: 'No.', request_id: 'r' } })
-const breakOff: Act = (_response, request) => void request.socket.resetAndDestroy()
+const breakOff: Answer = (_response, request) => void request.socket.resetAndDestroy()
 
-let held: HeldSessions
-let session: HeldSession
+let activeSessions: ActiveSessions
+let session: LeasedSession
 let delivery: OutgoingDelivery
 let logged: string
 let client: DispatcherClient | undefined
 const servers: { closeAllConnections(): void; close(): void }[] = []
 
 beforeEach(() => {
-  held = createHeldSessions(10)
-  const sessionId = newId()
-  const organizationId = newId()
-  session = held.add({ lease: { sessionId, epoch: 3 }, organizationId, run: undefined, sources: [] })
+  ;({ activeSessions, session } = createLeasedSession())
+  const { sessionId, epoch, organizationId } = session
   delivery = {
     id: newId(),
     requestId: 'request-17',
@@ -61,7 +60,7 @@ beforeEach(() => {
       source_id: newId(),
       payload: { message: 'hello' },
       run_id: newId(),
-      lease: { session_id: sessionId, epoch: 3 },
+      lease: { session_id: sessionId, epoch },
     },
   }
   logged = ''
@@ -86,14 +85,14 @@ async function deliverTo(url: string) {
   return await client.deliver(session, delivery)
 }
 
-async function deliver(...acts: Act[]) {
-  const dispatcher = await scriptedDispatcher(...acts)
+async function deliver(...answers: Answer[]) {
+  const dispatcher = await scriptedDispatcher(...answers)
   servers.push(dispatcher.server)
   return { requests: dispatcher.requests, result: deliverTo(dispatcher.url) }
 }
 
 describe('the dispatcher client', () => {
-  test('puts the delivery under its id, with the token, the request id and the lease', async () => {
+  test('sends the delivery under its id, with the token, the request id and the lease', async () => {
     const { requests, result } = await deliver(answer(200, { ...accepted, answer: 'thanks' }))
     expect(await result).toEqual({ outcome: 'accepted', status: 204, answer: 'thanks', reason: null })
     expect(requests).toMatchObject([
@@ -113,39 +112,39 @@ describe('the dispatcher client', () => {
     expect(dispatcher.requests[0]?.url).toBe(`/behind/a/proxy/internal/deliveries/${delivery.id}`)
   })
 
-  test.each<[string, Act]>([
+  test.each<[string, Answer]>([
     ['breaks the connection off', breakOff],
-    ['has no room', refuse(503, 'service_unavailable')],
+    ['is overloaded', refuse(503, 'service_unavailable')],
     ['does not know the token yet', refuse(401, 'unauthorized')],
     ['fails', refuse(500, 'internal_error')],
-    ['answers what is no JSON', (response) => void response.writeHead(200).end('<html>')],
+    ['answers without JSON', (response) => void response.writeHead(200).end('<html>')],
     ['breaks off within its answer', (response) => void response.writeHead(200).write('{', () => response.destroy())],
     ['says that the delivery is still in flight', answer(200, { ...accepted, outcome: 'in_flight' })],
-  ])('asks again with the very same delivery when the dispatcher %s', async (_what, act) => {
-    const { requests, result } = await deliver(act, act, answer(200, accepted))
+  ])('repeats the same delivery when the dispatcher %s', async (_what, failed) => {
+    const { requests, result } = await deliver(failed, failed, answer(200, accepted))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(requests).toHaveLength(3)
     expect(new Set(requests.map(({ url, body }) => JSON.stringify([url, body]))).size).toBe(1)
   })
 
-  test('waits for a dispatcher that is away', async () => {
+  test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
-    await waitUntil(() => logged.includes('the dispatcher is away'))
+    await waitUntil(() => logged.includes('the dispatcher is unavailable'))
     const server = createServer((_request, response) => void response.end(JSON.stringify(accepted)))
     servers.push(server.listen(port, '127.0.0.1'))
     expect(await result).toMatchObject({ outcome: 'accepted' })
-    expect(logged).toContain('the dispatcher is back')
+    expect(logged).toContain('the dispatcher is available again')
     expect(logged).not.toContain(TOKEN)
   })
 
-  test('is told that the lease is lost', async () => {
+  test('reports a lost lease', async () => {
     const { requests, result } = await deliver(refuse(409, 'lease_lost'))
     await expect(result).rejects.toThrow(LeaseLostError)
     expect(requests).toHaveLength(1)
   })
 
-  test('a delivery id that was used for another payload fails the run', async () => {
+  test('fails the run when the delivery id belongs to another payload', async () => {
     const { result } = await deliver(refuse(409, 'idempotency_conflict'))
     await expect(result).rejects.toThrow(RunError)
   })
@@ -162,23 +161,23 @@ describe('the dispatcher client', () => {
   test('stops waiting at once when the runner stops between two requests', async () => {
     const { requests, result } = await deliver(refuse(503, 'service_unavailable'))
     await waitUntil(() => requests.length >= 1)
-    held.interruptAll()
+    activeSessions.interruptAll()
     await expect(result).rejects.toThrow(RunInterruptedError)
   })
 
-  test('leaves a request under way to its end when the runner stops', async () => {
+  test('lets a request under way end when the runner stops', async () => {
     let respond: (() => void) | undefined
     const { result } = await deliver((response) => (respond = () => void response.end(JSON.stringify(accepted))))
     await waitUntil(() => respond)
-    held.interruptAll()
+    activeSessions.interruptAll()
     respond?.()
     expect(await result).toMatchObject({ outcome: 'accepted' })
   })
 
-  test('gives a request under way up when the lease is lost', async () => {
+  test('abandons a request under way when the lease is lost', async () => {
     const { requests, result } = await deliver(() => {})
     await waitUntil(() => requests.length === 1)
-    held.lose(session)
+    activeSessions.markLost(session)
     await expect(result).rejects.toThrow(LeaseLostError)
   })
 })

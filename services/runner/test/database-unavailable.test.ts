@@ -8,7 +8,7 @@ import { createLogger } from '@workflow-service/service-kit'
 import { type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import { readRunnerConfig, startRunner } from '../src/index.ts'
-import { FAST } from './support/workbench.ts'
+import { FAST } from './support/runner-fixture.ts'
 
 let postgres: PrivatePostgres
 let db: Database

@@ -54,7 +54,7 @@ export interface AcceptedStart {
 }
 
 /** A database, a dispatcher and runners at work on it, all real; only the broker is the in-process queue by default. */
-export interface Workbench {
+export interface RunnerFixture {
   readonly db: Database
   readonly databaseUrl: string
   readonly dispatcher: RunningDispatcher
@@ -77,8 +77,8 @@ export interface Workbench {
   stop(): Promise<void>
 }
 
-/** Starts the bench; `stop` it in `afterAll`. */
-export async function startWorkbench(): Promise<Workbench> {
+/** Starts the fixture; `stop` it in `afterAll`. */
+export async function startRunnerFixture(): Promise<RunnerFixture> {
   const token = randomBytes(24).toString('hex')
   const database = await createTestDatabase()
   const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 8 })

@@ -2,17 +2,14 @@ import type { Backlog } from '@workflow-service/database'
 import type { DeadLetterReason } from '@workflow-service/messaging'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** How a run, or this runner's part of it, ended. */
-export type RunEnd = 'succeeded' | 'failed' | 'interrupted' | 'lease_lost'
-
-/** What the runner counts. No label holds anything of a customer, so their number is bounded. */
+/** The runner's metrics. No label value comes from a customer, so the number of time series is bounded. */
 export interface RunnerMetrics {
   readonly runs: Counter<'outcome'>
   readonly runDurations: Histogram<'outcome'>
   readonly stepDurations: Histogram<'kind'>
   readonly startWaits: Histogram
   readonly attemptsFailed: Counter
-  readonly sessionsTaken: Counter<'by'>
+  readonly sessionsAcquired: Counter<'by'>
   readonly leasesLost: Counter
   readonly autoRuns: Counter
   readonly modelTokens: Counter<'direction'>
@@ -20,11 +17,11 @@ export interface RunnerMetrics {
   readonly brokerUp: Gauge<'role'>
 }
 
-/** What is asked for when somebody reads the metrics; undefined when it cannot be told now. */
+/** Values that are read at each scrape; undefined while the database or the broker is unavailable. */
 export interface RunnerGauges {
-  held: () => number
-  places: () => number
-  depth: () => Promise<{ ready: number; dead: number } | undefined>
+  activeSessions: () => number
+  slots: () => number
+  queueDepth: () => Promise<{ ready: number; dead: number } | undefined>
   backlog: () => Promise<Backlog | undefined>
 }
 
@@ -34,17 +31,17 @@ const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): RunnerMetrics {
   const registers = [registry]
   const gauge = (name: string, help: string, read: () => number): void => {
-    const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) })
+    const created: Gauge = new Gauge({ name, help, registers, collect: () => created.set(read()) })
   }
-  gauge('runner_leases_held', 'Sessions that this runner holds.', gauges.held)
-  gauge('runner_places', 'Sessions that this runner may hold.', gauges.places)
+  gauge('runner_leases_held', 'Sessions that this runner has leased.', gauges.activeSessions)
+  gauge('runner_places', 'Sessions that this runner may lease at once.', gauges.slots)
   const depths: Gauge<'queue'> = new Gauge({
     name: 'session_queue_messages',
-    help: 'Messages in the queue of wake-ups (ready) and in its dead-letter queue (dead); absent while the broker is away.',
+    help: 'Messages in the session queue (ready) and in its dead-letter queue (dead); absent while the broker is unavailable.',
     labelNames: ['queue'],
     registers,
     collect: async () => {
-      const depth = await gauges.depth()
+      const depth = await gauges.queueDepth()
       depths.reset()
       if (!depth) return
       depths.set({ queue: 'ready' }, depth.ready)
@@ -53,12 +50,12 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
   })
   const oldest = new Gauge({
     name: 'sessions_waiting_oldest_seconds',
-    help: 'How long the longest waiting start has been waiting for a runner; absent while the database is away.',
+    help: 'How long the oldest waiting start has waited for a runner; absent while the database is unavailable.',
     registers,
   })
   const waiting: Gauge = new Gauge({
     name: 'sessions_waiting',
-    help: 'Sessions with work that no runner holds; absent while the database is away.',
+    help: 'Sessions with work that no runner has leased; absent while the database is unavailable.',
     registers,
     collect: async () => {
       const backlog = await gauges.backlog()
@@ -72,62 +69,62 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
   return {
     runs: new Counter({
       name: 'runner_runs_total',
-      help: 'Runs by how they ended here; interrupted and lease_lost go on elsewhere.',
+      help: 'Runs by outcome; interrupted and lease_lost runs continue on another runner.',
       labelNames: ['outcome'],
       registers,
     }),
     runDurations: new Histogram({
       name: 'runner_run_duration_seconds',
-      help: 'From taking a run up to its end here.',
+      help: 'From the start of a run on this runner to its outcome.',
       labelNames: ['outcome'],
       buckets: DURATION_BUCKETS,
       registers,
     }),
     stepDurations: new Histogram({
       name: 'runner_step_duration_seconds',
-      help: 'From the step before to this one in the journal, by the kind of step.',
+      help: 'Between two writes to the journal, by the kind of the step written.',
       labelNames: ['kind'],
       buckets: DURATION_BUCKETS,
       registers,
     }),
     startWaits: new Histogram({
       name: 'runner_start_wait_seconds',
-      help: 'From accepting a start to taking it up for the first time.',
+      help: 'From accepting a start to starting its run for the first time.',
       buckets: DURATION_BUCKETS,
       registers,
     }),
     attemptsFailed: new Counter({
       name: 'runner_attempts_failed_total',
-      help: 'Attempts at a run that ended with an error nobody foresaw.',
+      help: 'Attempts at a run that failed with an unexpected error.',
       registers,
     }),
-    sessionsTaken: new Counter({
+    sessionsAcquired: new Counter({
       name: 'runner_sessions_taken_total',
-      help: 'Sessions taken up, by what led to them: a message or the sweep.',
+      help: 'Sessions acquired, by how they were found: by a message or by the sweep.',
       labelNames: ['by'],
       registers,
     }),
     leasesLost: new Counter({
       name: 'runner_leases_lost_total',
-      help: 'Sessions that another runner took over.',
+      help: 'Leases that were lost to another runner.',
       registers,
     }),
-    autoRuns: new Counter({ name: 'runner_auto_runs_total', help: 'Scheduled runs that were started.', registers }),
+    autoRuns: new Counter({ name: 'runner_auto_runs_total', help: 'Auto-runs that were started.', registers }),
     modelTokens: new Counter({
       name: 'runner_model_tokens_total',
-      help: 'Tokens that the model says it read (input) and wrote (output).',
+      help: 'Tokens that the model reports as input and output.',
       labelNames: ['direction'],
       registers,
     }),
     deadLetters: new Counter<'reason'>({
       name: 'session_queue_dead_letters_total',
-      help: 'Messages that could not be read.',
+      help: 'Messages that were dead-lettered because they could not be read.',
       labelNames: ['reason' satisfies keyof { reason: DeadLetterReason }],
       registers,
     }),
     brokerUp: new Gauge({
       name: 'runner_broker_up',
-      help: 'Whether the connection to the broker is up, by what it is for.',
+      help: 'Whether the connection to the broker is up, by role.',
       labelNames: ['role'],
       registers,
     }),

@@ -2,7 +2,7 @@ import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
 
 /** Why the model gave no answer. `code` and `message` become the run's error unless asking again helps. */
-export interface ModelFault {
+export interface ModelError {
   readonly code: ModelFaultCode
   readonly message: string
   /** Whether asking again may help. */
@@ -22,7 +22,7 @@ export type ModelFaultCode =
  * The fault behind an error of the AI SDK, in words of our own: its error objects carry the request with the key, so
  * they go no further. What the API says of itself is kept, one line, without the key.
  */
-export function toModelFault(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelFault {
+export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
   if (!APICallError.isInstance(error)) {
     const code = networkCode(error)
     if (code) return fault('model_unavailable', `The model could not be reached: ${code}`, true)
@@ -78,7 +78,7 @@ function isDecimal(text: string): boolean {
   return /^\s*\d+(\.\d+)?\s*$/u.test(text)
 }
 
-function fault(code: ModelFaultCode, message: string, isTransient: boolean): ModelFault {
+function fault(code: ModelFaultCode, message: string, isTransient: boolean): ModelError {
   return { code, message, isTransient, retryAfterMs: null }
 }
 

@@ -1,0 +1,26 @@
+/** The run failed and another attempt would not help. `code` is stable (README, "Why a run failed"). */
+export class RunError extends Error {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.name = 'RunError'
+    this.code = code
+  }
+}
+
+/** Another runner may have leased the session: this runner must write nothing more, send nothing more and stop. */
+export class LeaseLostError extends Error {
+  constructor(message = 'The lease of the session is lost') {
+    super(message)
+    this.name = 'LeaseLostError'
+  }
+}
+
+/** The runner is stopping: the run neither succeeded nor failed, and continues later from its journal. */
+export class RunInterruptedError extends Error {
+  constructor(message = 'The run was interrupted because the runner stops') {
+    super(message)
+    this.name = 'RunInterruptedError'
+  }
+}

@@ -1,0 +1,13 @@
+import type { Lease } from '@workflow-service/database'
+
+/**
+ * A session lease under which this process executes runs. The reason of both signals is the error that ends the run: a
+ * LeaseLostError or a RunInterruptedError.
+ */
+export interface ActiveLease extends Lease {
+  /** Aborts when the lease is lost or the runner begins to stop: the run ends at its next step boundary. */
+  readonly signal: AbortSignal
+  /** Aborts when the lease is lost or the runner's grace period is over: calls under way are abandoned. */
+  readonly abort: AbortSignal
+  readonly isLost: boolean
+}

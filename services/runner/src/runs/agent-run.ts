@@ -1,0 +1,58 @@
+import type { JournalStep } from '@workflow-service/contract'
+import type { ClaimedRun, SourceForAgent } from '@workflow-service/database'
+import type { AgentRun } from '../agent/agent.ts'
+import type { ActiveLease } from './active-lease.ts'
+import type { DispatcherClient } from './dispatcher-client.ts'
+import type { RunJournal } from './journal.ts'
+import type { RunStore } from './run-store.ts'
+
+/** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
+export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
+
+/** Gives the agent access to the run, and to nothing beyond it. */
+export function createAgentRun(
+  { store, dispatcher }: { readonly store: RunStore; readonly dispatcher: DispatcherClient },
+  attempt: {
+    readonly lease: ActiveLease
+    readonly run: ClaimedRun
+    readonly journal: RunJournal
+    readonly steps: readonly JournalStep[]
+    /** Webhook sources that were read when the session was acquired; they answer the first `listSources`. */
+    readonly prefetchedSources: readonly SourceForAgent[] | undefined
+  },
+): AgentRun {
+  const { lease, run, journal, steps } = attempt
+  const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId } = run
+  let { prefetchedSources } = attempt
+  const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
+  return {
+    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId },
+    steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
+    signal: lease.signal,
+    abort: lease.abort,
+    history: async (limit) => ({
+      turns: await store.listEarlierRuns(lease, organizationId, { number, limit }),
+      total: number - 1,
+    }),
+    listSources: async () => {
+      const sources = prefetchedSources
+      prefetchedSources = undefined
+      return sources ?? (await store.listSources(lease, organizationId))
+    },
+    listFiles: () => store.listFiles(lease, organizationId, workflow.id),
+    readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
+    append: (added) => journal.append(added),
+    deliver: ({ deliveryId, sourceId, payload }) =>
+      dispatcher.deliver(lease, {
+        id: deliveryId,
+        body: {
+          organization_id: organizationId,
+          source_id: sourceId,
+          payload,
+          run_id: id,
+          lease: { session_id: sessionId, epoch: lease.epoch },
+        },
+        requestId,
+      }),
+  }
+}

@@ -1,0 +1,189 @@
+import {
+  DELIVERY_OUTCOMES,
+  type DeliveryIn,
+  type DeliveryOutcome,
+  PAYLOAD_DEADLINE_MS,
+} from '@workflow-service/contract'
+import { backoff, type Logger } from '@workflow-service/service-kit'
+import { Pool } from 'undici'
+import type { DeliveryResult } from '../agent/agent.ts'
+import { createAvailabilityLog } from '../availability-log.ts'
+import { LeaseLostError, RunError } from '../run-errors.ts'
+import type { ActiveLease } from './active-lease.ts'
+import { sleep } from '../sleep.ts'
+
+/** Client of the dispatcher's internal API. */
+export interface DispatcherClient {
+  /**
+   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
+   * with the same id while the dispatcher is unavailable or its answer was lost (contract README, "Deliveries").
+   * @throws LeaseLostError; RunInterruptedError; RunError when the id belongs to another payload; Error when the
+   * dispatcher keeps giving invalid answers.
+   */
+  deliver(lease: Pick<ActiveLease, 'signal' | 'abort'>, delivery: OutgoingDelivery): Promise<DeliveryResult>
+  close(): Promise<void>
+}
+
+/** A payload and the delivery id that the journal has for it. */
+export interface OutgoingDelivery {
+  readonly id: string
+  readonly body: DeliveryIn
+  readonly requestId: string
+}
+
+/** The dispatcher answers soon after the payload's deadline; later than this the connection counts as broken. */
+const ANSWER_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
+const CONNECT_TIMEOUT_MS = 5_000
+const MAX_ANSWER_BYTES = 4 * 1_048_576
+const FIRST_DELAY_MS = 100
+const MAX_DELAY_MS = 2_000
+/** Invalid answers to one delivery before the attempt at the run fails. */
+const MAX_INVALID_ANSWERS = 10
+
+type Answer =
+  | { readonly kind: 'outcome'; readonly result: DeliveryResult }
+  | { readonly kind: 'lease_lost' }
+  | { readonly kind: 'conflict'; readonly reason: string }
+  /** The dispatcher is not reachable, is overloaded, or does not know our token yet. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  | { readonly kind: 'invalid'; readonly reason: string }
+
+/**
+ * Creates the client. undici repeats no request by itself; `deliver` repeats requests under the same delivery id, which
+ * the dispatcher sends at most once.
+ */
+export function createDispatcherClient(options: {
+  url: string
+  token: string
+  /** Maximum connections: one per run that can wait for an answer. */
+  connections: number
+  logger: Logger
+}): DispatcherClient {
+  const { url, token, connections, logger } = options
+  const { origin, pathname } = new URL(url)
+  const basePath = pathname.replace(/\/+$/, '')
+  const pool = new Pool(origin, {
+    connections,
+    pipelining: 1,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  })
+  const availability = createAvailabilityLog(logger, {
+    unavailable: 'the dispatcher is unavailable; deliveries wait',
+    available: 'the dispatcher is available again',
+  })
+
+  const request = async ({ id, body, requestId }: OutgoingDelivery, signal: AbortSignal): Promise<Answer> => {
+    try {
+      const response = await pool.request({
+        method: 'PUT',
+        path: `${basePath}/internal/deliveries/${id}`,
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          'x-request-id': requestId,
+        },
+        body: JSON.stringify(body),
+        // undici may repeat a PUT on a new connection unless it is told that the request is not idempotent.
+        idempotent: false,
+        signal,
+      })
+      return toAnswer(response.statusCode, await response.body.text())
+    } catch (error) {
+      // Only the code: the error object of an HTTP client may carry the request, and with it the token.
+      const { code, name } = error as { code?: string; name?: string }
+      return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
+    }
+  }
+
+  return {
+    async deliver({ signal, abort }, delivery) {
+      let invalidAnswers = 0
+      const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
+      for (;;) {
+        abort.throwIfAborted()
+        const answer = await request(delivery, abort)
+        abort.throwIfAborted()
+        if (answer.kind === 'unavailable') {
+          availability.reportUnavailable({ reason: answer.reason })
+        } else if (answer.kind === 'invalid') {
+          logger.error({ reason: answer.reason }, 'the dispatcher gave an invalid answer')
+          if (++invalidAnswers >= MAX_INVALID_ANSWERS) throw new Error(answer.reason)
+        } else {
+          availability.reportAvailable()
+          if (answer.kind === 'lease_lost') throw new LeaseLostError()
+          if (answer.kind === 'conflict') throw new RunError('delivery_conflict', answer.reason)
+          return answer.result
+        }
+        // A stopping runner need not wait: the runner that continues the run asks under the same delivery id.
+        await sleep(nextDelayMs(), signal)
+      }
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+function toAnswer(status: number, text: string): Answer {
+  const body = toObject(parse(text))
+  if (status === 200) {
+    const result = toResult(body)
+    if (result) return { kind: 'outcome', result }
+    return body['outcome'] === 'in_flight'
+      ? { kind: 'unavailable', reason: 'the delivery is still in flight' }
+      : { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
+  }
+  const { code, message } = toObject(body['error'])
+  const explanation = typeof message === 'string' ? message : 'no reason given'
+  const reason = `The dispatcher answered ${status} ${typeof code === 'string' ? code : ''}: ${explanation}`
+  switch (status) {
+    case 404:
+      return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
+    case 409:
+      return code === 'lease_lost' ? { kind: 'lease_lost' } : { kind: 'conflict', reason }
+    case 400:
+    case 422:
+      return notSent('invalid', explanation)
+    case 401:
+    case 403:
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return { kind: 'unavailable', reason }
+    default:
+      return { kind: 'invalid', reason }
+  }
+}
+
+function notSent(outcome: 'refused' | 'invalid', reason: string): Answer {
+  return { kind: 'outcome', result: { outcome, status: null, answer: null, reason } }
+}
+
+function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
+  const { outcome, status, answer, reason } = body
+  if (!isFinal(outcome)) return undefined
+  return {
+    outcome,
+    status: typeof status === 'number' ? status : null,
+    answer: typeof answer === 'string' ? answer : null,
+    reason: typeof reason === 'string' ? reason : null,
+  }
+}
+
+function isFinal(outcome: unknown): outcome is DeliveryResult['outcome'] {
+  return outcome !== 'in_flight' && DELIVERY_OUTCOMES.includes(outcome as DeliveryOutcome)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function toObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

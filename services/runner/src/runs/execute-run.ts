@@ -1,0 +1,171 @@
+import { type ClaimedRun, MAX_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
+import { backoff, describeError, type Logger } from '@workflow-service/service-kit'
+import type { Agent } from '../agent/agent.ts'
+import type { RunnerMetrics } from '../metrics.ts'
+import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
+import type { ActiveLease } from './active-lease.ts'
+import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
+import type { DispatcherClient } from './dispatcher-client.ts'
+import { openJournal, type RunJournal } from './journal.ts'
+import type { RunStore } from './run-store.ts'
+import { sleep } from '../sleep.ts'
+
+/** What executing a run needs. */
+export interface RunContext {
+  readonly agent: Agent
+  readonly dispatcher: DispatcherClient
+  readonly runStore: RunStore
+  readonly timing: { readonly retryMs: number }
+  readonly runnerMetrics: RunnerMetrics
+  readonly logger: Logger
+}
+
+/** How the run ended, or why this runner leaves it unfinished. */
+export type RunOutcome =
+  | { readonly kind: 'succeeded' }
+  | { readonly kind: 'failed'; readonly error: string }
+  /** The runner stops. The run continues later from its journal. */
+  | { readonly kind: 'interrupted' }
+  /** Another runner may have the session: nothing more may be written or sent. */
+  | { readonly kind: 'lease_lost' }
+
+const MAX_ERROR_LENGTH = 2_000
+
+/**
+ * Executes a run under a session lease, from its beginning or from where its journal ends: opens the journal, calls the
+ * agent until an attempt ends the run, and resolves to the outcome. Rejects only when the journal cannot be read or
+ * written for a reason other than an outage.
+ */
+export async function executeRun(
+  ctx: RunContext,
+  lease: ActiveLease,
+  run: ClaimedRun,
+  prefetchedSources?: readonly SourceForAgent[],
+): Promise<RunOutcome> {
+  reportStarted(ctx, run)
+  const startedMs = performance.now()
+  const outcome = await runAttempts(ctx, lease, run, prefetchedSources).then(
+    (): RunOutcome => ({ kind: 'succeeded' }),
+    (error: unknown) => toOutcome(lease, error),
+  )
+  reportEnded(ctx, run, outcome, performance.now() - startedMs)
+  return outcome
+}
+
+/**
+ * Calls the agent, and calls it again after an unexpected error, until it succeeds. Attempts in which a runner died
+ * count too.
+ */
+async function runAttempts(
+  ctx: RunContext,
+  lease: ActiveLease,
+  run: ClaimedRun,
+  sourcesOfAcquisition: readonly SourceForAgent[] | undefined,
+): Promise<void> {
+  lease.signal.throwIfAborted()
+  if (run.attempts > MAX_ATTEMPTS) {
+    throw new RunError('too_many_attempts', `The run was started ${MAX_ATTEMPTS} times, and its runner died each time`)
+  }
+  const { runStore: store, runnerMetrics } = ctx
+  const journal = openJournal({
+    store,
+    lease,
+    runId: run.id,
+    onAppended: (kind, durationMs) => runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),
+  })
+  let steps = run.isFirst ? [] : await journal.readSteps()
+  if (!run.isFirst) {
+    const text = `Resumed (attempt ${run.attempts}), after ${steps.length} steps`
+    await journal.appendNote(ATTEMPT_NOTES.resumed, text)
+  }
+
+  let { attempts } = run
+  let prefetchedSources = sourcesOfAcquisition
+  const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
+  for (;;) {
+    try {
+      await ctx.agent(
+        createAgentRun({ store, dispatcher: ctx.dispatcher }, { lease, run, journal, steps, prefetchedSources }),
+      )
+      return
+    } catch (error) {
+      await reportFailedAttempt(ctx, run, journal, attempts, error)
+    }
+    await sleep(nextDelayMs(), lease.signal)
+    attempts = await store.countAttempt(lease)
+    steps = await journal.readSteps()
+    prefetchedSources = undefined
+  }
+}
+
+/**
+ * Records an attempt that failed with an unexpected error.
+ * @throws the error that ends the run, if no further attempt follows.
+ */
+async function reportFailedAttempt(
+  { logger, runnerMetrics }: RunContext,
+  run: ClaimedRun,
+  journal: RunJournal,
+  attempts: number,
+  error: unknown,
+): Promise<void> {
+  if (endsRun(error)) throw error
+  logger.error({ ...logFields(run), attempts, error: describeError(error) }, 'run.attempt_failed')
+  runnerMetrics.attemptsFailed.inc()
+  const message = toErrorText(error instanceof Error ? error.message : String(error))
+  if (attempts >= MAX_ATTEMPTS) throw new RunError('internal_error', message)
+  await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
+}
+
+function endsRun(error: unknown): boolean {
+  return error instanceof RunError || error instanceof LeaseLostError || error instanceof RunInterruptedError
+}
+
+function toOutcome(lease: ActiveLease, error: unknown): RunOutcome {
+  if (lease.isLost || error instanceof LeaseLostError) return { kind: 'lease_lost' }
+  if (error instanceof RunInterruptedError) return { kind: 'interrupted' }
+  if (error instanceof RunError) return { kind: 'failed', error: toErrorText(`${error.code}: ${error.message}`) }
+  throw error
+}
+
+function reportStarted({ logger, runnerMetrics }: RunContext, run: ClaimedRun): void {
+  logger.debug({ ...logFields(run), number: run.number, attempts: run.attempts }, 'run.started')
+  if (run.waitedMs !== undefined) runnerMetrics.startWaits.observe(run.waitedMs / 1_000)
+}
+
+function reportEnded(
+  { logger, runnerMetrics }: RunContext,
+  run: ClaimedRun,
+  outcome: RunOutcome,
+  durationMs: number,
+): void {
+  runnerMetrics.runs.inc({ outcome: outcome.kind })
+  runnerMetrics.runDurations.observe({ outcome: outcome.kind }, durationMs / 1_000)
+  logger.info(
+    {
+      ...logFields(run),
+      number: run.number,
+      attempts: run.attempts,
+      outcome: outcome.kind,
+      ...(outcome.kind === 'failed' ? { reason: outcome.error } : {}),
+      duration_ms: Math.round(durationMs),
+    },
+    'run.ended',
+  )
+}
+
+function logFields(run: ClaimedRun): object {
+  return {
+    run_id: run.id,
+    session_id: run.sessionId,
+    workflow_id: run.workflow.id,
+    organization_id: run.organizationId,
+    request_id: run.requestId,
+  }
+}
+
+/** Shortens the text, and replaces what PostgreSQL cannot store: NUL and unpaired surrogates. */
+function toErrorText(text: string): string {
+  const storable = text.toWellFormed().replaceAll('\u0000', '\uFFFD')
+  return storable.length <= MAX_ERROR_LENGTH ? storable : `${storable.slice(0, MAX_ERROR_LENGTH).toWellFormed()}…`
+}

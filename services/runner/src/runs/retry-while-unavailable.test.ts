@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals'
+import { createLeasedSession } from '../../test/support/leased-session.ts'
+import { LeaseLostError, RunInterruptedError } from '../run-errors.ts'
+import { retryWhileUnavailable } from './retry-while-unavailable.ts'
+
+const unavailable = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+const neverAborted = new AbortController().signal
+
+test('an operation is repeated while the database is unavailable', async () => {
+  let calls = 0
+  const result = await retryWhileUnavailable(neverAborted, async () => {
+    if (++calls < 3) throw unavailable()
+    return 'done'
+  })
+  expect([result, calls]).toEqual(['done', 3])
+})
+
+test('an operation that the database refused is not repeated', async () => {
+  let calls = 0
+  const result = retryWhileUnavailable(neverAborted, async () => {
+    calls++
+    throw new Error('cannot be stored')
+  })
+  await expect(result).rejects.toThrow('cannot be stored')
+  expect(calls).toBe(1)
+})
+
+test.each([
+  ['the runner abandons its sessions', 'abortAll', RunInterruptedError],
+  ['the lease is lost', 'markLost', LeaseLostError],
+] as const)('waiting for the database ends at once when %s', async (_what, method, errorClass) => {
+  const { activeSessions, session } = createLeasedSession()
+  const result = retryWhileUnavailable(session.abort, async () => {
+    throw unavailable()
+  })
+  activeSessions[method](session)
+  await expect(result).rejects.toThrow(errorClass)
+})

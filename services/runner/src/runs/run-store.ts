@@ -1,0 +1,81 @@
+import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
+import {
+  appendSteps,
+  countAttempt,
+  type Database,
+  type EarlierRun,
+  isStatementError,
+  listEarlierRuns,
+  listSourcesForAgents,
+  listWorkflowFiles,
+  readSteps,
+  readWorkflowFile,
+  type SourceForAgent,
+  type StepsToAppend,
+  type WorkflowFile,
+} from '@workflow-service/database'
+import { batchCalls } from '@workflow-service/service-kit'
+import { LeaseLostError } from '../run-errors.ts'
+import type { ActiveLease } from './active-lease.ts'
+import { retryWhileUnavailable } from './retry-while-unavailable.ts'
+
+/** What a run reads and writes. Every call repeats while the database is unavailable, until the lease's `abort`. */
+export interface RunStore {
+  readSteps(lease: ActiveLease, runId: string): Promise<readonly JournalStep[]>
+  /**
+   * Writes the steps, all or none, from `position` on. Resolves when they are durable.
+   * @throws LeaseLostError when nothing was written because the lease is lost.
+   */
+  appendSteps(lease: ActiveLease, runId: string, position: number, steps: readonly NewJournalStep[]): Promise<void>
+  /**
+   * Increments the attempt counter of the running run and resolves to the new count.
+   * @throws LeaseLostError when the lease is lost.
+   */
+  countAttempt(lease: ActiveLease): Promise<number>
+  /** The newest `limit` finished runs of the session before run `number`, oldest first. */
+  listEarlierRuns(
+    lease: ActiveLease,
+    organizationId: string,
+    range: { readonly number: number; readonly limit: number },
+  ): Promise<readonly EarlierRun[]>
+  listSources(lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[]>
+  listFiles(lease: ActiveLease, organizationId: string, workflowId: string): Promise<readonly WorkflowFile[]>
+  readFile(lease: ActiveLease, organizationId: string, workflowId: string, fileId: string): Promise<string | undefined>
+}
+
+const MAX_BATCH = 100
+
+/** Creates the store. Journal writes and source reads of concurrent runs share statements and commits. */
+export function createRunStore(db: Database, owner: string): RunStore {
+  const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
+    maxSize: MAX_BATCH,
+    isItemError: isStatementError,
+  })
+  const listSourcesBatched = batchCalls(
+    async (organizationIds: string[]) => {
+      const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
+      return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
+    },
+    { maxSize: MAX_BATCH, concurrency: 2 },
+  )
+  return {
+    readSteps: ({ abort }, runId) => retryWhileUnavailable(abort, () => readSteps(db, runId)),
+    async appendSteps(lease, runId, position, steps) {
+      if (lease.isLost) throw new LeaseLostError()
+      const isWritten = await retryWhileUnavailable(lease.abort, () => appendBatched({ lease, runId, position, steps }))
+      if (!isWritten) throw new LeaseLostError()
+    },
+    async countAttempt(lease) {
+      const attempts = await retryWhileUnavailable(lease.abort, () => countAttempt(db, owner, lease))
+      if (attempts === undefined) throw new LeaseLostError()
+      return attempts
+    },
+    listEarlierRuns: ({ abort, sessionId }, organizationId, range) =>
+      retryWhileUnavailable(abort, () => listEarlierRuns(db, organizationId, { sessionId, ...range })),
+    listSources: ({ abort }, organizationId) => retryWhileUnavailable(abort, () => listSourcesBatched(organizationId)),
+    listFiles: ({ abort }, organizationId, workflowId) =>
+      retryWhileUnavailable(abort, () => listWorkflowFiles(db, organizationId, workflowId)),
+    readFile: ({ abort }, organizationId, workflowId, fileId) =>
+      retryWhileUnavailable(abort, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+  }
+}

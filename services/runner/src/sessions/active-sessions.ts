@@ -1,0 +1,99 @@
+import type { AcquiredSession } from '@workflow-service/database'
+import { LeaseLostError, RunInterruptedError } from '../run-errors.ts'
+import type { ActiveLease } from '../runs/active-lease.ts'
+
+/** A session that this process has leased. */
+export interface LeasedSession extends ActiveLease {
+  readonly organizationId: string
+  /** A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost. */
+  isEnding: boolean
+}
+
+/** The sessions that this process has leased. Each occupies one slot. */
+export interface ActiveSessions {
+  readonly size: number
+  readonly freeSlots: number
+  readonly byOrganization: ReadonlyMap<string, number>
+  all(): readonly LeasedSession[]
+  add(acquired: Pick<AcquiredSession, 'lease' | 'organizationId'>): LeasedSession
+  remove(session: LeasedSession): void
+  /** Marks the lease as lost and aborts both signals. Returns whether it was not marked before. */
+  markLost(session: LeasedSession): boolean
+  /** Makes every session, and each one added later, end at its next step boundary. */
+  interruptAll(): void
+  /** Abandons every session, and each one added later. */
+  abortAll(): void
+}
+
+interface Entry extends LeasedSession {
+  isLost: boolean
+  readonly signalController: AbortController
+  readonly abortController: AbortController
+}
+
+export function createActiveSessions(concurrency: number): ActiveSessions {
+  const entries = new Set<Entry>()
+  const byOrganization = new Map<string, number>()
+  let isInterrupted = false
+  let isAborted = false
+
+  const count = (organizationId: string, change: 1 | -1): void => {
+    const sessions = (byOrganization.get(organizationId) ?? 0) + change
+    if (sessions > 0) byOrganization.set(organizationId, sessions)
+    else byOrganization.delete(organizationId)
+  }
+  const interrupt = (entry: Entry): void => entry.signalController.abort(new RunInterruptedError())
+  const abort = (entry: Entry, reason: LeaseLostError | RunInterruptedError): void => {
+    entry.signalController.abort(reason)
+    entry.abortController.abort(reason)
+  }
+
+  return {
+    get size() {
+      return entries.size
+    },
+    get freeSlots() {
+      return Math.max(0, concurrency - entries.size)
+    },
+    byOrganization,
+    all: () => [...entries],
+    add({ lease, organizationId }) {
+      const signalController = new AbortController()
+      const abortController = new AbortController()
+      const entry: Entry = {
+        sessionId: lease.sessionId,
+        epoch: lease.epoch,
+        organizationId,
+        signal: signalController.signal,
+        abort: abortController.signal,
+        signalController,
+        abortController,
+        isLost: false,
+        isEnding: false,
+      }
+      entries.add(entry)
+      count(organizationId, 1)
+      if (isInterrupted) interrupt(entry)
+      if (isAborted) abort(entry, new RunInterruptedError())
+      return entry
+    },
+    remove(session) {
+      if (entries.delete(session as Entry)) count(session.organizationId, -1)
+    },
+    markLost(session) {
+      const entry = session as Entry
+      if (entry.isLost) return false
+      entry.isLost = true
+      abort(entry, new LeaseLostError())
+      return true
+    },
+    interruptAll() {
+      isInterrupted = true
+      for (const entry of entries) interrupt(entry)
+    },
+    abortAll() {
+      isAborted = true
+      for (const entry of entries) abort(entry, new RunInterruptedError())
+    },
+  }
+}

@@ -1,0 +1,149 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { type Lease, newId } from '@workflow-service/database'
+import { createLogger } from '@workflow-service/service-kit'
+import { waitUntil } from '@workflow-service/testkit'
+import { type ActiveSessions, createActiveSessions, type LeasedSession } from './active-sessions.ts'
+import { type LeaseRenewer, startLeaseRenewer } from './lease-renewer.ts'
+
+const LEASE_MS = 15_000
+
+let renewer: LeaseRenewer
+afterEach(() => renewer.stop())
+
+/** A lease renewer for some sessions. Its clock stands still unless it is set, and it renews only when asked to. */
+function startRenewer(
+  options: {
+    sessions?: number
+    renewMs?: number
+    renew?: (leases: readonly Lease[]) => Promise<readonly Lease[]>
+  } = {},
+) {
+  const { sessions: count = 1, renewMs = 600_000, renew = async (leases) => leases } = options
+  const activeSessions = createActiveSessions(100)
+  const sessions = Array.from({ length: count }, () =>
+    activeSessions.add({ lease: { sessionId: newId(), epoch: 3 }, organizationId: newId() }),
+  )
+  const renewals: (readonly Lease[])[] = []
+  const lost: LeasedSession[] = []
+  const clock = { ms: 0 }
+  renewer = startLeaseRenewer({
+    activeSessions,
+    store: {
+      renew(leases) {
+        renewals.push(leases)
+        return renew(leases)
+      },
+    },
+    leaseMs: LEASE_MS,
+    renewMs,
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    onLost: (session) => lost.push(session),
+    now: () => clock.ms,
+  })
+  return { activeSessions, sessions, renewals, lost, clock }
+}
+
+describe('ensureFresh, after the process was paused', () => {
+  test('renews all leases', async () => {
+    const { clock, renewals, sessions } = startRenewer({ sessions: 3 })
+    clock.ms = LEASE_MS
+    await renewer.ensureFresh()
+    expect(renewals).toEqual([sessions.map(({ sessionId, epoch }) => ({ sessionId, epoch }))])
+  })
+
+  test('reports the leases that other runners have acquired', async () => {
+    const { clock, lost, sessions } = startRenewer({
+      sessions: 3,
+      renew: async ([kept, again]) => [kept!, { ...again!, epoch: again!.epoch + 1 }],
+    })
+    clock.ms = LEASE_MS
+    await renewer.ensureFresh()
+    expect(lost).toEqual(sessions.slice(1))
+  })
+
+  test('rejects while the leases cannot be renewed, and tries again at each call', async () => {
+    const { clock, renewals, lost } = startRenewer({
+      renew: async () => {
+        throw new Error('unavailable')
+      },
+    })
+    clock.ms = LEASE_MS
+    await expect(renewer.ensureFresh()).rejects.toThrow('unavailable')
+    await expect(renewer.ensureFresh()).rejects.toThrow('unavailable')
+    expect(renewals).toHaveLength(2)
+    expect(lost).toEqual([])
+  })
+
+  test('renews again if the process was paused during the renewal', async () => {
+    const { clock, renewals } = startRenewer({
+      renew: async (leases) => {
+        clock.ms += LEASE_MS
+        return leases
+      },
+    })
+    clock.ms = LEASE_MS
+    await renewer.ensureFresh()
+    await renewer.ensureFresh()
+    expect(renewals).toHaveLength(2)
+  })
+
+  test('renews once for concurrent calls', async () => {
+    const { clock, renewals } = startRenewer()
+    clock.ms = LEASE_MS
+    await Promise.all([renewer.ensureFresh(), renewer.ensureFresh()])
+    expect(renewals).toHaveLength(1)
+  })
+})
+
+test('ensureFresh does not renew leases that were renewed recently', async () => {
+  const { clock, renewals } = startRenewer()
+  clock.ms = LEASE_MS / 2
+  await renewer.ensureFresh()
+  expect(renewals).toEqual([])
+})
+
+test.each([
+  ['is being released', (session: LeasedSession) => void (session.isEnding = true)],
+  ['has ended meanwhile', (session: LeasedSession, sessions: ActiveSessions) => sessions.remove(session)],
+])('a session that %s is not reported as lost', async (_what, end) => {
+  const { clock, lost, activeSessions, sessions } = startRenewer({
+    renew: async () => {
+      end(sessions[0]!, activeSessions)
+      return []
+    },
+  })
+  clock.ms = LEASE_MS
+  await renewer.ensureFresh()
+  expect(lost).toEqual([])
+})
+
+describe('by the timer', () => {
+  test('leases are renewed repeatedly, also after a renewal that failed', async () => {
+    let calls = 0
+    const { renewals } = startRenewer({
+      renewMs: 1,
+      renew: async (leases) => {
+        if (++calls === 2) throw new Error('unavailable')
+        return leases
+      },
+    })
+    await waitUntil(() => renewals.length > 3)
+    expect(renewals.every((leases) => leases.length === 1)).toBe(true)
+  })
+
+  test('no renewal follows after stop', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    const { renewals } = startRenewer({
+      renewMs: 1,
+      renew: async (leases) => {
+        await answered
+        return leases
+      },
+    })
+    await waitUntil(() => renewals.length === 1)
+    const stopping = renewer.stop()
+    answer()
+    await stopping
+    expect(renewals).toHaveLength(1)
+  })
+})

@@ -1,0 +1,80 @@
+import type { AcquiredSession, ClaimedRun, NextRun } from '@workflow-service/database'
+import { describeError } from '@workflow-service/service-kit'
+import type { AppContext } from '../app-context.ts'
+import { executeRun, type RunOutcome } from '../runs/execute-run.ts'
+import type { LeasedSession } from './active-sessions.ts'
+
+/**
+ * Executes all pending starts of a session that was just acquired, one after the other in the order accepted, and
+ * releases the session. Never rejects: after an unexpected error the lease expires, and a sweep acquires the session
+ * again.
+ */
+export async function runSession(ctx: AppContext, session: LeasedSession, acquired: AcquiredSession): Promise<void> {
+  try {
+    let run = acquired.run ?? (await claimNextRun(ctx, session))
+    let prefetchedSources: AcquiredSession['sources'] | undefined = acquired.sources
+    while (run) {
+      const outcome = await executeRun(ctx, session, run, prefetchedSources)
+      prefetchedSources = undefined
+      if (outcome.kind === 'lease_lost') return reportLostLease(ctx, session)
+      if (outcome.kind === 'interrupted') return await releaseSession(ctx, session)
+      run = await finishRun(ctx, session, run, outcome)
+    }
+  } catch (error) {
+    if (session.abort.aborted) return
+    ctx.logger.error({ session_id: session.sessionId, error: describeError(error) }, 'session.abandoned')
+  }
+}
+
+/** Logs and counts, once, that a lease was lost, and stops the session's run. */
+export function reportLostLease(ctx: AppContext, session: LeasedSession): void {
+  if (!ctx.activeSessions.markLost(session)) return
+  ctx.runnerMetrics.leasesLost.inc()
+  ctx.logger.warn({ session_id: session.sessionId, epoch: session.epoch }, 'lease.lost')
+}
+
+/** Claims the session's next run. Without one, releases the session. */
+async function claimNextRun(ctx: AppContext, session: LeasedSession): Promise<ClaimedRun | undefined> {
+  return await continueWith(ctx, session, await ctx.sessionStore.claimNext(session))
+}
+
+/** Records how the run ended, and claims the session's next run. Without one, or when the runner stops, releases it. */
+async function finishRun(
+  ctx: AppContext,
+  session: LeasedSession,
+  run: ClaimedRun,
+  outcome: RunOutcome & { kind: 'succeeded' | 'failed' },
+): Promise<ClaimedRun | undefined> {
+  const isStopping = session.signal.aborted
+  session.isEnding = true
+  const next = await ctx.sessionStore.finishRun(session, {
+    number: run.number,
+    status: outcome.kind,
+    error: outcome.kind === 'failed' ? outcome.error : null,
+    goesOn: !isStopping,
+  })
+  if (next.kind === 'released') {
+    if (isStopping) wakeOtherRunners(ctx, session)
+    return undefined
+  }
+  session.isEnding = false
+  return await continueWith(ctx, session, next)
+}
+
+async function continueWith(ctx: AppContext, session: LeasedSession, next: NextRun): Promise<ClaimedRun | undefined> {
+  if (next.kind === 'run') return next.run
+  if (next.kind === 'idle') await releaseSession(ctx, session)
+  else reportLostLease(ctx, session)
+  return undefined
+}
+
+/** Releases the session, and wakes another runner so that a run that was interrupted continues at once. */
+async function releaseSession(ctx: AppContext, session: LeasedSession): Promise<void> {
+  session.isEnding = true
+  await ctx.sessionStore.release(session)
+  wakeOtherRunners(ctx, session)
+}
+
+function wakeOtherRunners({ sessionQueue }: AppContext, { sessionId }: LeasedSession): void {
+  void sessionQueue.publish({ session_id: sessionId })
+}

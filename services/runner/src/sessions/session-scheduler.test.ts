@@ -1,0 +1,212 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { type AcquiredSessions, FIRST_ORGANIZATION, newId, type NextRun } from '@workflow-service/database'
+import { createLogger, createMetrics } from '@workflow-service/service-kit'
+import { waitUntil } from '@workflow-service/testkit'
+import type { AppContext } from '../app-context.ts'
+import { createRunnerMetrics } from '../metrics.ts'
+import { createActiveSessions, type LeasedSession } from './active-sessions.ts'
+import { type SessionScheduler, startSessionScheduler } from './session-scheduler.ts'
+
+const NEVER_MS = 600_000
+
+let scheduler: SessionScheduler
+let endAll: () => void
+afterEach(async () => {
+  await scheduler.stop()
+  endAll()
+  await scheduler.whenIdle()
+})
+
+const noValue = async () => undefined
+
+/** A scheduler on a store that has every session it is asked for. A session is active until `end` is called for it. */
+async function startScheduler(options: {
+  slots: number
+  holdMs?: number
+  ensureFresh?: () => Promise<void>
+  /** How many sessions may be active at once: all are of one organization. */
+  share?: number
+  /** Whether each sweep leaves sessions waiting. */
+  doesSweepLeaveMore?: boolean
+}) {
+  const { slots, holdMs = NEVER_MS, ensureFresh = async () => {}, share = slots, doesSweepLeaveMore = false } = options
+  let answering = Promise.resolve()
+  const activeSessions = createActiveSessions(slots)
+  const acquired: (readonly string[])[] = []
+  let sweeps = 0
+  const ends = new Map<string, () => void>()
+  const ctx = {
+    activeSessions,
+    timing: { sweepMs: NEVER_MS, holdMs },
+    logger: createLogger({ service: 'test', level: 'silent' }),
+    runnerMetrics: createRunnerMetrics(createMetrics('test'), {
+      activeSessions: () => 0,
+      slots: () => 0,
+      queueDepth: noValue,
+      backlog: noValue,
+    }),
+    sessionQueue: { publish: async () => 'confirmed' },
+    sessionStore: {
+      async acquire(sessionIds: readonly string[]): Promise<AcquiredSessions> {
+        acquired.push(sessionIds)
+        const fitting = sessionIds.slice(0, share - activeSessions.size)
+        await answering
+        const sessions = fitting.map((sessionId) => ({
+          lease: { sessionId, epoch: 1 },
+          organizationId: newId(),
+          run: undefined,
+          sources: [],
+        }))
+        return { sessions, isMore: fitting.length < sessionIds.length }
+      },
+      async acquireWaiting(): Promise<AcquiredSessions & { next: string }> {
+        sweeps++
+        await answering
+        return { sessions: [], isMore: doesSweepLeaveMore, next: FIRST_ORGANIZATION }
+      },
+      claimNext: ({ sessionId }: LeasedSession): Promise<NextRun> =>
+        new Promise((resolve) => {
+          ends.set(sessionId, () => resolve({ kind: 'idle' }))
+        }),
+      release: noValue,
+    },
+  } as unknown as AppContext
+  endAll = () => {
+    for (const end of ends.values()) end()
+  }
+  scheduler = startSessionScheduler(ctx, { ensureFresh })
+  if (!options.ensureFresh) await waitUntil(() => sweeps === 1)
+  return {
+    activeSessions,
+    acquired,
+    end: (sessionId: string) => ends.get(sessionId)!(),
+    /** Delays the answers of all further statements until the returned function is called. */
+    delayAnswers() {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      answering = promise
+      return resolve
+    },
+    get sweeps() {
+      return sweeps
+    },
+  }
+}
+
+/** Whether the promise is still pending after all work that needs no timer is done. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  let isSettled = false
+  void promise.finally(() => (isSettled = true))
+  for (let turn = 0; turn < 10; turn++) await new Promise((resume) => setImmediate(resume))
+  return !isSettled
+}
+
+describe('while all slots are taken', () => {
+  test('a message waits for a free slot, so that the queue gives the others to runners with free slots', async () => {
+    const { acquired, end } = await startScheduler({ slots: 1 })
+    await scheduler.offer('first')
+    const offering = scheduler.offer('second')
+    expect(await isPending(offering)).toBe(true)
+    expect(acquired).toEqual([['first']])
+    end('first')
+    await offering
+  })
+
+  test('a message is acknowledged after holdMs, and a sweep follows as soon as a slot is free', async () => {
+    const started = await startScheduler({ slots: 1, holdMs: 1 })
+    await scheduler.offer('first')
+    await scheduler.offer('second')
+    expect(started.sweeps).toBe(1)
+    started.end('first')
+    await waitUntil(() => started.sweeps === 2)
+    expect(started.acquired).toEqual([['first']])
+  })
+
+  test('stopping ends the wait of a message', async () => {
+    await startScheduler({ slots: 1 })
+    await scheduler.offer('first')
+    const offering = scheduler.offer('second')
+    expect(await isPending(offering)).toBe(true)
+    await scheduler.stop()
+    await offering
+  })
+})
+
+describe('with free slots', () => {
+  test('messages that arrive together share a statement, each session once', async () => {
+    const { acquired, activeSessions } = await startScheduler({ slots: 10 })
+    await Promise.all(['a', 'b', 'a'].map((sessionId) => scheduler.offer(sessionId)))
+    expect(acquired).toEqual([['a', 'b']])
+    expect(activeSessions.size).toBe(2)
+  })
+
+  test('no session is acquired before the leases are fresh', async () => {
+    const { promise: fresh, resolve: refresh } = Promise.withResolvers<void>()
+    const { acquired } = await startScheduler({ slots: 10, ensureFresh: () => fresh })
+    const offering = scheduler.offer('a')
+    expect(await isPending(offering)).toBe(true)
+    expect(acquired).toEqual([])
+    refresh()
+    await offering
+    expect(acquired).toEqual([['a']])
+  })
+
+  test('when the leases cannot be renewed, messages are acknowledged and no retry follows at once', async () => {
+    let renewals = 0
+    const started = await startScheduler({
+      slots: 10,
+      ensureFresh: async () => {
+        renewals++
+        throw new Error('unavailable')
+      },
+    })
+    await waitUntil(() => renewals === 1)
+    await scheduler.offer('a')
+    expect(await isPending(new Promise(() => {}))).toBe(true)
+    expect(renewals).toBe(2)
+    expect(started.acquired).toEqual([])
+    expect(started.sweeps).toBe(0)
+  })
+
+  test('a sweep acquires what the share left waiting as soon as a session ends', async () => {
+    const started = await startScheduler({ slots: 10, share: 1 })
+    await Promise.all(['a', 'b'].map((sessionId) => scheduler.offer(sessionId)))
+    expect(started.sweeps).toBe(1)
+    started.end('a')
+    await waitUntil(() => started.sweeps === 2)
+    expect(started.activeSessions.size).toBe(0)
+  })
+
+  test('the same when the session ended before the statement answered that sessions are left waiting', async () => {
+    const started = await startScheduler({ slots: 10, share: 1 })
+    await scheduler.offer('a')
+    const answer = started.delayAnswers()
+    const offering = scheduler.offer('b')
+    await waitUntil(() => started.acquired.length === 2)
+    started.end('a')
+    await waitUntil(() => started.activeSessions.size === 0)
+    expect(started.sweeps).toBe(1)
+    answer()
+    await offering
+    await waitUntil(() => started.sweeps === 2)
+  })
+
+  test('the same when the session ended while a sweep was under way', async () => {
+    const started = await startScheduler({ slots: 10, share: 2, doesSweepLeaveMore: true })
+    await Promise.all(['a', 'b'].map((sessionId) => scheduler.offer(sessionId)))
+    const answer = started.delayAnswers()
+    started.end('a')
+    await waitUntil(() => started.sweeps === 2)
+    started.end('b')
+    await waitUntil(() => started.activeSessions.size === 0)
+    expect(started.sweeps).toBe(2)
+    answer()
+    await waitUntil(() => started.sweeps === 3)
+  })
+
+  test('nothing is acquired after the scheduler stopped', async () => {
+    const { acquired } = await startScheduler({ slots: 10 })
+    await scheduler.stop()
+    await scheduler.offer('a')
+    expect(acquired).toEqual([])
+  })
+})

@@ -1,0 +1,84 @@
+import {
+  type AcquiredSessions,
+  acquireSessions,
+  acquireWaitingSessions,
+  claimNextRun,
+  type Database,
+  type FinishedRun,
+  finishRuns,
+  isStatementError,
+  type Lease,
+  type NextRun,
+  releaseSessions,
+  renewLeases,
+} from '@workflow-service/database'
+import { batchCalls } from '@workflow-service/service-kit'
+import { retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
+import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
+
+/** The session leases of this runner. Calls for one session repeat while the database is unavailable, until its `abort`. */
+export interface SessionStore {
+  /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
+  acquire(sessionIds: readonly string[]): Promise<AcquiredSessions>
+  /** Leases waiting sessions of the organizations from this one on; `next` is where the next call continues. */
+  acquireWaiting(fromOrganizationId: string): Promise<AcquiredSessions & { next: string }>
+  /** Resolves to the leases that are still this runner's. */
+  renew(leases: readonly Lease[]): Promise<readonly Lease[]>
+  /** Claims the session's next start as a run. */
+  claimNext(session: LeasedSession): Promise<NextRun>
+  /** Records how a run ended, and claims the next one or releases the session in the same statement. */
+  finishRun(session: LeasedSession, run: Omit<FinishedRun, 'lease'>): Promise<NextRun | { readonly kind: 'released' }>
+  release(session: LeasedSession): Promise<void>
+}
+
+const MAX_BATCH = 100
+
+/** Creates the store. Writes that many sessions make at once share one statement and one commit. */
+export function createSessionStore(options: {
+  db: Pick<Database, 'pool'>
+  owner: string
+  leaseMs: number
+  perOrganization: number
+  activeSessions: Pick<ActiveSessions, 'freeSlots' | 'byOrganization'>
+}): SessionStore {
+  const { db, owner, leaseMs, perOrganization, activeSessions } = options
+  const acquireOptions = () => ({
+    owner,
+    leaseMs,
+    places: activeSessions.freeSlots,
+    perOrganization,
+    held: activeSessions.byOrganization,
+  })
+  const batch = { maxSize: MAX_BATCH, isItemError: isStatementError }
+  const finishBatched = batchCalls((runs: FinishedRun[]) => finishRuns(db, owner, runs), batch)
+  const releaseBatched = batchCalls(async (leases: Lease[]) => {
+    await releaseSessions(db, owner, leases)
+    return leases.map(() => undefined)
+  }, batch)
+  const claimNext = (session: LeasedSession): Promise<NextRun> =>
+    retryWhileUnavailable(session.abort, () => claimNextRun(db, owner, session))
+
+  return {
+    acquire: (sessionIds) => acquireSessions(db, acquireOptions(), sessionIds),
+    acquireWaiting: (from) => acquireWaitingSessions(db, acquireOptions(), from),
+    renew: (leases) => renewLeases(db, owner, leaseMs, leases),
+    claimNext,
+    async finishRun(session, run) {
+      let attempts = 0
+      const outcome = await retryWhileUnavailable(session.abort, () => {
+        attempts++
+        return finishBatched({ ...run, lease: session })
+      })
+      if (outcome.kind === 'finished') {
+        if (outcome.next) return { kind: 'run', run: outcome.next }
+        return outcome.isReleased ? { kind: 'released' } : await claimNext(session)
+      }
+      if (attempts === 1) return { kind: 'lease_lost' }
+      // An earlier attempt may have taken effect although its answer was lost. The lease tells: if it is still this
+      // runner's, the session has a next run; if not, that attempt released it.
+      const next = await claimNext(session)
+      return next.kind === 'lease_lost' ? { kind: 'released' } : next
+    },
+    release: (session) => retryWhileUnavailable(session.abort, () => releaseBatched(session)),
+  }
+}
