@@ -1,20 +1,21 @@
 /**
- * What every service does alike: settings, logging, the HTTP server's life cycle, health, metrics, error answers. It
- * knows nothing of workflows, queues or the database.
+ * What every service does alike: settings, logging, metrics, the process's life cycle, the HTTP server with its
+ * operations, errors and health routes, and helpers for time and batches. It knows nothing of workflows, queues or the
+ * database.
  */
-export * from './api-error.ts'
-export * from './error-answers.ts'
-export * from './health.ts'
-export * from './http-server.ts'
-export { jsonBodyReader } from './json-body-reader.ts'
-export * from './logger.ts'
-export * from './metrics.ts'
 export { backoff, type BackoffOptions } from './backoff.ts'
 export { batchCalls, type BatchOptions } from './batch-calls.ts'
-export { newRequestId } from './new-request-id.ts'
+export * from './http/errors.ts'
+export type { HttpOperation, OperationRules, PartOf, Rule } from './http/check-request.ts'
+export * from './http/health.ts'
+export { jsonBodyReader } from './http/json-body.ts'
+export * from './http/operations.ts'
+export * from './http/request-id.ts'
+export * from './http/server.ts'
+export * from './http/write-json.ts'
+export * from './logger.ts'
+export * from './metrics.ts'
 export { repeat, type RepeatedTask, type RepeatOptions } from './repeat.ts'
-export * from './request-id.ts'
 export * from './run-service.ts'
 export * from './settings.ts'
 export { withTimeout } from './with-timeout.ts'
-export * from './write-json.ts'

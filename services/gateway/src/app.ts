@@ -1,16 +1,30 @@
-import { answerHealthz, handleErrors, healthRoutes, requestIdFrom } from '@workflow-service/service-kit'
+import { OPERATIONS } from '@workflow-service/contract'
+import { isDatabaseUnavailable } from '@workflow-service/database'
+import {
+  type ApiError,
+  answerHealthz,
+  handleErrors,
+  healthRoutes,
+  requestIdFrom,
+  serveOperations,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
 import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
+import { authorize } from './auth/authorize.ts'
 import { docsRoutes } from './docs.ts'
-import { guard } from './guard.ts'
-import { mountOperations } from './mount-operations.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
 import { checkListCursor, listWorkflows } from './routes/list-workflows.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
-/** The public API (contract 4), with what needs no key before the guard. */
+/** A context of 10,000 characters, each written as two \\u escapes, takes 120,000 bytes. */
+const BODY_MAX_BYTES = 256 * 1024
+/** How long a handler may take before the answer is 503. */
+const HANDLER_TIMEOUT_MS = 3_000
+
+/** Makes the public API (contract README, "Public API"). Only the health check and the documents need no key. */
 export function createApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -23,18 +37,22 @@ export function createApp(ctx: AppContext): Express {
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
   app.use(docsRoutes())
-  app.use(guard(ctx))
-  mountOperations(
-    app,
-    {
-      getOrganization: getOrganization(),
-      listWorkflows: listWorkflows(ctx),
-      getWorkflow: getWorkflow(ctx),
-      startWorkflow: startWorkflow(ctx),
-    },
-    { listWorkflows: checkListCursor },
+  app.use(
+    serveOperations({
+      operations: OPERATIONS,
+      authorize: authorize(ctx),
+      handlers: {
+        getOrganization: getOrganization(),
+        listWorkflows: listWorkflows(ctx),
+        getWorkflow: getWorkflow(ctx),
+        startWorkflow: startWorkflow(ctx),
+      },
+      rules: { listWorkflows: { query: checkListCursor } },
+      maxBodyBytes: BODY_MAX_BYTES,
+      handlerTimeoutMs: HANDLER_TIMEOUT_MS,
+    }),
   )
-  app.use(handleErrors(ctx.logger))
+  app.use(handleErrors(ctx.logger, toDatabaseError))
   return app
 }
 
@@ -104,4 +122,9 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
     if (origin !== undefined && origins.includes(origin) && isPreflight) allow(req, res, next)
     else next()
   }
+}
+
+function toDatabaseError(error: unknown): ApiError | undefined {
+  if (!isDatabaseUnavailable(error)) return undefined
+  return serviceUnavailable('The database does not answer; try again in a moment.', error)
 }

@@ -3,12 +3,14 @@ import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
 import type { Static } from 'typebox'
 import type { AppContext } from '../app-context.ts'
 import { readListCursor, toListCursor } from '../list-cursor.ts'
-import type { QueryRule } from '../check-request.ts'
-import type { OperationHandlers } from '../mount-operations.ts'
+import type { PublicApiHandlers, PublicApiRules } from '../operation-handlers.ts'
 
-/** A cursor must come from a page of the same list; how it is written is nobody's business but ours. */
-export const checkListCursor: QueryRule = ({ cursor = '', search = '' }, { organizationId }) => {
-  const isGood = cursor === '' || readListCursor(String(cursor), { organizationId, search: String(search) })
+/** Requires the cursor to come from a page of the same list; its encoding is opaque and may change. */
+export const checkListCursor: NonNullable<PublicApiRules<'listWorkflows'>['query']> = (
+  { cursor = '', search = '' },
+  { principal: { organizationId } },
+) => {
+  const isGood = cursor === '' || readListCursor(cursor, { organizationId, search })
   if (isGood) return []
   const message = 'must be the next_cursor of a page of this list with the same search; omit it to begin anew'
   return [{ field: 'cursor', code: 'invalid_cursor', message }]
@@ -18,13 +20,13 @@ export const checkListCursor: QueryRule = ({ cursor = '', search = '' }, { organ
 export function listWorkflows({
   db,
   workflows,
-}: Pick<AppContext, 'db' | 'workflows'>): OperationHandlers['listWorkflows'] {
-  return async ({ query, holder }) => {
+}: Pick<AppContext, 'db' | 'workflows'>): PublicApiHandlers['listWorkflows'] {
+  return async ({ query, principal }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
-    const listed = { organizationId: holder.organizationId, search }
+    const listed = { organizationId: principal.organizationId, search }
     const after = cursor === '' ? undefined : readListCursor(cursor, listed)
-    const page = await listWorkflowRows(db, holder.organizationId, { limit, after, search })
-    const documents = await workflows.findListed(holder.organizationId, page.workflows)
+    const page = await listWorkflowRows(db, principal.organizationId, { limit, after, search })
+    const documents = await workflows.findListed(principal.organizationId, page.workflows)
     const pagination: Static<typeof PageInfo> = {
       next_cursor: page.next && toListCursor(page.next, listed),
       has_more: page.next !== null,

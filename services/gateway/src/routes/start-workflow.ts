@@ -3,8 +3,9 @@ import type { ErrorCode, WorkflowStartOut } from '@workflow-service/contract'
 import { newId, type StartRefusal } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { OperationHandlers, OperationRequest } from '../mount-operations.ts'
+import type { PublicApiHandlers } from '../operation-handlers.ts'
 
+type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
 type ConflictCode = Extract<StartRefusal, ErrorCode>
 
 const CONFLICTS: Record<ConflictCode, string> = {
@@ -21,16 +22,16 @@ const CONFLICTS: Record<ConflictCode, string> = {
 export function startWorkflow({
   starts,
   wakeUps,
-}: Pick<AppContext, 'starts' | 'wakeUps'>): OperationHandlers['startWorkflow'] {
+}: Pick<AppContext, 'starts' | 'wakeUps'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
-    const { params, body, headers, holder, requestId } = request
-    const outcome = await starts.record(holder.organizationId, {
+    const { params, body, headers, principal, requestId } = request
+    const outcome = await starts.record(principal.organizationId, {
       startId: newId(),
       workflowId: params.workflow_id,
       sessionId: body.session_id ?? null,
       newSessionId: newId(),
       context: body.context,
-      apiKeyId: holder.apiKeyId,
+      apiKeyId: principal.apiKeyId,
       requestId,
       idempotency:
         headers['Idempotency-Key'] === undefined
@@ -49,12 +50,12 @@ export function startWorkflow({
 }
 
 /** What makes two requests the same for an Idempotency-Key: what they ask for, not how it is written. */
-function hashRequest({ params, body }: Pick<OperationRequest<'startWorkflow'>, 'params' | 'body'>): Buffer {
+function hashRequest({ params, body }: Pick<StartRequest, 'params' | 'body'>): Buffer {
   const asked = JSON.stringify([params.workflow_id, body.session_id ?? null, body.context])
   return createHash('sha256').update(asked, 'utf8').digest()
 }
 
-function toError(refusal: Exclude<StartRefusal, never> | 'session_busy'): ApiError {
+function toError(refusal: StartRefusal | 'session_busy'): ApiError {
   switch (refusal) {
     case 'workflow_not_found':
       return notFound('Workflow')

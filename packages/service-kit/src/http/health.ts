@@ -1,7 +1,7 @@
 import { type Request, type Response, Router } from 'express'
-import { ApiError } from './api-error.ts'
-import { sendError } from './error-answers.ts'
-import type { Registry } from './metrics.ts'
+import { ApiError } from './errors.ts'
+import { sendError } from './errors.ts'
+import type { Registry } from '../metrics.ts'
 
 export interface HealthOptions {
   metrics: Registry

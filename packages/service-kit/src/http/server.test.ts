@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { ApiError } from './api-error.ts'
-import { type HttpServer, type HttpServerOptions, startHttpServer } from './http-server.ts'
+import type { ApiError } from './errors.ts'
+import { type HttpServer, type HttpServerOptions, startHttpServer } from './server.ts'
 import { writeJson } from './write-json.ts'
 
 const running: HttpServer[] = []

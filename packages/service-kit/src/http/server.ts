@@ -8,9 +8,9 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ApiError, serviceUnavailable } from './api-error.ts'
-import { toErrorResponse, writeError } from './error-answers.ts'
-import { newRequestId } from './new-request-id.ts'
+import { ApiError, serviceUnavailable } from './errors.ts'
+import { toErrorResponse, writeError } from './errors.ts'
+import { newRequestId } from './request-id.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
 export interface HttpServerOptions {

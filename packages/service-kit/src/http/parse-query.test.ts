@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { parseQuery } from './parse-query.ts'
+import { parseQuery } from './check-request.ts'
 
 describe('parseQuery', () => {
   test.each<[target: string, values: Record<string, string[]>]>([

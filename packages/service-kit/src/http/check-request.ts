@@ -1,0 +1,228 @@
+import { compile, type FieldError, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
+import type { Request } from 'express'
+import type { Static, TSchema } from 'typebox'
+import { invalidFields } from './errors.ts'
+import type { JsonBody } from './json-body.ts'
+
+/** An operation as its requests are read and checked; the tables of packages/contract fit. */
+export interface HttpOperation {
+  readonly id: string
+  readonly method: string
+  /** OpenAPI style: `/v1/workflows/{workflow_id}`. */
+  readonly path: string
+  readonly params?: TSchema
+  readonly query?: TSchema
+  readonly headers?: TSchema
+  readonly body?: TSchema
+  /** Fields of the body whose surrounding white space is removed before they are checked. */
+  readonly trimmed?: readonly string[]
+  /** The status of an answer whose handler names none. Default 200. */
+  readonly success?: { readonly status: number }
+}
+
+export type RequestPart = 'params' | 'query' | 'headers' | 'body'
+export type PartOf<Operation extends HttpOperation, Part extends RequestPart> =
+  Operation extends Record<Part, infer Schema extends TSchema> ? Static<Schema> : undefined
+
+/** The parts of a request that its operation's schemas have accepted: UUIDs in lower case, integers as numbers. */
+export type CheckedParts<Operation extends HttpOperation> = {
+  readonly [Part in RequestPart]: PartOf<Operation, Part>
+}
+
+/**
+ * Checks what a schema cannot express. `valid` lacks the fields that have a violation already; a body that is no object
+ * is not passed at all.
+ */
+export type Rule<Values, Principal> = (
+  valid: Partial<Values>,
+  context: {
+    readonly principal: Principal
+    /** The body's text as it was sent; empty when there is none. */
+    readonly bodyText: string
+    /** The violations of this part so far. */
+    readonly violations: readonly FieldError[]
+  },
+) => readonly FieldError[]
+
+/** The rules of one operation. */
+export interface OperationRules<Operation extends HttpOperation, Principal> {
+  readonly query?: Rule<PartOf<Operation, 'query'>, Principal>
+  readonly body?: Rule<PartOf<Operation, 'body'>, Principal>
+}
+
+/** A request before it is checked. */
+export interface UncheckedRequest<Principal> {
+  readonly req: Request
+  readonly params: Readonly<Record<string, string>>
+  readonly body: JsonBody
+  readonly principal: Principal
+}
+
+/** The values of a part's properties, and the violations found while they were read. */
+interface PartValues {
+  readonly values: unknown
+  readonly violations: readonly FieldError[]
+}
+
+type PartReader<Principal> = (request: UncheckedRequest<Principal>, schema: TSchema) => PartValues
+type PartChecker<Principal> = (request: UncheckedRequest<Principal>, violations: FieldError[]) => unknown
+
+/**
+ * Compiles an operation's schemas into a function that checks a request and throws all violations at once (422): path,
+ * query, headers, body, each in its schema's order with unknown fields last (contract README, "Errors").
+ */
+export function requestChecker<Operation extends HttpOperation, Principal>(
+  operation: Operation,
+  rules: OperationRules<Operation, Principal> = {},
+): (request: UncheckedRequest<Principal>) => CheckedParts<Operation> {
+  const trimmed = operation.trimmed ?? []
+  const checkParams = partChecker<Principal>(operation.params, ({ params }) => noViolations({ ...params }))
+  const checkQuery = partChecker<Principal>(
+    operation.query,
+    ({ req }, schema) => readQuery(req.url, schema),
+    rules.query,
+  )
+  const checkHeaders = partChecker<Principal>(operation.headers, ({ req }, schema) => readHeaders(req, schema))
+  const checkBody = partChecker<Principal>(operation.body, ({ body }) => readBody(body.value, trimmed), rules.body)
+  return (request) => {
+    const violations: FieldError[] = []
+    const parts = {
+      params: checkParams(request, violations),
+      query: checkQuery(request, violations),
+      headers: checkHeaders(request, violations),
+      body: checkBody(request, violations),
+    }
+    if (violations.length > 0) throw invalidFields(violations)
+    return parts as CheckedParts<Operation>
+  }
+}
+
+/** Makes a function that reads one part, adds its violations to the list, and gives its values. */
+function partChecker<Principal>(
+  schema: TSchema | undefined,
+  read: PartReader<Principal>,
+  rule?: Rule<never, Principal>,
+): PartChecker<Principal> {
+  if (!schema) return () => undefined
+  const isValid = compile(schema)
+  const order = Object.keys(propertiesOf(schema))
+  return (request, allViolations) => {
+    const { values, violations: readViolations } = read(request, schema)
+    const violations = [...readViolations]
+    const hasObject = values !== undefined
+    if (hasObject && !isValid(values)) {
+      const reported = new Set(violations.map(({ field }) => field))
+      violations.push(...toFieldErrors(isValid.errors ?? []).filter(({ field }) => !reported.has(field)))
+    }
+    if (rule && !violations.some(({ field }) => field === 'body')) {
+      const { principal, body } = request
+      const valid = withoutFields(values, violations) as Partial<never>
+      violations.push(...rule(valid, { principal, bodyText: body.text ?? '', violations }))
+    }
+    allViolations.push(...inSchemaOrder(violations, order))
+    return lowerCaseUuids(schema, values)
+  }
+}
+
+/** Reads integers as decimal digits only. A repeated parameter is a violation: we do not pick one of its values. */
+function readQuery(target: string, schema: TSchema): PartValues {
+  const given = parseQuery(target)
+  const values: Record<string, unknown> = {}
+  const violations: FieldError[] = []
+  for (const [name, { type, default: defaultValue }] of Object.entries(propertiesOf(schema))) {
+    const [value = defaultValue, ...repeated] = given.get(name) ?? []
+    const isInteger = type === 'integer'
+    if (repeated.length > 0) {
+      violations.push({ field: name, code: isInteger ? 'int_parsing' : 'string_type', message: 'must be given once' })
+    } else if (isInteger && typeof value === 'string') {
+      if (/^\d+$/.test(value)) values[name] = Number(value)
+      else violations.push({ field: name, code: 'int_parsing', message: 'must be a whole number in decimal digits' })
+    } else if (value !== undefined) {
+      values[name] = value
+    }
+  }
+  return { values, violations }
+}
+
+/**
+ * Parses the query of a request target into each name's values. Unlike the usual parsers it does not interpret brackets
+ * and does not guess at broken escapes.
+ * @throws URIError when a name or a value is not percent-encoded UTF-8.
+ */
+export function parseQuery(target: string): Map<string, string[]> {
+  const values = new Map<string, string[]>()
+  const start = target.indexOf('?')
+  if (start === -1) return values
+  for (const pair of target.slice(start + 1).split('&')) {
+    if (pair === '') continue
+    const equals = pair.indexOf('=')
+    const name = decodeQueryText(equals === -1 ? pair : pair.slice(0, equals))
+    const value = equals === -1 ? '' : decodeQueryText(pair.slice(equals + 1))
+    const earlier = values.get(name)
+    if (earlier) earlier.push(value)
+    else values.set(name, [value])
+  }
+  return values
+}
+
+function decodeQueryText(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '))
+}
+
+function readHeaders(req: Request, schema: TSchema): PartValues {
+  const names = Object.keys(propertiesOf(schema))
+  const given = names.map((name) => [name, req.headers[name.toLowerCase()]] as const)
+  return noViolations(Object.fromEntries(given.filter(([, value]) => value !== undefined)))
+}
+
+function readBody(body: unknown, trimmed: readonly string[]): PartValues {
+  if (body === undefined || body === null) {
+    const message = 'is required: send a JSON object'
+    return { values: undefined, violations: [{ field: 'body', code: 'missing', message }] }
+  }
+  if (typeof body !== 'object' || Array.isArray(body)) return noViolations(body)
+  const values = { ...body } as Record<string, unknown>
+  for (const name of trimmed) {
+    const { [name]: value } = values
+    if (typeof value === 'string') values[name] = trimWhiteSpace(value)
+  }
+  return noViolations(values)
+}
+
+function noViolations(values: unknown): PartValues {
+  return { values, violations: [] }
+}
+
+function withoutFields(values: unknown, violations: readonly FieldError[]): unknown {
+  if (violations.length === 0) return values
+  const fields = new Set(violations.map(({ field }) => field.split('.')[0]))
+  return Object.fromEntries(Object.entries(values ?? {}).filter(([name]) => !fields.has(name)))
+}
+
+function inSchemaOrder(violations: readonly FieldError[], order: readonly string[]): readonly FieldError[] {
+  if (violations.length < 2) return violations
+  const rank = ({ field, code }: FieldError): number => {
+    const index = order.indexOf(field.split('.')[0] ?? '')
+    return code === 'extra_forbidden' || index === -1 ? order.length : index
+  }
+  return violations.toSorted((a, b) => rank(a) - rank(b))
+}
+
+function lowerCaseUuids(schema: TSchema, values: unknown): unknown {
+  const lowerCased = values as Record<string, unknown>
+  for (const [name, { format }] of Object.entries(propertiesOf(schema))) {
+    const value = lowerCased?.[name]
+    if (format === 'uuid' && typeof value === 'string') lowerCased[name] = value.toLowerCase()
+  }
+  return lowerCased
+}
+
+interface PropertySchema {
+  readonly type?: unknown
+  readonly format?: string
+  readonly default?: unknown
+}
+
+function propertiesOf(schema: TSchema): Record<string, PropertySchema> {
+  return (schema as unknown as { properties: Record<string, PropertySchema> }).properties
+}

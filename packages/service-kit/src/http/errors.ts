@@ -1,0 +1,147 @@
+import type { ServerResponse } from 'node:http'
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorResponse,
+  type ErrorStatus,
+  type FieldError,
+} from '@workflow-service/contract'
+import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
+import { describeError, type Logger } from '../logger.ts'
+import { writeJson } from './write-json.ts'
+
+export interface ApiErrorOptions {
+  details?: FieldError[]
+  /** Further members of the error body; for the internal API only. */
+  extra?: Record<string, unknown>
+  headers?: Record<string, string>
+  cause?: unknown
+}
+
+/** An error answer: its code decides the status, its message is for the caller. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly status: ErrorStatus
+  readonly details: FieldError[] | undefined
+  readonly extra: Record<string, unknown> | undefined
+  readonly headers: Record<string, string>
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'ApiError'
+    this.code = code
+    this.status = ERROR_CODES[code]
+    this.details = options.details
+    this.extra = options.extra
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** A body of many unknown fields must not make an answer larger than itself. */
+const MAX_DETAILS = 100
+
+/** Makes a 404, the same for a resource that does not exist and for one of another organization. */
+export function notFound(what: string): ApiError {
+  return new ApiError('not_found', `${what} not found.`)
+}
+
+/** Makes a 422 with the violation of each failing field, 100 at most. */
+export function invalidFields(violations: readonly FieldError[]): ApiError {
+  const [first] = violations
+  const rest = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  return new ApiError('validation_error', `${first?.field ?? 'body'} ${first?.message ?? 'is not valid'}${rest}.`, {
+    details: violations.slice(0, MAX_DETAILS),
+  })
+}
+
+/** Makes a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */
+export function serviceUnavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError('service_unavailable', message, { headers: { 'Retry-After': '1' }, cause })
+}
+
+/** Makes the body of an error answer (contract README, "Errors"). */
+export function toErrorResponse(error: ApiError, requestId: string): ErrorResponse {
+  return {
+    error: {
+      code: error.code,
+      message: error.message,
+      request_id: requestId,
+      ...(error.details ? { details: error.details } : {}),
+      ...error.extra,
+    },
+  }
+}
+
+/** Writes an error answer on Node's own response: some errors happen before Express sees the request. */
+export function writeError(
+  res: ServerResponse,
+  error: ApiError,
+  requestId: string,
+  headers: readonly string[] = [],
+): void {
+  writeJson(res, {
+    status: error.status,
+    body: JSON.stringify(toErrorResponse(error, requestId)),
+    requestId,
+    headers: [...Object.entries(error.headers).flat(), ...headers],
+  })
+}
+
+/** Answers with the error and the headers of `res.locals.answerHeaders` (names and values in turn). */
+export function sendError(res: Response, error: ApiError): void {
+  writeError(res, error, String(res.locals['requestId']), res.locals['answerHeaders'] as string[] | undefined)
+}
+
+/** Passes an ApiError on and turns any other error into one; an unexpected error becomes a 500 without its message. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  return fromHttpError(error) ?? new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
+}
+
+/** Answers 404 to every path and method that no route has taken. */
+export const handleNotFound: RequestHandler = (req, _res, next) => {
+  next(notFound(`${req.method} ${req.path}`))
+}
+
+/**
+ * Answers whatever a handler threw in the contract's error shape, and logs every answer of 500 and above. `translate`
+ * may turn an error of a dependency, such as a lost database connection, into an ApiError.
+ */
+export function handleErrors(
+  logger: Logger,
+  translate: (error: unknown) => ApiError | undefined = () => undefined,
+): ErrorRequestHandler {
+  return (thrown, _req, res, _next) => {
+    const error = toApiError(translate(thrown) ?? thrown)
+    if (error.status >= 500) {
+      const level = error.status === 500 ? 'error' : 'warn'
+      logger[level](
+        { request_id: res.locals['requestId'], error: describeError(error.cause ?? error), code: error.code },
+        'request failed',
+      )
+    }
+    if (res.headersSent) {
+      if (!res.writableEnded) res.destroy()
+      return
+    }
+    sendError(res, error)
+  }
+}
+
+/** Translates errors of raw-body and Express, whose statuses (413, 415) are not in the contract. */
+function fromHttpError(error: unknown): ApiError | undefined {
+  if (!(error instanceof Error)) return undefined
+  if (error instanceof URIError) {
+    return new ApiError('invalid_request', 'The path and the query must be percent-encoded UTF-8.')
+  }
+  const { type, status, limit } = error as { type?: string; status?: number; limit?: number }
+  if (type === 'entity.too.large') {
+    const limitText = limit === undefined ? 'the limit' : `${Math.round(limit / 1024)} KiB`
+    return new ApiError('body_too_large', `The body is larger than ${limitText}.`)
+  }
+  if (type === 'request.size.invalid' || type === 'request.aborted') {
+    return new ApiError('invalid_request', 'The body ended before it was complete.')
+  }
+  const isClientError = status !== undefined && status >= 400 && status < 500
+  return isClientError ? new ApiError('invalid_request', 'The request cannot be read.') : undefined
+}

@@ -1,0 +1,82 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { RequestHandler } from 'express'
+import { getRawBody } from 'raw-body'
+import { ApiError } from './errors.ts'
+
+/** A JSON body; both parts are undefined when the request has none. */
+export interface JsonBody {
+  readonly value: unknown
+  /** The text as it was sent. */
+  readonly text: string | undefined
+}
+
+const NO_BODY: JsonBody = { value: undefined, text: undefined }
+const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset[\t ]*=[\t ]*"?utf-8"?[\t ]*)?;?[\t ]*$/i
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * Reads a request's JSON body.
+ * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
+ * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
+ */
+export async function readJsonBody(req: IncomingMessage, maxBytes: number): Promise<JsonBody> {
+  const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
+  if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
+  const bytes = await readBytes(req, length, maxBytes)
+  if (bytes.length === 0) return NO_BODY
+  const text = decode(bytes, req.headers)
+  return { value: parse(text), text }
+}
+
+/** Reads a JSON body into `req.body`, and its text into `res.locals.bodyText`. */
+export function jsonBodyReader({ maxBytes }: { maxBytes: number }): RequestHandler {
+  return async (req, res, next) => {
+    const { value, text } = await readJsonBody(req, maxBytes)
+    req.body = value
+    res.locals['bodyText'] = text
+    next()
+  }
+}
+
+async function readBytes(req: IncomingMessage, length: string | undefined, limit: number): Promise<Uint8Array> {
+  try {
+    return await getRawBody(req, { length: length ?? null, limit })
+  } catch (error) {
+    // Discards the rest of the body, so that the connection stays usable.
+    req.resume()
+    throw error
+  }
+}
+
+function decode(bytes: Uint8Array, headers: IncomingHttpHeaders): string {
+  const { 'content-type': type, 'content-encoding': encoding } = headers
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
+  }
+  if (type === undefined || !JSON_TYPE.test(type)) {
+    throw new ApiError(
+      'unsupported_media_type',
+      'Send the body as JSON, with the header "Content-Type: application/json".',
+    )
+  }
+  try {
+    return UTF_8.decode(bytes)
+  } catch (cause) {
+    throw new ApiError('invalid_json', 'The body is not UTF-8.', { cause })
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new ApiError('invalid_json', `The body is not valid JSON: ${describeSyntaxError(cause)}.`, { cause })
+  }
+}
+
+/** Gives the position of a JSON syntax error without V8's excerpt of the text, which may hold secrets. */
+function describeSyntaxError(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  const [position] = / at position \d+( \(line \d+ column \d+\))?/.exec(message) ?? []
+  return position ? `unexpected text${position}` : 'it ends too early or is malformed'
+}

@@ -1,0 +1,204 @@
+import { describe, expect, test } from '@jest/globals'
+import express, { type Express } from 'express'
+import request from 'supertest'
+import { Type } from 'typebox'
+import { createLogger } from '../logger.ts'
+import { ApiError, handleErrors, notFound } from './errors.ts'
+import { type OperationsOptions, serveOperations } from './operations.ts'
+import { assignRequestId } from './request-id.ts'
+
+const id = '01890a5d-ac96-774b-bcce-b302099a8057'
+const OPERATIONS = {
+  getThing: {
+    id: 'getThing',
+    method: 'get',
+    path: '/things/{thing_id}',
+    params: Type.Object({ thing_id: Type.String({ format: 'uuid' }) }),
+    query: Type.Object({
+      name: Type.Optional(Type.String({ maxLength: 5 })),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 25 })),
+    }),
+    headers: Type.Object({ 'X-Mode': Type.Optional(Type.String({ minLength: 2 })) }),
+  },
+  saveThing: {
+    id: 'saveThing',
+    method: 'put',
+    path: '/things/{thing_id}',
+    params: Type.Object({ thing_id: Type.String({ format: 'uuid' }) }),
+    body: Type.Object(
+      { name: Type.String({ minLength: 1 }), size: Type.Optional(Type.Integer()) },
+      { additionalProperties: false },
+    ),
+    trimmed: ['name'],
+    success: { status: 202 },
+  },
+} as const
+type Options = OperationsOptions<typeof OPERATIONS, string>
+
+const logger = createLogger({ service: 'test', level: 'silent' })
+const authorize: Options['authorize'] = (req) => {
+  if (req.headers.authorization === undefined) throw new ApiError('unauthorized', 'Send a key.')
+  return 'ada'
+}
+const handlers: Options['handlers'] = {
+  getThing: ({ params, query, headers, principal }) => JSON.stringify({ params, query, headers, principal }),
+  saveThing: async ({ body, bodyText }) => JSON.stringify({ body, bodyText }),
+}
+
+function serve(options: Partial<Options> = {}): Express {
+  const app = express()
+  app.use(assignRequestId)
+  app.use(serveOperations({ operations: OPERATIONS, handlers, authorize, maxBodyBytes: 1_000, ...options }))
+  app.use(handleErrors(logger))
+  return app
+}
+
+async function call(
+  method: 'get' | 'put',
+  path: string,
+  { app = serve(), body, headers = {} }: { app?: Express; body?: string; headers?: Record<string, string> } = {},
+): Promise<{ status: number; body: Record<string, unknown>; violations: [field: string, code: string][] }> {
+  const sending = request(app)[method](path).set('Authorization', 'x').set(headers)
+  const answer = await (body === undefined ? sending : sending.set('Content-Type', 'application/json').send(body))
+  const { error } = answer.body as { error?: { details?: { field: string; code: string }[] } }
+  const violations = (error?.details ?? []).map(({ field, code }): [string, string] => [field, code])
+  return { status: answer.status, body: answer.body as Record<string, unknown>, violations }
+}
+
+describe('serveOperations', () => {
+  test('gives the handler the checked parts: UUIDs in lower case, integers, defaults, and the principal', async () => {
+    const answer = await call('get', `/things/${id.toUpperCase()}?name=a+b%2B&unknown=1`, {
+      headers: { 'X-Mode': 'on' },
+    })
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        params: { thing_id: id },
+        query: { name: 'a b+', limit: 25 },
+        headers: { 'X-Mode': 'on' },
+        principal: 'ada',
+      },
+    })
+  })
+
+  test("answers with the operation's success status, and gives the body trimmed and as it was sent", async () => {
+    const body = '{"name":" x "}'
+    expect(await call('put', `/things/${id}`, { body })).toMatchObject({
+      status: 202,
+      body: { body: { name: 'x' }, bodyText: body },
+    })
+  })
+
+  test('authorizes before it says anything of the route or reads the body', async () => {
+    for (const path of ['/nothing', `/things/${id}`, '/things/%ff']) {
+      expect((await request(serve()).put(path).send('{')).status).toBe(401)
+    }
+    expect((await call('get', '/nothing')).status).toBe(404)
+    expect((await call('get', '/things/%ff')).status).toBe(400)
+    expect((await call('put', `/things/${id}`, { body: '{' })).status).toBe(400)
+    expect((await request(serve()).head(`/things/${id}`).set('Authorization', 'x')).status).toBe(404)
+  })
+
+  test('waits for an authorization that is asynchronous', async () => {
+    const app = serve({ authorize: async () => Promise.reject(new ApiError('unauthorized', 'no')) })
+    expect((await call('get', `/things/${id}`, { app })).status).toBe(401)
+  })
+
+  test('cannot be mounted without an authorization', () => {
+    // @ts-expect-error `authorize` is missing.
+    const options: Options = { operations: OPERATIONS, handlers, maxBodyBytes: 1_000 }
+    expect(options).not.toHaveProperty('authorize')
+  })
+
+  test('reports all violations at once: path, query, headers, each in the order of its schema', async () => {
+    const answer = await call('get', '/things/1?limit=0x1&name=toolong', { headers: { 'X-Mode': 'x' } })
+    expect([answer.status, answer.violations]).toEqual([
+      422,
+      [
+        ['thing_id', 'uuid_parsing'],
+        ['name', 'string_too_long'],
+        ['limit', 'int_parsing'],
+        ['X-Mode', 'string_too_short'],
+      ],
+    ])
+  })
+
+  test.each<[query: string, violation: [field: string, code: string]]>([
+    ['limit=1&limit=1', ['limit', 'int_parsing']],
+    ['name=a&name=a', ['name', 'string_type']],
+    ['limit=-1', ['limit', 'int_parsing']],
+    ['limit=1e1', ['limit', 'int_parsing']],
+    ['limit=', ['limit', 'int_parsing']],
+    ['limit=101', ['limit', 'less_than_equal']],
+  ])('refuses the query %s', async (query, violation) => {
+    expect((await call('get', `/things/${id}?${query}`)).violations).toEqual([violation])
+  })
+
+  test.each<[body: string | undefined, violations: [field: string, code: string][]]>([
+    [undefined, [['body', 'missing']]],
+    ['null', [['body', 'missing']]],
+    ['[]', [['body', 'model_attributes_type']]],
+    [
+      '{"z":1,"size":"1"}',
+      [
+        ['name', 'missing'],
+        ['size', 'int_type'],
+        ['z', 'extra_forbidden'],
+      ],
+    ],
+  ])('refuses the body %s', async (body, violations) => {
+    const answer = await call('put', `/things/${id}`, body === undefined ? {} : { body })
+    expect([answer.status, answer.violations]).toEqual([422, violations])
+  })
+
+  test('applies the rules of an operation to its valid fields, in the order of the schema', async () => {
+    const seen: unknown[] = []
+    const app = serve({
+      rules: {
+        saveThing: {
+          body: (valid, { principal, bodyText }) => {
+            seen.push([valid, principal, bodyText])
+            return [{ field: 'name', code: 'not_free', message: 'is taken' }]
+          },
+        },
+      },
+    })
+    const body = '{"name":"x","size":"1"}'
+    const answer = await call('put', `/things/${id}`, { app, body })
+    expect(answer.violations).toEqual([
+      ['name', 'not_free'],
+      ['size', 'int_type'],
+    ])
+    expect(seen).toEqual([[{ name: 'x' }, 'ada', body]])
+  })
+
+  test('writes an object with its status, and a 204 without a body', async () => {
+    const app = serve({
+      handlers: {
+        getThing: () => ({ status: 201, body: { is_new: true } }),
+        saveThing: () => ({ status: 204 }),
+      },
+    })
+    expect(await call('get', `/things/${id}`, { app })).toMatchObject({ status: 201, body: { is_new: true } })
+    const empty = await request(app).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
+    expect([empty.status, empty.text, empty.headers['content-type']]).toEqual([204, '', undefined])
+  })
+
+  test('answers 503 when a handler takes too long, and passes its errors on', async () => {
+    const app = serve({
+      handlers: {
+        getThing: () => new Promise(() => {}),
+        saveThing: async () => Promise.reject(notFound('Thing')),
+      },
+      handlerTimeoutMs: 1,
+    })
+    expect((await call('get', `/things/${id}`, { app })).status).toBe(503)
+    expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
+  })
+
+  test('answers an error of many fields with at most 100 details', async () => {
+    const fields = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`f${index}`, 1]))
+    const app = serve({ maxBodyBytes: 10_000 })
+    expect((await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })).violations).toHaveLength(100)
+  })
+})

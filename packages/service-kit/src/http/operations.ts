@@ -1,0 +1,138 @@
+import type { Request, RequestHandler, Response } from 'express'
+import { withTimeout } from '../with-timeout.ts'
+import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
+import { notFound, serviceUnavailable } from './errors.ts'
+import { type JsonBody, readJsonBody } from './json-body.ts'
+import { writeJson } from './write-json.ts'
+
+/** Operations by their ids. */
+export type OperationTable = Readonly<Record<string, HttpOperation>>
+
+/** A request that is authorized and whose parts are checked. */
+export type OperationRequest<Operation extends HttpOperation, Principal> = CheckedParts<Operation> & {
+  /** The body's text as it was sent; empty when there is none. */
+  readonly bodyText: string
+  readonly principal: Principal
+  readonly requestId: string
+}
+
+/** A handler's answer: JSON as text or bytes with the operation's success status, or a status with an object or no body. */
+export type OperationAnswer = string | Buffer | { readonly status: number; readonly body?: object }
+
+/** A handler for each operation of the table; a missing one does not compile. */
+export type OperationHandlers<Table extends OperationTable, Principal> = {
+  readonly [Id in keyof Table]: (
+    request: OperationRequest<Table[Id], Principal>,
+  ) => OperationAnswer | Promise<OperationAnswer>
+}
+
+export interface OperationsOptions<Table extends OperationTable, Principal> {
+  readonly operations: Table
+  readonly handlers: OperationHandlers<Table, Principal>
+  /**
+   * Authenticates and authorizes every request before anything of it is read or answered; it throws an ApiError to
+   * refuse. `operation` is undefined when no operation has the request's method and path.
+   */
+  readonly authorize: (
+    req: Request,
+    res: Response,
+    operation: Table[keyof Table] | undefined,
+  ) => Principal | Promise<Principal>
+  readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
+  readonly maxBodyBytes: number
+  /** Answers 503 when a handler has taken this long. Default: no limit. */
+  readonly handlerTimeoutMs?: number
+}
+
+interface Route<Operation, Principal> {
+  readonly operation: Operation
+  readonly pattern: RegExp
+  readonly answer: (res: Response, request: RouteRequest<Principal>) => void | Promise<void>
+}
+
+interface RouteRequest<Principal> {
+  readonly req: Request
+  readonly params: Readonly<Record<string, string>>
+  readonly principal: Principal
+}
+
+const NO_BODY: JsonBody = { value: undefined, text: undefined }
+
+/**
+ * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
+ * the body (400), check all parts (422), run the handler, write its answer as JSON. Sets `res.locals.operationId`; reads
+ * `res.locals.requestId` and `res.locals.answerHeaders` (names and values in turn).
+ */
+export function serveOperations<const Table extends OperationTable, Principal>(
+  options: OperationsOptions<Table, Principal>,
+): RequestHandler {
+  const routes = Object.keys(options.operations).map((id: keyof Table) => createRoute(id, options))
+  return (req, res) => {
+    const { path } = req
+    const method = req.method.toLowerCase()
+    const route = routes.find(({ operation, pattern }) => operation.method === method && pattern.test(path))
+    return whenReady(options.authorize(req, res, route?.operation), (principal) => {
+      if (!route) throw notFound(`${req.method} ${path}`)
+      res.locals['operationId'] = route.operation.id
+      return route.answer(res, { req, params: pathParams(route.pattern, path), principal })
+    })
+  }
+}
+
+function createRoute<Table extends OperationTable, Principal, Id extends keyof Table>(
+  id: Id,
+  { operations, handlers, rules = {}, maxBodyBytes, handlerTimeoutMs }: OperationsOptions<Table, Principal>,
+): Route<Table[Id], Principal> {
+  const operation = operations[id] as Table[Id]
+  const { [id]: handler } = handlers
+  const check = requestChecker<Table[Id], Principal>(operation, rules[id])
+  const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
+    const requestId = String(res.locals['requestId'])
+    const parts = check({ ...request, body })
+    const { principal } = request
+    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId })
+    return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
+      writeAnswer(res, ready, requestId, operation.success?.status),
+    )
+  }
+  return {
+    operation,
+    pattern: new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
+    answer: (res, request) =>
+      operation.body
+        ? readJsonBody(request.req, maxBodyBytes).then((body) => handle(res, request, body))
+        : handle(res, request, NO_BODY),
+  }
+}
+
+/** Calls `proceed` at once when the value is not a promise: awaiting a value that is there costs about 10 % of read throughput. */
+function whenReady<Value, Result>(
+  value: Value | Promise<Value>,
+  proceed: (value: Value) => Result,
+): Result | Promise<Awaited<Result>> {
+  return value instanceof Promise ? (value.then(proceed) as Promise<Awaited<Result>>) : proceed(value)
+}
+
+function limitTime(
+  answer: OperationAnswer | Promise<OperationAnswer>,
+  timeoutMs: number | undefined,
+): OperationAnswer | Promise<OperationAnswer> {
+  if (timeoutMs === undefined || !(answer instanceof Promise)) return answer
+  return withTimeout(answer, timeoutMs, () => serviceUnavailable('This took too long; try again in a moment.'))
+}
+
+function writeAnswer(res: Response, answer: OperationAnswer, requestId: string, successStatus = 200): void {
+  const headers = res.locals['answerHeaders'] as readonly string[] | undefined
+  if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
+    writeJson(res, { status: successStatus, body: answer, requestId, ...(headers && { headers }) })
+  } else {
+    const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
+    writeJson(res, { status: answer.status, body, requestId, ...(headers && { headers }) })
+  }
+}
+
+/** @throws URIError (answered 400) when a parameter is not percent-encoded UTF-8. */
+function pathParams(pattern: RegExp, path: string): Record<string, string> {
+  const groups = Object.entries(pattern.exec(path)?.groups ?? {})
+  return Object.fromEntries(groups.map(([name, value]) => [name, decodeURIComponent(value)]))
+}
