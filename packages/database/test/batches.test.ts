@@ -50,11 +50,9 @@ async function recordDeliveries(outcome: string): Promise<void> {
 
 test('old entries of the log are deleted in batches of the size given, however Postgres plans it', async () => {
   await recordDeliveries('accepted')
-  const counts: number[] = []
-  for await (const count of deleteOldDeliveries(onConnection(client), { olderThanDays: 1, batchSize: BATCH_SIZE })) {
-    counts.push(count)
-  }
-  expect(counts).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE])
+  const remove = (): Promise<number> =>
+    deleteOldDeliveries(onConnection(client), { olderThanDays: 1, batchSize: BATCH_SIZE })
+  expect([await remove(), await remove(), await remove()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })
 
 test('deliveries are given up in batches of the size given, however Postgres plans it', async () => {

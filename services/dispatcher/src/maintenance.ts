@@ -55,12 +55,11 @@ export async function trimLog(
   signal: AbortSignal,
 ): Promise<number> {
   let total = 0
-  const batches = deleteOldDeliveries(ctx.db, { olderThanDays: ctx.config.logRetentionDays, batchSize: BATCH_SIZE })
-  for await (const count of batches) {
+  for (let count = BATCH_SIZE; count === BATCH_SIZE && !signal.aborted;) {
+    count = await deleteOldDeliveries(ctx.db, { olderThanDays: ctx.config.logRetentionDays, batchSize: BATCH_SIZE })
     total += count
     ctx.deliveryMetrics.countDeleted(count)
     await pause(BATCH_PAUSE_MS, undefined, { signal }).catch(() => {})
-    if (signal.aborted) break
   }
   if (total > 0) ctx.logger.info({ count: total }, 'old log entries deleted')
   return total
