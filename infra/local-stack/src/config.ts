@@ -1,8 +1,8 @@
+import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { readSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { readLocalDir } from '@workflow-service/cli/local-folder'
 
-/** Everything of the local stack stays on this machine. */
+/** All servers of the local stack listen on loopback only. */
 export const LOCAL_HOST = '127.0.0.1'
 
 const LocalSettings = Type.Object({
@@ -22,8 +22,8 @@ const LocalSettings = Type.Object({
   }),
 })
 
-/** What of the environment the local stack hands on to the services as it is; everything else it sets itself. */
-const HANDED_ON = [
+/** Environment variables that the services get unchanged. The local stack sets all their other settings itself. */
+const PASSED_ON = [
   'LOG_LEVEL',
   'AGENT_MODEL',
   'AGENT_BASE_URL',
@@ -32,27 +32,27 @@ const HANDED_ON = [
   'CORS_ORIGINS',
 ]
 
-/** What the local stack runs by. */
+/** The settings of the local stack. */
 export interface LocalConfig {
-  /** Data, settings and logs. */
+  /** The folder of data, settings and logs. */
   readonly localDir: string
-  /** Of the public API. */
+  /** The port of the public API. */
   readonly port: number
   readonly logLevel: string
-  /** Settings of the services that the user has set. */
+  /** Settings that the services get unchanged. */
   readonly servicesEnv: NodeJS.ProcessEnv
-  /** Whether npm stands behind the parent process, which must not be outlived. */
+  /** Whether npm started the parent process. If npm is killed, the local stack stops too. */
   readonly isStartedByNpm: boolean
 }
 
-/** @throws SettingsError with every fault at once. */
+/** @throws SettingsError that names every invalid setting. */
 export function readLocalConfig(env: NodeJS.ProcessEnv = process.env): LocalConfig {
   const settings = readSettings(LocalSettings, env)
   return {
     localDir: readLocalDir(env),
     port: settings.PORT,
     logLevel: settings.LOG_LEVEL,
-    servicesEnv: Object.fromEntries(HANDED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
+    servicesEnv: Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
     isStartedByNpm: env['npm_lifecycle_event'] !== undefined,
   }
 }

@@ -4,18 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
 import { checkServiceToken, serviceTokenHeader, type ServiceTokenCheck } from '@workflow-service/webhook-token'
 
-/** A payload request as it arrived, and what the endpoint made of it. */
-export interface ArrivedWebhook {
+/** A payload request as the endpoint received it, the token check's result, and the response. */
+export interface ReceivedWebhook {
   readonly url: string
   readonly method: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: string
   readonly receivedAt: Date
   readonly token: ServiceTokenCheck
-  readonly answer: { readonly status: number; readonly text: string }
+  readonly response: { readonly status: number; readonly text: string }
 }
 
-/** What a customer would run: an HTTP endpoint that checks the token and takes orders. */
+/** An HTTP endpoint such as a customer runs: it checks the token and accepts orders. */
 export interface DemoEndpoint {
   readonly url: string
   readonly port: number
@@ -24,14 +24,17 @@ export interface DemoEndpoint {
 
 const PATH = '/orders'
 
-/** Listens on 127.0.0.1, on `port` when it is free. `onWebhook` hears of each payload request, not of verifications. */
+/**
+ * Starts the endpoint on 127.0.0.1, on `port` if that is free, else on any free port. Calls `onWebhook` for each payload
+ * request and for each request with a wrong token, not for verification requests.
+ */
 export async function startDemoEndpoint(options: {
   port: number
   secret: string
-  onWebhook: (webhook: ArrivedWebhook) => void
+  onWebhook: (webhook: ReceivedWebhook) => void
 }): Promise<DemoEndpoint> {
   const server = createServer((request, response) => {
-    take(request, response, options).catch(() => response.destroy())
+    handle(request, response, options).catch(() => response.destroy())
   })
   await listen(server, options.port).catch(async () => await listen(server, 0))
   const { port } = server.address() as AddressInfo
@@ -55,16 +58,16 @@ function toUrl(port: number): string {
   return `http://127.0.0.1:${port}${PATH}`
 }
 
-/** Whether the demo's endpoint may have listened there at some time. */
+/** Whether the URL is one of the demo's endpoint, on any port. */
 export function isDemoEndpoint(url: string): boolean {
   const { port } = new URL(url)
   return toUrl(Number(port)) === url
 }
 
-async function take(
+async function handle(
   request: IncomingMessage,
   response: ServerResponse,
-  { secret, onWebhook }: { secret: string; onWebhook: (webhook: ArrivedWebhook) => void },
+  { secret, onWebhook }: { secret: string; onWebhook: (webhook: ReceivedWebhook) => void },
 ): Promise<void> {
   const receivedAt = new Date()
   const body = await readText(request)
@@ -74,17 +77,17 @@ async function take(
     response.writeHead(204).end()
     return
   }
-  const answer = token.ok ? takeOrder(payload) : { status: 401, text: `The token is not good: ${token.reason}.` }
+  const answer = token.ok ? acceptOrder(payload) : { status: 401, text: `The token is not valid: ${token.reason}.` }
   response.writeHead(answer.status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(answer.text)
   const { port } = request.socket.address() as AddressInfo
   const headers = toPairs(request.rawHeaders)
-  onWebhook({ url: toUrl(port), method: request.method ?? '', headers, body, receivedAt, token, answer })
+  onWebhook({ url: toUrl(port), method: request.method ?? '', headers, body, receivedAt, token, response: answer })
 }
 
-function takeOrder(payload: Record<string, unknown> | undefined): ArrivedWebhook['answer'] {
+function acceptOrder(payload: Record<string, unknown> | undefined): ReceivedWebhook['response'] {
   const id = payload?.['order_id']
   return typeof id === 'string' && id !== ''
-    ? { status: 200, text: `Order ${id} is in.` }
+    ? { status: 200, text: `Order ${id} accepted.` }
     : { status: 422, text: 'An order needs an order_id.' }
 }
 
@@ -98,8 +101,8 @@ function parse(body: string): Record<string, unknown> | undefined {
 }
 
 function toPairs(rawHeaders: readonly string[]): [string, string][] {
-  return Array.from({ length: rawHeaders.length / 2 }, (_, place) => [
-    rawHeaders[2 * place] ?? '',
-    rawHeaders[2 * place + 1] ?? '',
+  return Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
+    rawHeaders[2 * index] ?? '',
+    rawHeaders[2 * index + 1] ?? '',
   ])
 }

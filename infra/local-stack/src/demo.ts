@@ -13,14 +13,14 @@ import { parse } from 'yaml'
 import type { DispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { isDemoEndpoint } from './demo-endpoint.ts'
 
-/** What demo.yaml leaves open. */
+/** The values of the placeholders in demo.yaml. */
 export interface DemoValues {
   readonly DEMO_API_KEY: string
   readonly DEMO_ENDPOINT_URL: string
   readonly DEMO_SIGNING_SECRET: string
 }
 
-/** The demo of demo.yaml: the workflow that is started, and the webhook source that it sends to. */
+/** The manifest of demo.yaml, the workflow that the demo starts, and the webhook source that the workflow sends to. */
 export interface Demo {
   readonly manifest: Manifest
   readonly organizationId: string
@@ -28,13 +28,14 @@ export interface Demo {
   readonly source: { readonly id: string; readonly name: string }
 }
 
-/** demo.yaml with its values filled in. */
+/** Reads demo.yaml and fills in the values. */
 export async function readDemo(values: DemoValues): Promise<Demo> {
   const text = await readFile(new URL('../demo.yaml', import.meta.url), 'utf8')
   const filled = text.replaceAll(/\$\{(\w+)\}/g, (_match, name: string) => values[name as keyof DemoValues])
   const manifest = toManifest(parse(filled))
   const { organization, workflows: [workflow] = [], webhook_sources: [source] = [] } = manifest
-  if (!organization.id || !workflow?.id || !source?.id) throw new Error('demo.yaml must give its ids')
+  if (!organization.id || !workflow?.id || !source?.id)
+    throw new Error('demo.yaml must have ids for its organization, first workflow and first webhook source')
   return {
     manifest,
     organizationId: organization.id,
@@ -44,8 +45,8 @@ export async function readDemo(values: DemoValues): Promise<Demo> {
 }
 
 /**
- * Applies the demo where it is not there yet, or where its secrets are new; otherwise what somebody changed since stays as
- * it is. Resolves with whether it did. @throws DispatcherRefusal
+ * Applies the demo's manifest if the organization does not exist yet or the secrets are new. Otherwise keeps the user's
+ * changes. Resolves to whether the manifest was applied. @throws DispatcherError
  */
 export async function applyDemo(
   db: Database,
@@ -53,8 +54,8 @@ export async function applyDemo(
   demo: Demo,
   { areSecretsNew }: { areSecretsNew: boolean },
 ): Promise<boolean> {
-  const known = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
-  if (known.length > 0 && !areSecretsNew) return false
+  const existing = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
+  if (existing.length > 0 && !areSecretsNew) return false
   const [applied] = await applyManifests(db, [demo.manifest])
   for (const { id, save } of applied?.webhookSources ?? []) {
     await dispatcher.saveWebhookSource(demo.organizationId, id, save, 'if_changed')
@@ -62,8 +63,8 @@ export async function applyDemo(
   return true
 }
 
-/** Points the demo's webhook source to where the demo's endpoint listens now, unless somebody pointed it elsewhere. */
-export async function followEndpoint(
+/** Updates the webhook source to the URL of the demo's endpoint, unless the user has set another endpoint. */
+export async function syncEndpointUrl(
   db: Database,
   dispatcher: DispatcherClient,
   demo: Demo,
@@ -76,31 +77,31 @@ export async function followEndpoint(
   await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
 }
 
-/** Whether the demo workflow was ever started. */
-export async function hasStarted(db: Database, demo: Demo): Promise<boolean> {
+/** Whether the demo workflow has a run. */
+export async function hasDemoRun(db: Database, demo: Demo): Promise<boolean> {
   const runs = await listRuns(db, demo.organizationId, { workflowId: demo.workflow.id, limit: 1 })
   return runs.length > 0
 }
 
-/** A start through the public API, and its answer. */
+/** The demo's start request to the public API, and the response. */
 export interface DemoStart {
   readonly url: string
   readonly body: { readonly context: string }
   readonly sentAt: Date
   readonly requestId: string
   readonly status: number
-  readonly answer: WorkflowStartOut
+  readonly response: WorkflowStartOut
 }
 
 const REQUEST_ID = 'demo-start'
 const CONTEXT = 'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 149.90\nexpress: yes'
 
-/** Starts the demo workflow as any customer would. Asked twice, it starts once. */
+/** Starts the demo workflow through the public API. Its Idempotency-Key makes a second call return the same start. */
 export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo): Promise<DemoStart> {
   const url = startUrl(gatewayUrl, demo)
   const body = { context: CONTEXT }
   const sentAt = new Date()
-  const answer = await got.post(url, {
+  const response = await got.post(url, {
     json: body,
     headers: { authorization: `Bearer ${apiKey}`, 'idempotency-key': REQUEST_ID, 'x-request-id': REQUEST_ID },
     responseType: 'json',
@@ -108,9 +109,9 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
     timeout: { request: 10_000 },
     throwHttpErrors: false,
   })
-  if (answer.statusCode !== 202) {
+  if (response.statusCode !== 202) {
     throw new Error(
-      `The public API answered the demo's start with ${answer.statusCode}: ${JSON.stringify(answer.body)}`,
+      `The public API answered the demo's start with ${response.statusCode}: ${JSON.stringify(response.body)}`,
     )
   }
   return {
@@ -118,13 +119,13 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
     body,
     sentAt,
     requestId: REQUEST_ID,
-    status: answer.statusCode,
-    answer: answer.body as WorkflowStartOut,
+    status: response.statusCode,
+    response: response.body as WorkflowStartOut,
   }
 }
 
-/** The curl line that starts the demo workflow again, with another order. */
-export function curlLine(gatewayUrl: string, apiKey: string, demo: Demo): string {
+/** Returns the curl command that starts the demo workflow again, with another order. */
+export function curlCommand(gatewayUrl: string, apiKey: string, demo: Demo): string {
   const body = '{"context": "order_id: A-1002\\ncustomer: Grace Hopper\\ntotal: 12.50"}'
   return [
     `curl -X POST ${startUrl(gatewayUrl, demo)} \\`,

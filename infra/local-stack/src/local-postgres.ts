@@ -1,36 +1,40 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type EmbeddedPostgres, EmbeddedPostgresError, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import type { Logger } from '@workflow-service/service-kit'
-import { alreadyRunning, isRunning } from './running-instance.ts'
+import { alreadyRunningError, isRunning } from './running-instance.ts'
 
-/** A server whose parent was killed ends by itself, which takes a moment. */
-const TAKE_OVER_MS = 15_000
-const INTERVAL_MS = 200
+/** When npm start was killed, its PostgreSQL ends by itself shortly after. The next start waits this long for that. */
+const DATA_DIR_TIMEOUT_MS = 15_000
+const RETRY_MS = 200
 
-/** Starts PostgreSQL on the folder's data, and tells whether there was any. @throws EmbeddedPostgresError, LocalStackError */
+/**
+ * Starts PostgreSQL on the data of `localDir`. `isNew` tells whether the data folder was created.
+ * @throws EmbeddedPostgresError
+ * @throws LocalStackError when another local stack runs on this folder.
+ */
 export async function startLocalPostgres(
   localDir: string,
-  options: { last: NodeJS.Dict<string>; signal: AbortSignal; logger: Logger },
+  options: { savedSettings: NodeJS.Dict<string>; signal: AbortSignal; logger: Logger },
 ): Promise<EmbeddedPostgres & { isNew: boolean }> {
-  const { last, signal, logger } = options
+  const { savedSettings, signal, logger } = options
   const dataDir = join(localDir, 'postgres')
   const isNew = !existsSync(dataDir)
-  const deadlineMs = performance.now() + TAKE_OVER_MS
+  const deadlineMs = performance.now() + DATA_DIR_TIMEOUT_MS
   for (;;) {
     try {
       const server = await startEmbeddedPostgres({ dataDir, log: (line) => logger.info(line) })
       return { ...server, isNew }
     } catch (error) {
-      if (!isInUse(error)) throw error
-      if (await isRunning(last)) throw alreadyRunning(last)
+      if (!isDataDirInUse(error)) throw error
+      if (await isRunning(savedSettings)) throw alreadyRunningError(savedSettings)
       if (performance.now() >= deadlineMs) throw error
     }
-    await pause(INTERVAL_MS, undefined, { signal })
+    await sleep(RETRY_MS, undefined, { signal })
   }
 }
 
-function isInUse(error: unknown): boolean {
+function isDataDirInUse(error: unknown): boolean {
   return error instanceof EmbeddedPostgresError && error.code === 'data_dir_in_use'
 }

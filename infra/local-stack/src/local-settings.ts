@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { createApiKey } from '@workflow-service/database'
 import { localEnvFile } from '@workflow-service/cli/local-folder'
+import { createApiKey } from '@workflow-service/database'
 
-/** What is made up once and then kept in `.local/env`. */
+/** Secrets that the first start generates and `.local/env` keeps. */
 export interface LocalSecrets {
   readonly INTERNAL_API_TOKEN: string
   readonly SECRETS_KEY: string
@@ -13,48 +13,48 @@ export interface LocalSecrets {
   readonly DEMO_SIGNING_SECRET: string
 }
 
-const HEADER = `# Written by npm start, read by wf. Secret: it opens everything in this folder.
+const HEADER = `# Written by npm start, read by wf. Keep it secret: it gives access to everything in this folder.
 `
 
-/** The settings of the last start; empty before the first one. */
-export async function readLastSettings(localDir: string): Promise<NodeJS.Dict<string>> {
+/** Reads the settings that the last start saved in `.local/env`; empty before the first start. */
+export async function readSavedSettings(localDir: string): Promise<NodeJS.Dict<string>> {
   const text = await readFile(localEnvFile(localDir), 'utf8').catch(() => '')
   return parseEnv(text)
 }
 
-/** The secrets of the last start, those that are missing made up. */
-export function toSecrets(last: NodeJS.Dict<string>): LocalSecrets {
+/** Returns the saved secrets, with new ones for those that are missing. */
+export function completeSecrets(saved: NodeJS.Dict<string>): LocalSecrets {
   return {
-    INTERNAL_API_TOKEN: last['INTERNAL_API_TOKEN'] ?? randomBytes(32).toString('hex'),
-    SECRETS_KEY: last['SECRETS_KEY'] ?? randomBytes(32).toString('base64'),
-    DEMO_API_KEY: last['DEMO_API_KEY'] ?? createApiKey().key,
-    DEMO_SIGNING_SECRET: last['DEMO_SIGNING_SECRET'] ?? randomBytes(32).toString('base64url'),
+    INTERNAL_API_TOKEN: saved['INTERNAL_API_TOKEN'] ?? randomBytes(32).toString('hex'),
+    SECRETS_KEY: saved['SECRETS_KEY'] ?? randomBytes(32).toString('base64'),
+    DEMO_API_KEY: saved['DEMO_API_KEY'] ?? createApiKey().key,
+    DEMO_SIGNING_SECRET: saved['DEMO_SIGNING_SECRET'] ?? randomBytes(32).toString('base64url'),
   }
 }
 
-/** Replaces `.local/env` whole: it is never half written, and only its owner can read it. */
-export async function writeSettings(localDir: string, settings: Readonly<Record<string, string>>): Promise<void> {
+/** Replaces `.local/env` atomically. Only the owner can read the file. */
+export async function saveSettings(localDir: string, settings: Readonly<Record<string, string>>): Promise<void> {
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
-  const file = localEnvFile(localDir)
-  const draft = `${file}.new`
+  const path = localEnvFile(localDir)
+  const newPath = `${path}.new`
   try {
     await mkdir(localDir, { recursive: true })
-    await rm(draft, { force: true })
-    const handle = await open(draft, 'wx', 0o600)
+    await rm(newPath, { force: true })
+    const handle = await open(newPath, 'wx', 0o600)
     try {
       await handle.writeFile(`${HEADER}${lines.join('')}`)
       await handle.sync()
     } finally {
       await handle.close()
     }
-    await rename(draft, file)
+    await rename(newPath, path)
   } catch (error) {
-    await rm(draft, { force: true }).catch(() => {})
+    await rm(newPath, { force: true }).catch(() => {})
     throw error
   }
 }
 
-/** Where the logs are. */
+/** Returns the folder of the log files. */
 export function logsDir(localDir: string): string {
   return join(localDir, 'logs')
 }

@@ -1,51 +1,47 @@
 import { once } from 'node:events'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
+import { readLocalDir } from '@workflow-service/cli/local-folder'
+import { toShownPath } from '@workflow-service/cli/terminal'
 import { createDatabase, migrate } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
-import { createLogger, type Logger } from '@workflow-service/service-kit'
-import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
-import { toShownPath } from '@workflow-service/cli/terminal'
 import type { LocalConfig } from './config.ts'
-import { applyDemo, curlLine, type Demo, followEndpoint, hasStarted, readDemo, startDemo } from './demo.ts'
+import { applyDemo, curlCommand, type Demo, hasDemoRun, readDemo, startDemo, syncEndpointUrl } from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
 import { startLocalPostgres } from './local-postgres.ts'
-import { logsDir, readLastSettings, toSecrets, writeSettings } from './local-settings.ts'
-import { inWords, LocalStackError } from './local-stack-error.ts'
-import { openLogFile } from './log-file.ts'
+import { completeSecrets, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
+import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
-import { servicesEnv } from './services-env.ts'
-import { createWebhookBoard, type WebhookBoard } from './webhook-board.ts'
+import { servicesEnv, type SharedSettings } from './services-env.ts'
+import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
 /** A local stack that runs. */
 export interface LocalStack {
-  /** Resolves with the reason when the stack cannot go on. */
+  /** Resolves with the reason when PostgreSQL has ended by itself. */
   readonly failed: Promise<string>
   stop(): Promise<void>
 }
 
-/** How long the demo is waited for: it takes a fraction of a second. */
-const WEBHOOK_TIMEOUT_MS = 20_000
-
 /**
- * Boots everything in this process: PostgreSQL, dispatcher, runner, gateway, the demo and its endpoint; starts the demo
- * workflow the first time. `signal` gives up between two steps. Rejects with nothing left running.
+ * Starts PostgreSQL, the three services, the demo and its endpoint in this process. On the first start, starts the demo
+ * workflow. `signal` aborts between two steps. When it rejects, nothing is left running.
+ * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
 export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal): Promise<LocalStack> {
   const stack = new AsyncDisposableStack()
   try {
-    return await boot(config, screen, signal, stack)
+    return await start(config, screen, signal, stack)
   } catch (error) {
     await stack.disposeAsync()
     throw error
   }
 }
 
-async function boot(
+async function start(
   config: LocalConfig,
   screen: Screen,
   signal: AbortSignal,
@@ -53,14 +49,14 @@ async function boot(
 ): Promise<LocalStack> {
   signal.throwIfAborted()
   const { localDir } = config
-  const last = await readLastSettings(localDir)
+  const savedSettings = await readSavedSettings(localDir)
   checkServiceSettings(config)
-  await checkPort(config, last)
-  const loggerFor = await openLogs(config, screen, stack)
+  await checkPort(config, savedSettings)
+  const loggers = await openLogs(config, screen, stack)
 
-  const postgres = await screen.step('PostgreSQL', async (remark) => {
-    const server = await startLocalPostgres(localDir, { last, signal, logger: loggerFor('postgres') })
-    remark(server.isNew ? 'data folder made' : 'with the data of before')
+  const postgres = await screen.step('PostgreSQL', async (setNote) => {
+    const server = await startLocalPostgres(localDir, { savedSettings, signal, logger: loggers.postgres })
+    setNote(server.isNew ? 'data folder created' : 'with the data of the last time')
     return server
   })
   stack.defer(async () => await postgres.stop())
@@ -68,18 +64,18 @@ async function boot(
 
   const db = createDatabase({ url: postgres.url, applicationName: 'local stack', maxConnections: 4 })
   stack.defer(async () => await db.close())
-  await screen.step('Database schema', async (remark) => {
+  await screen.step('Database schema', async (setNote) => {
     const { applied } = await migrate({ databaseUrl: postgres.url })
-    remark(applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`)
+    setNote(applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`)
   })
   signal.throwIfAborted()
 
-  const secrets = toSecrets(last)
-  const webhooks = createWebhookBoard(screen)
+  const secrets = completeSecrets(savedSettings)
+  const inbox = createWebhookInbox(screen)
   const endpoint = await startDemoEndpoint({
-    port: Number(last['DEMO_ENDPOINT_URL'] ? new URL(last['DEMO_ENDPOINT_URL']).port : 0),
+    port: Number(savedSettings['DEMO_ENDPOINT_URL'] ? new URL(savedSettings['DEMO_ENDPOINT_URL']).port : 0),
     secret: secrets.DEMO_SIGNING_SECRET,
-    onWebhook: webhooks.arrived,
+    onWebhook: inbox.add,
   })
   stack.defer(async () => await endpoint.close())
   const settings = {
@@ -88,58 +84,45 @@ async function boot(
     DEMO_ENDPOINT_URL: endpoint.url,
     PID: String(process.pid),
   }
-  // Before anything is encrypted or made with the secrets.
-  await writeSettings(localDir, settings)
+  // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.
+  await saveSettings(localDir, settings)
 
-  const { dispatcherUrl, gatewayUrl } = await screen.step('Dispatcher, runner and gateway', async (remark) => {
-    const sessionQueue = createInProcessQueue()
-    stack.defer(async () => await sessionQueue.close())
-    const services = servicesEnv(config, settings)
-    const dispatcher = await startDispatcher(readDispatcherConfig(services.dispatcher('0')), {
-      logger: loggerFor('dispatcher'),
-    })
-    stack.defer(async () => await dispatcher.stop())
-    const runner = await startRunner(readRunnerConfig(services.runner(dispatcher.url)), {
-      sessionQueue,
-      logger: loggerFor('runner'),
-    })
-    stack.defer(async () => await runner.stop())
-    const gateway = await startGateway(readGatewayConfig(services.gateway()), {
-      sessionQueue,
-      logger: loggerFor('gateway'),
-    })
-    stack.defer(async () => await gateway.stop())
-    remark(`public API on ${gateway.url}`)
-    return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url }
+  const { dispatcherUrl, gatewayUrl } = await screen.step('Dispatcher, runner and gateway', async (setNote) => {
+    const urls = await startServices(config, settings, loggers, stack)
+    setNote(`public API on ${urls.gatewayUrl}`)
+    return urls
   })
-  await writeSettings(localDir, { ...settings, DISPATCHER_URL: dispatcherUrl, GATEWAY_URL: gatewayUrl })
+  await saveSettings(localDir, { ...settings, DISPATCHER_URL: dispatcherUrl, GATEWAY_URL: gatewayUrl })
   signal.throwIfAborted()
 
   const demo = await readDemo(settings)
   const dispatcher = createDispatcherClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
-  await screen.step('Demo', async (remark) => {
-    const areSecretsNew = Object.keys(secrets).some((name) => last[name] === undefined)
+  await screen.step('Demo', async (setNote) => {
+    const areSecretsNew = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
     const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
-    if (!isApplied) await followEndpoint(db, dispatcher, demo, endpoint.url)
-    remark(isApplied ? describeDemo(demo) : 'as it was left')
+    if (!isApplied) await syncEndpointUrl(db, dispatcher, demo, endpoint.url)
+    setNote(isApplied ? describeDemo(demo) : 'unchanged')
   })
   signal.throwIfAborted()
 
-  const isFirst = !(await hasStarted(db, demo))
-  if (isFirst) await showDemo({ gatewayUrl, apiKey: secrets.DEMO_API_KEY, demo, screen, webhooks, signal })
+  const apiKey = secrets.DEMO_API_KEY
+  const wf = wfCommand(localDir)
+  const isFirstStart = !(await hasDemoRun(db, demo))
+  if (isFirstStart) await showDemo({ gatewayUrl, apiKey, demo, screen, inbox, signal, wf })
   screen.ready({
-    isFirst,
+    isFirstStart,
     gatewayUrl,
-    curl: curlLine(gatewayUrl, secrets.DEMO_API_KEY, demo),
+    curl: curlCommand(gatewayUrl, apiKey, demo),
+    wf,
     localDir,
     logsDir: logsDir(localDir),
   })
-  webhooks.showFromNowOn(demo.source.name)
+  inbox.showAll(demo.source.name)
 
   let isStopping = false
   const failed = postgres.exited.then(async () => {
     if (isStopping) return await new Promise<string>(() => {})
-    return `PostgreSQL ended by itself: ${toShownPath(join(logsDir(localDir), 'postgres.log'))} says why.`
+    return `PostgreSQL ended unexpectedly. Its log says why: ${toShownPath(join(logsDir(localDir), 'postgres.log'))}`
   })
   return {
     failed,
@@ -150,63 +133,73 @@ async function boot(
   }
 }
 
-type LoggerFor = (service: string) => Logger
-
-async function openLogs(config: LocalConfig, screen: Screen, stack: AsyncDisposableStack): Promise<LoggerFor> {
-  const dir = logsDir(config.localDir)
-  try {
-    await mkdir(dir, { recursive: true })
-  } catch (error) {
-    throw new LocalStackError(`${toShownPath(dir)} cannot be made: ${inWords(error)}.`, { cause: error })
-  }
-  let isTold = false
-  const onFault = (error: Error) => {
-    if (!isTold) screen.fault(`The logs cannot be written any more (${inWords(error)}); everything else goes on.`)
-    isTold = true
-  }
-  const loggers = new Map<string, Logger>()
-  for (const service of ['postgres', 'dispatcher', 'runner', 'gateway']) {
-    const file = await openLogFile(dir, service, onFault)
-    stack.defer(async () => await file.close())
-    loggers.set(service, createLogger({ service, level: config.logLevel, destination: file.stream }))
-  }
-  return (service) => loggers.get(service)!
-}
-
-/** Faults of what the user has set are found before anything is started. */
+/** Reads the services' settings with stand-in secrets, so that an invalid setting is reported before anything starts. */
 function checkServiceSettings(config: LocalConfig): void {
-  const anything = {
+  const services = servicesEnv(config, {
     DATABASE_URL: 'postgres://x',
     INTERNAL_API_TOKEN: 'x'.repeat(32),
     SECRETS_KEY: `${'A'.repeat(43)}=`,
-  }
-  const services = servicesEnv(config, anything)
+  })
   readRunnerConfig(services.runner('http://x'))
-  readGatewayConfig(services.gateway())
+  readGatewayConfig(services.gateway)
 }
 
-/** One start through the public API, and the webhook as it arrived. */
+/** Starts the three services on one in-process queue. `stack` stops them, in the opposite order. */
+async function startServices(
+  config: LocalConfig,
+  settings: SharedSettings,
+  loggers: Loggers,
+  stack: AsyncDisposableStack,
+): Promise<{ dispatcherUrl: string; gatewayUrl: string }> {
+  const sessionQueue = createInProcessQueue()
+  stack.defer(async () => await sessionQueue.close())
+  const services = servicesEnv(config, settings)
+  const dispatcher = await startDispatcher(readDispatcherConfig(services.dispatcher), { logger: loggers.dispatcher })
+  stack.defer(async () => await dispatcher.stop())
+  const runner = await startRunner(readRunnerConfig(services.runner(dispatcher.url)), {
+    sessionQueue,
+    logger: loggers.runner,
+  })
+  stack.defer(async () => await runner.stop())
+  const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })
+  stack.defer(async () => await gateway.stop())
+  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url }
+}
+
+/** How long to wait for the demo's webhook, which takes a fraction of a second. */
+const WEBHOOK_TIMEOUT_MS = 20_000
+
+/** Starts the demo workflow through the public API, and shows the webhook that the endpoint receives. */
 async function showDemo(options: {
   gatewayUrl: string
   apiKey: string
   demo: Demo
   screen: Screen
-  webhooks: WebhookBoard
+  inbox: WebhookInbox
   signal: AbortSignal
+  wf: string
 }): Promise<void> {
-  const { gatewayUrl, apiKey, demo, screen, webhooks, signal } = options
+  const { gatewayUrl, apiKey, demo, screen, inbox, signal, wf } = options
   const start = await startDemo(gatewayUrl, apiKey, demo)
   screen.demoStarted(demo.workflow.name, start)
   const timeout = AbortSignal.timeout(WEBHOOK_TIMEOUT_MS)
-  const webhook = await Promise.race([webhooks.waitFor(start.requestId), untilAborted([timeout, signal])])
+  const webhook = await Promise.race([inbox.waitFor(start.requestId), untilAborted([timeout, signal])])
   signal.throwIfAborted()
-  if (webhook) screen.webhookArrived(demo.source.name, webhook, start.sentAt)
-  else screen.demoIsMissing(`npm run -s wf -- runs show ${start.answer.id} tells what happened.`)
+  if (webhook) screen.webhookReceived(demo.source.name, webhook, start.sentAt)
+  else screen.demoTimedOut(`To see why: ${wf} runs show ${start.response.id}`)
 }
 
 async function untilAborted(signals: AbortSignal[]): Promise<undefined> {
   const any = AbortSignal.any(signals)
   if (!any.aborted) await once(any, 'abort')
+}
+
+/** The command that runs `wf` with the settings of this folder. */
+function wfCommand(localDir: string): string {
+  const command = 'npm run -s wf --'
+  if (localDir === readLocalDir({})) return command
+  const path = toShownPath(localDir)
+  return `LOCAL_DIR=${/^[\w./-]+$/.test(path) ? path : `'${path}'`} ${command}`
 }
 
 function describeDemo({ manifest }: Demo): string {

@@ -3,22 +3,23 @@ import { rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 
-/** A log that outgrew this by the next start is put aside; the one put aside before goes. */
+/** A log file larger than this is renamed to `NAME.log.1` at the next start; an older `NAME.log.1` is overwritten. */
 const MAX_BYTES = 20_000_000
 
-/** A file that lines are added to. */
+/** A log file that is open for appending. */
 export interface LogFile {
   readonly stream: WriteStream
   close(): Promise<void>
 }
 
-/** Opens `NAME.log` for appending. `onFault` hears once when lines cannot be written any more; then they are dropped. */
-export async function openLogFile(dir: string, name: string, onFault: (error: Error) => void): Promise<LogFile> {
-  const file = join(dir, `${name}.log`)
-  const found = await stat(file).catch(() => undefined)
-  if (found && found.size > MAX_BYTES) await rename(file, `${file}.1`)
-  const stream = createWriteStream(file, { flags: 'a' })
-  stream.once('error', onFault)
+/** Opens `NAME.log` for appending. Calls `onError` at the first failed write; later lines are dropped. */
+export async function openLogFile(dir: string, name: string, onError: (error: Error) => void): Promise<LogFile> {
+  const path = join(dir, `${name}.log`)
+  const existing = await stat(path).catch(() => undefined)
+  if (existing && existing.size > MAX_BYTES) await rename(path, `${path}.1`)
+  const stream = createWriteStream(path, { flags: 'a' })
+  stream.once('error', onError)
+  // An `error` event without a listener would end the process.
   stream.on('error', () => {})
   return {
     stream,

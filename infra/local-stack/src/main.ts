@@ -5,8 +5,8 @@ import { createScreen } from './screen.ts'
 const screen = createScreen(createTerminal())
 const stopping = new AbortController()
 
-/** From a terminal, one Ctrl-C may arrive twice: npm repeats it. */
-const REPEATED_MS = 500
+/** One Ctrl-C arrives twice: the terminal sends it to this process too, and npm passes it on. */
+const REPEATED_SIGNAL_MS = 500
 let firstSignalMs = 0
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -15,17 +15,17 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       firstSignalMs = performance.now()
       screen.stopping()
       stopping.abort()
-    } else if (performance.now() - firstSignalMs > REPEATED_MS) {
-      screen.fault('Stopped at once. PostgreSQL recovers by itself at the next start.')
+    } else if (performance.now() - firstSignalMs > REPEATED_SIGNAL_MS) {
+      screen.error('Stopped at once. PostgreSQL recovers at the next start.')
       process.exit(130)
     }
   })
 }
-// Whoever reads the output may be gone; the stack is not there for its output alone.
+// When the reader of the output is gone (`npm start | head`), the stack keeps running.
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
 
 screen.title()
-// Only now, since loading everything takes a moment.
+// Imported after the title is shown, because loading all services takes most of a second.
 const { runLocalStack } = await screen.step('Loading', async () => await import('./run-local-stack.ts'))
 process.exitCode = await runLocalStack(screen, stopping.signal)

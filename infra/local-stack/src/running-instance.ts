@@ -4,8 +4,8 @@ import got from 'got'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
-/** The port is looked at before anything is started: a taken port is the commonest trouble. */
-export async function checkPort({ port }: LocalConfig, last: NodeJS.Dict<string>): Promise<void> {
+/** Checks that the port is free before anything is started or written. @throws LocalStackError */
+export async function checkPort({ port }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<void> {
   if (port === 0) return
   const server = createServer()
   try {
@@ -15,30 +15,27 @@ export async function checkPort({ port }: LocalConfig, last: NodeJS.Dict<string>
     await once(server, 'close')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EACCES')
-      throw new LocalStackError(`Port ${port} may not be used by this user: PORT=8090 npm start takes another one.`)
-    if (await isRunning(last, port)) throw alreadyRunning(last)
+    if (code === 'EACCES') {
+      throw new LocalStackError(`This user may not listen on port ${port}. Use another one: PORT=8090 npm start`)
+    }
+    if (await isRunning(savedSettings, port)) throw alreadyRunningError(savedSettings)
+    const otherPort = port > 65_000 ? 8090 : port + 10
     throw new LocalStackError(
-      `Port ${port} is taken by another program: stop that one, or take another port: PORT=${port + 10} npm start`,
+      `Another program uses port ${port}. Stop that program, or use another port: PORT=${otherPort} npm start`,
       { cause: error },
     )
   }
 }
 
-/** Whether the instance that wrote the settings answers, on this port where one is given. */
-export async function isRunning(last: NodeJS.Dict<string>, port?: number): Promise<boolean> {
-  const url = last['GATEWAY_URL']
-  if (
-    url === undefined ||
-    (port !== undefined && new URL(url).port !== String(port)) ||
-    !isAlive(Number(last['PID']))
-  ) {
-    return false
-  }
-  const answer = await got(`${url}/healthz`, { timeout: { request: 2_000 }, retry: { limit: 0 } }).catch(
+/** Whether the local stack that saved these settings still answers; with `port`, only if it listens on that port. */
+export async function isRunning(savedSettings: NodeJS.Dict<string>, port?: number): Promise<boolean> {
+  const url = savedSettings['GATEWAY_URL']
+  if (url === undefined || !isAlive(Number(savedSettings['PID']))) return false
+  if (port !== undefined && new URL(url).port !== String(port)) return false
+  const response = await got(`${url}/healthz`, { timeout: { request: 2_000 }, retry: { limit: 0 } }).catch(
     () => undefined,
   )
-  return answer?.statusCode === 200
+  return response?.statusCode === 200
 }
 
 function isAlive(pid: number): boolean {
@@ -49,9 +46,10 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Says where it runs and how to run a second one. */
-export function alreadyRunning(last: NodeJS.Dict<string>): LocalStackError {
+/** The error that says where the other instance runs and how to run a second one. */
+export function alreadyRunningError(savedSettings: NodeJS.Dict<string>): LocalStackError {
   return new LocalStackError(
-    `It runs already, as process ${last['PID']}: ${last['GATEWAY_URL']}\nStop it there with Ctrl-C, or run a second one beside it: LOCAL_DIR=.local2 PORT=8090 npm start`,
+    `npm start already runs in this folder: process ${savedSettings['PID']}, ${savedSettings['GATEWAY_URL']}\n` +
+      'Stop it with Ctrl-C in its terminal, or run a second one beside it: LOCAL_DIR=.local2 PORT=8090 npm start',
   )
 }

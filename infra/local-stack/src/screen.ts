@@ -7,27 +7,38 @@ import {
   toShownPath,
   withoutControls,
 } from '@workflow-service/cli/terminal'
-import type { ArrivedWebhook } from './demo-endpoint.ts'
+import type { ReceivedWebhook } from './demo-endpoint.ts'
 import type { DemoStart } from './demo.ts'
 
-/** What the local stack shows while it boots and runs. */
+/** What the local stack prints while it starts and runs. */
 export interface Screen {
   title(): void
-  /** Shows that the work is under way, and how long it took when it is done; the work may give a remark. */
-  step<Result>(label: string, work: (remark: (text: string) => void) => Promise<Result>): Promise<Result>
+  /** Prints a label when the work has ended, with its duration and the note that the work may give. */
+  step<Result>(label: string, work: (setNote: (note: string) => void) => Promise<Result>): Promise<Result>
   demoStarted(workflowName: string, start: DemoStart): void
-  /** `since`: when the start was sent, if this is the webhook of the demo's own start. */
-  webhookArrived(sourceName: string, webhook: ArrivedWebhook, since?: Date): void
-  demoIsMissing(hint: string): void
-  ready(facts: { isFirst: boolean; gatewayUrl: string; curl: string; localDir: string; logsDir: string }): void
+  /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
+  webhookReceived(sourceName: string, webhook: ReceivedWebhook, startedAt?: Date): void
+  demoTimedOut(hint: string): void
+  ready(facts: ReadyFacts): void
   stopping(): void
   line(text?: string): void
-  fault(message: string): void
+  error(message: string): void
+}
+
+export interface ReadyFacts {
+  readonly isFirstStart: boolean
+  readonly gatewayUrl: string
+  /** The command that starts the demo workflow again. */
+  readonly curl: string
+  /** The command that runs `wf` on this local stack. */
+  readonly wf: string
+  readonly localDir: string
+  readonly logsDir: string
 }
 
 const CLEAR_LINE = '\r\u001b[2K'
 
-/** On a terminal a step under way shows at once; elsewhere, a line for each step that is done. */
+/** On a terminal, a step shows from its beginning; elsewhere, each step prints one line when it has ended. */
 export function createScreen(terminal: Terminal): Screen {
   const isLive = terminal.columns !== undefined
   const line = (text = '') => terminal.write(text === '' ? '\n' : `  ${text}\n`)
@@ -36,6 +47,9 @@ export function createScreen(terminal: Terminal): Screen {
     line()
     line(colour('bold', text))
     line()
+  }
+  const indented = (text: string) => {
+    for (const part of text.split('\n')) terminal.write(part === '' ? '\n' : `     ${part}\n`)
   }
 
   return {
@@ -62,72 +76,72 @@ export function createScreen(terminal: Terminal): Screen {
         throw error
       }
     },
-    demoStarted: (workflowName, { url, body, status, answer }) => {
-      heading('What happens now')
-      line(`${colour('cyan', '1')}  The workflow "${workflowName}" is started through the public API:`)
+    demoStarted: (workflowName, { url, body, status, response }) => {
+      heading('The demo')
+      line(`${colour('cyan', '1')}  A call of the public API starts the workflow "${workflowName}":`)
       line()
       indented(`POST ${url}\nAuthorization: Bearer wfk_…\n\n${JSON.stringify(body)}`)
       line()
       indented(colour('green', `${status} ${STATUS_CODES[status]}`))
-      indented(JSON.stringify(answer, null, 2))
+      indented(JSON.stringify(response, null, 2))
     },
-    webhookArrived: (sourceName, webhook, since) => {
+    webhookReceived: (sourceName, webhook, startedAt) => {
       line()
-      const took = since ? ` ${showDuration(webhook.receivedAt.getTime() - since.getTime())} later:` : ':'
-      const [first, second] = since ? ['2', '3'] : [showClock(webhook.receivedAt), '→']
-      line(
-        since
-          ? `${colour('cyan', first)}  A runner took it up, the agent read it, and this reached "${sourceName}"${took}`
-          : `${colour('cyan', first)}  Another webhook reached "${sourceName}"${took}`,
-      )
+      if (startedAt) {
+        const took = showDuration(webhook.receivedAt.getTime() - startedAt.getTime())
+        line(
+          `${colour('cyan', '2')}  A runner executed the workflow. The endpoint of "${sourceName}" received this webhook ${took} later:`,
+        )
+      } else {
+        const time = showClock(webhook.receivedAt)
+        line(`${colour('cyan', time)}  The endpoint of "${sourceName}" received another webhook:`)
+      }
       line()
       const headers = webhook.headers.map(([name, value]) => `${name}: ${value}`)
       indented([`${webhook.method} ${webhook.url}`, ...headers].join('\n'))
       line()
       indented(prettyJson(webhook.body))
       line()
-      const { token, answer } = webhook
-      const verdict = token.ok
-        ? 'The endpoint checked the token: authentic'
-        : `The endpoint refused the token: ${token.reason}`
+      const { token, response } = webhook
+      const check = token.ok ? 'It checked the token: authentic' : `It rejected the token: ${token.reason}`
+      const status = colour(response.status < 300 ? 'green' : 'red', String(response.status))
       line(
-        `${colour('cyan', second)}  ${verdict}. It answered ${colour(answer.status < 300 ? 'green' : 'red', String(answer.status))} "${withoutControls(answer.text)}"`,
+        `${colour('cyan', startedAt ? '3' : '→')}  ${check}. It answered ${status} "${withoutControls(response.text)}"`,
       )
     },
     stopping: () => {
       if (isLive) terminal.write(CLEAR_LINE)
       line()
-      line('Stopping: what is under way ends first …')
+      line('Stopping: runs and requests in progress finish first …')
     },
-    demoIsMissing: (hint) => {
+    demoTimedOut: (hint) => {
       line()
       line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
     },
-    ready: ({ isFirst, gatewayUrl, curl, localDir, logsDir }) => {
-      heading(isFirst ? 'Do it again, from another terminal' : 'Ready, with the data of before. From another terminal:')
+    ready: ({ isFirstStart, gatewayUrl, curl, wf, localDir, logsDir }) => {
+      heading(
+        isFirstStart
+          ? 'Do it again, from another terminal'
+          : 'Ready, with the data of the last time. In another terminal:',
+      )
       indented(curl)
       line()
-      const folder = toShownPath(localDir)
       const facts: [string, string][] = [
         ['API reference', `${gatewayUrl}/docs`],
-        ['What ran', 'npm run -s wf -- runs list'],
-        ['What was sent', 'npm run -s wf -- logs "Order intake"'],
-        ['Your own', 'copy infra/local-stack/demo.yaml, then npm run -s wf -- apply FILE'],
+        ['Runs', `${wf} runs list`],
+        ['Deliveries', `${wf} logs "Order intake"`],
+        ['Your own', `copy infra/local-stack/demo.yaml, edit it, then ${wf} apply FILE`],
         ['Logs', toShownPath(logsDir)],
-        ['Data', `${folder}, kept until you remove it`],
+        ['Data', `${toShownPath(localDir)}, kept until you remove it`],
         ['Stop', 'Ctrl-C'],
       ]
       for (const [name, value] of facts) line(`${colour('dim', name.padEnd(13))}  ${value}`)
       line()
     },
-    fault: (message) => {
+    error: (message) => {
       const [first = '', ...rest] = message.split('\n')
       terminal.writeError(`\n  ${colour('red', '✗')} ${first}\n${rest.map((more) => `    ${more}\n`).join('')}\n`)
     },
-  }
-
-  function indented(text: string): void {
-    for (const part of text.split('\n')) terminal.write(part === '' ? '\n' : `     ${part}\n`)
   }
 }
 

@@ -4,16 +4,17 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { checkServiceToken } from '@workflow-service/webhook-token'
-import { freePort, startProcess, waitUntil } from '@workflow-service/testkit'
-import got from 'got'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { freePort, startProcess, waitUntil } from '@workflow-service/testkit'
+import { checkServiceToken } from '@workflow-service/webhook-token'
+import got from 'got'
 import { wf } from './support/wf.ts'
 
 const main = join(import.meta.dirname, '../src/main.ts')
-const interruptAt = new URL('support/interrupt-at.ts', import.meta.url).href
-/** A boot makes a PostgreSQL data folder, which on a busy machine takes a while. */
-const BOOT_MS = 120_000
+const interruptAt = join(import.meta.dirname, 'support/interrupt-at.ts')
+/** The first start creates a PostgreSQL data folder, which takes a while on a busy machine. */
+const START_MS = 120_000
+/** The last line that a start prints. */
 const READY = 'Ctrl-C'
 
 type Stack = Awaited<ReturnType<typeof startProcess>>
@@ -32,28 +33,28 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const stack of stacks) await stack.stop(60_000)
   await rm(folder, { recursive: true, force: true })
-}, BOOT_MS)
+}, START_MS)
 
-/** Starts it and waits for a line of its output. */
-async function start(line: string, env: Record<string, string> = {}): Promise<Stack> {
+async function run(env: Record<string, string> = {}, nodeOptions: string[] = [], readyLine?: string): Promise<Stack> {
   const stack = await startProcess({
-    args: [main],
+    args: [...nodeOptions, main],
     env: { LOCAL_DIR: localDir, PORT: String(port), ...env },
-    readyWhen: { line: new RegExp(line) },
-    timeoutMs: BOOT_MS,
+    ...(readyLine === undefined ? {} : { readyWhen: { line: new RegExp(readyLine) } }),
+    timeoutMs: START_MS,
   })
   stacks.push(stack)
   return stack
 }
 
-async function refusal(env: Record<string, string> = {}): Promise<{ code: number | null; stderr: string }> {
-  const stack = await startProcess({ args: [main], env: { LOCAL_DIR: localDir, PORT: String(port), ...env } })
-  stacks.push(stack)
+const startUntilReady = async (): Promise<Stack> => await run({}, [], READY)
+
+async function failedStart(env: Record<string, string> = {}): Promise<{ code: number | null; stderr: string }> {
+  const stack = await run(env)
   const { code } = await stack.exited
   return { code, stderr: stack.stderr }
 }
 
-async function settings(): Promise<NodeJS.Dict<string>> {
+async function readEnvFile(): Promise<NodeJS.Dict<string>> {
   return parseEnv(await readFile(join(localDir, 'env'), 'utf8'))
 }
 
@@ -69,16 +70,19 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const runs = async () => JSON.parse((await wf(localDir, 'runs', 'list', '--json')).stdout) as { status: string }[]
+async function listRuns(): Promise<{ status: string }[]> {
+  const { stdout } = await wf(localDir, 'runs', 'list', '--json')
+  return JSON.parse(stdout) as { status: string }[]
+}
 
 describe('npm start', () => {
   test(
-    'shows a start and the webhook that it led to, and goes on where it was left the next time',
+    'shows a start and its webhook, and continues with its data after Ctrl-C and after SIGKILL',
     async () => {
-      const first = await start(READY)
+      const first = await startUntilReady()
       expect(first.stderr).toBe('')
-      const shown = first.stdout
-      const steps = [
+      const output = first.stdout
+      const inOrder = [
         '✓ PostgreSQL',
         '✓ Dispatcher',
         'POST http',
@@ -87,28 +91,32 @@ describe('npm start', () => {
         'authentic',
         'curl -X POST',
       ]
-      const places = steps.map((step) => shown.indexOf(step))
-      expect(places).toEqual(places.toSorted((a, b) => a - b))
-      expect(places).not.toContain(-1)
-      expect(shown).not.toContain('\u001b')
-      expect(shown).toContain('"order_id": "A-1001"')
+      const positions = inOrder.map((text) => output.indexOf(text))
+      expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+      expect(positions).not.toContain(-1)
+      expect(output).not.toContain('\u001b')
+      expect(output).toContain('"order_id": "A-1001"')
+      expect(output).toMatch(/Runs +LOCAL_DIR=\S+ npm run -s wf -- runs list\n/)
 
-      const made = await settings()
+      const saved = await readEnvFile()
       expect((await stat(join(localDir, 'env'))).mode & 0o777).toBe(0o600)
-      const [, token] = /X-Service-Token: (\S+)/i.exec(shown) ?? []
-      expect(checkServiceToken(token, made['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
-      expect(await runs()).toMatchObject([{ status: 'succeeded' }])
+      const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
+      expect(checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
+      expect(await listRuns()).toMatchObject([{ status: 'succeeded' }])
 
-      // The curl line, as whoever pastes it has it.
-      const [, url = ''] = /curl -X POST (\S+)/.exec(shown) ?? []
-      const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(shown) ?? []
-      const [, body = ''] = /-d '(.*)'/.exec(shown) ?? []
+      // The same request as the printed curl command.
+      const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []
+      const [, key = ''] = /Authorization: (Bearer wfk_\w+)/.exec(output) ?? []
+      const [, body = ''] = /-d '(.*)'/.exec(output) ?? []
       await got.post(url, { body, headers: { authorization: key, 'content-type': 'application/json' } })
       await waitUntil(() => first.stdout.includes('"order_id": "A-1002"'))
-      expect(first.stdout).toContain('Another webhook reached "Order intake"')
+      expect(first.stdout).toContain('The endpoint of "Order intake" received another webhook')
 
-      expect(await refusal()).toEqual({ code: 1, stderr: expect.stringContaining('It runs already, as process') })
-      expect((await refusal({ PORT: '0' })).stderr).toContain('It runs already, as process')
+      expect(await failedStart()).toEqual({
+        code: 1,
+        stderr: expect.stringContaining('npm start already runs in this folder: process'),
+      })
+      expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
 
       const pid = await postgresPid()
       first.kill('SIGINT')
@@ -120,61 +128,55 @@ describe('npm start', () => {
         stderr: expect.stringContaining('Start the local stack with npm start.'),
       })
 
-      const second = await start(READY)
+      const second = await startUntilReady()
       expect(second.stdout).not.toContain('202 Accepted')
-      expect(second.stdout).toContain('Ready, with the data of before')
-      expect(await runs()).toHaveLength(2)
-      const { DEMO_API_KEY, SECRETS_KEY } = await settings()
-      expect({ DEMO_API_KEY, SECRETS_KEY }).toEqual({
-        DEMO_API_KEY: made['DEMO_API_KEY'],
-        SECRETS_KEY: made['SECRETS_KEY'],
+      expect(second.stdout).toContain('Ready, with the data of the last time')
+      expect(await listRuns()).toHaveLength(2)
+      expect(await readEnvFile()).toMatchObject({
+        DEMO_API_KEY: saved['DEMO_API_KEY'],
+        SECRETS_KEY: saved['SECRETS_KEY'],
       })
 
-      // Killed without a chance to stop anything: the next start takes over.
       second.kill('SIGKILL')
       await second.exited
-      const third = await start(READY)
+      const third = await startUntilReady()
       expect(third.stderr).toBe('')
-      expect(await runs()).toHaveLength(2)
+      expect(await listRuns()).toHaveLength(2)
       third.kill('SIGTERM')
       expect(await third.exited).toMatchObject({ code: 0 })
     },
-    4 * BOOT_MS,
+    4 * START_MS,
   )
 
   test.each(['✓ Loading', '✓ PostgreSQL'])(
-    'stopped after "%s" leaves nothing running or half made, and the next start is whole',
+    'leaves no process and no temporary file when stopped after "%s", and the next start succeeds',
     async (line) => {
-      const stack = await startProcess({
-        args: ['--import', interruptAt, main],
-        env: { LOCAL_DIR: localDir, PORT: String(port), INTERRUPT_AT: line },
-      })
-      stacks.push(stack)
-      // Exit status 130, which a shell takes for the signal.
+      const stack = await run({ INTERRUPT_AT: line }, ['--import', interruptAt])
+      // Exit status 130, which startProcess reports as the signal.
       expect(await stack.exited).toMatchObject({ signal: 'SIGINT' })
       expect(stack.stdout).toContain('nothing is left running')
       expect(existsSync(join(localDir, 'postgres', 'postmaster.pid'))).toBe(false)
       expect((await readdir(localDir)).filter((name) => name.includes('new'))).toEqual([])
-      const whole = await start(READY)
-      expect(whole.stdout).toContain('202 Accepted')
+      const next = await startUntilReady()
+      expect(next.stdout).toContain('202 Accepted')
     },
-    3 * BOOT_MS,
+    3 * START_MS,
   )
 
-  test('says what to do when the port is taken, and makes nothing', async () => {
+  test('says what to do when the port is taken, and creates no files', async () => {
     const other = createServer().listen(port, '127.0.0.1')
     try {
-      const { code, stderr } = await refusal()
+      const { code, stderr } = await failedStart()
       expect(code).toBe(1)
-      expect(stderr).toContain(`Port ${port} is taken by another program: stop that one, or take another port: PORT=`)
+      expect(stderr).toContain(`Another program uses port ${port}. Stop that program, or use another port: PORT=`)
       expect(existsSync(localDir)).toBe(false)
     } finally {
       other.close()
     }
   })
 
-  test('names every setting that is wrong before anything is started', async () => {
-    const { code, stderr } = await refusal({ AGENT_MODEL: 'gpt' })
+  test('names every invalid setting before anything is started', async () => {
+    const { code, stderr } = await failedStart({ AGENT_MODEL: 'gpt' })
     expect(code).toBe(1)
     expect(stderr).toMatch(/AGENT_MODEL must .*Example: AGENT_MODEL=/)
     expect(existsSync(localDir)).toBe(false)

@@ -1,5 +1,5 @@
-// Loaded into a program by --import: it gets SIGINT the moment it has written a line with the text of INTERRUPT_AT.
-// Whoever watches from outside may see the line when the program is long past it.
+// Loaded with --import. Sends SIGINT to its own process as soon as it has written a line with the text of INTERRUPT_AT.
+// A test that watched the output from outside would send the signal too late.
 
 const { stdout, env } = process
 const write = stdout.write.bind(stdout)
