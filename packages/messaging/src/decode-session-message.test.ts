@@ -9,7 +9,7 @@ describe('decodeSessionMessage', () => {
     expect(decodeSessionMessage(body, type)).toEqual({ message: { session_id: sessionId } })
   })
 
-  test('answers the id in lower case', () => {
+  test('gives the session id in lower case', () => {
     expect(decodeSessionMessage(body.toUpperCase().replace('SESSION_ID', 'session_id'), undefined)).toEqual({
       message: { session_id: sessionId },
     })
@@ -28,6 +28,6 @@ describe('decodeSessionMessage', () => {
     [undefined, '{"session_id":"seven"}', 'wrong_shape'],
     [undefined, `{"session_id":"${sessionId}","more":1}`, 'wrong_shape'],
   ])('type %j with body %j is %s', (type, text, reason) => {
-    expect(decodeSessionMessage(text, type)).toMatchObject({ fault: { reason } })
+    expect(decodeSessionMessage(text, type)).toMatchObject({ error: { reason } })
   })
 })

@@ -1,108 +1,108 @@
-import { SESSION_MESSAGE_TYPE, type SessionMessage } from '@workflow-service/contract'
+import { SESSION_MESSAGE_TYPE } from '@workflow-service/contract'
 import { decodeSessionMessage } from './decode-session-message.ts'
-import type { Consumer, DeadLetter, MessageProperties, SessionQueue } from './session-queue.ts'
+import type { DeadLetter, MessageHandler, MessageProperties, SessionQueue } from './session-queue.ts'
 
-interface Waiting {
+interface QueuedMessage {
   readonly body: string
   readonly properties: MessageProperties
 }
 
-interface Consumption {
-  readonly handler: (message: SessionMessage, properties: MessageProperties) => Promise<void>
+interface Subscription {
+  readonly handler: MessageHandler
   readonly prefetch: number
   readonly running: Set<Promise<void>>
 }
 
-/** As many dead letters as RabbitMQ's queue keeps. */
+/** The limit of RabbitMQ's dead-letter queue. */
 const MAX_DEAD_LETTERS = 10_000
 
 /**
- * The queue within one process, for `npm start` and for tests that are not about the broker: the promises of RabbitMQ's,
- * but what waits is gone with the process (the sweep finds it again).
+ * Creates a session queue inside of this process, for `npm start` and for tests that are not about RabbitMQ. It keeps the
+ * promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions.
  */
 export function createInProcessQueue(): SessionQueue {
-  const waiting: Waiting[] = []
-  const dead: DeadLetter[] = []
-  const consumptions: Consumption[] = []
+  const messages: QueuedMessage[] = []
+  const deadLetters: DeadLetter[] = []
+  const subscriptions: Subscription[] = []
   let isClosed = false
   let isScheduled = false
 
-  const schedule = (): void => {
+  const scheduleDelivery = (): void => {
     if (isScheduled) return
     isScheduled = true
     setImmediate(() => {
       isScheduled = false
-      handOut()
+      deliver()
     })
   }
 
-  const handOut = (): void => {
-    for (let idle = 0; waiting.length > 0 && idle < consumptions.length;) {
-      const consumption = consumptions.shift()!
-      consumptions.push(consumption)
-      if (consumption.running.size >= consumption.prefetch) {
-        idle++
+  /** Delivers round-robin until no message is left or every subscription runs `prefetch` handlers. */
+  const deliver = (): void => {
+    for (let busy = 0; messages.length > 0 && busy < subscriptions.length;) {
+      const subscription = subscriptions.shift()!
+      subscriptions.push(subscription)
+      if (subscription.running.size >= subscription.prefetch) {
+        busy++
         continue
       }
-      idle = 0
-      handle(consumption, waiting.shift()!)
+      busy = 0
+      handle(subscription, messages.shift()!)
     }
   }
 
-  const handle = ({ handler, running }: Consumption, { body, properties }: Waiting): void => {
+  const handle = ({ handler, running }: Subscription, { body, properties }: QueuedMessage): void => {
     const decoded = decodeSessionMessage(body, SESSION_MESSAGE_TYPE)
-    if ('fault' in decoded) {
-      dead.push({ ...decoded.fault, body, type: SESSION_MESSAGE_TYPE, diedAt: new Date() })
-      if (dead.length > MAX_DEAD_LETTERS) dead.shift()
+    if ('error' in decoded) {
+      deadLetters.push({ ...decoded.error, body, type: SESSION_MESSAGE_TYPE, diedAt: new Date() })
+      if (deadLetters.length > MAX_DEAD_LETTERS) deadLetters.shift()
       return
     }
     const done = handler(decoded.message, properties)
       .catch(() => {})
       .finally(() => {
         running.delete(done)
-        schedule()
+        scheduleDelivery()
       })
     running.add(done)
   }
 
-  const stop = async (consumption: Consumption): Promise<void> => {
-    const index = consumptions.indexOf(consumption)
-    if (index >= 0) consumptions.splice(index, 1)
-    await Promise.all(consumption.running)
+  const unsubscribe = async (subscription: Subscription): Promise<void> => {
+    const index = subscriptions.indexOf(subscription)
+    if (index >= 0) subscriptions.splice(index, 1)
+    await Promise.all(subscription.running)
+  }
+
+  const assertOpen = (): void => {
+    if (isClosed) throw new Error('The queue is closed')
   }
 
   return {
     async publish(message, properties = {}) {
       if (isClosed) return 'failed'
-      waiting.push({ body: JSON.stringify(message), properties })
-      schedule()
+      messages.push({ body: JSON.stringify(message), properties })
+      scheduleDelivery()
       return 'confirmed'
     },
     async consume(handler, { prefetch }) {
-      const consumption: Consumption = { handler, prefetch, running: new Set() }
-      consumptions.push(consumption)
-      schedule()
-      const consumer: Consumer = { close: () => stop(consumption) }
-      return consumer
+      const subscription: Subscription = { handler, prefetch, running: new Set() }
+      subscriptions.push(subscription)
+      scheduleDelivery()
+      return { close: () => unsubscribe(subscription) }
     },
     async depth() {
-      assertOpen(isClosed)
-      return { ready: waiting.length, dead: dead.length }
+      assertOpen()
+      return { ready: messages.length, dead: deadLetters.length }
     },
     async deadLetters(limit) {
-      assertOpen(isClosed)
-      return dead.slice(0, limit)
+      assertOpen()
+      return deadLetters.slice(0, limit)
     },
     async ping() {
-      assertOpen(isClosed)
+      assertOpen()
     },
     async close() {
       isClosed = true
-      await Promise.all([...consumptions].map(stop))
+      await Promise.all([...subscriptions].map(unsubscribe))
     },
   }
-}
-
-function assertOpen(isClosed: boolean): void {
-  if (isClosed) throw new Error('The queue is closed')
 }

@@ -1,21 +1,35 @@
 import type { SessionMessage } from '@workflow-service/contract'
 
-/** What came of publishing: `confirmed` by the broker and routed to a queue, or not known to have arrived. */
+/** `confirmed`: a queue has the message. `failed`: the message may not have arrived. */
 export type PublishOutcome = 'confirmed' | 'failed'
 
-/** What travels beside a message. */
+/** What a message carries beside its body. */
 export interface MessageProperties {
-  /** The request that the work follows from, for the logs. */
+  /** The id of the request that caused the work, for log lines; header `x-request-id`. */
   requestId?: string
 }
 
-/** A running consumption. */
+/**
+ * Handles one message. The message is acknowledged when the promise settles. A rejection is logged and the message is not
+ * delivered again: the work is in PostgreSQL, where the runner's sweep finds it.
+ */
+export type MessageHandler = (message: SessionMessage, properties: MessageProperties) => Promise<void>
+
+export interface ConsumeOptions {
+  /** How many handlers run at once; the broker delivers no further message meanwhile. */
+  prefetch: number
+}
+
+/** An active subscription to the queue. */
 export interface Consumer {
-  /** Takes no further message, waits for the handlers under way, then lets the channel go. Safe to repeat. */
+  /**
+   * Stops receiving messages, waits for the handlers under way and acknowledges their messages. Further calls return the
+   * same promise.
+   */
   close(): Promise<void>
 }
 
-/** Why a message is in the dead-letter queue; `broker` when the broker itself put it there. */
+/** Why a message is in the dead-letter queue; `broker` when the broker itself moved it there. */
 export type DeadLetterReason = 'not_json' | 'wrong_shape' | 'unknown_type' | 'broker'
 
 /** A message that could not be read. */
@@ -26,31 +40,28 @@ export interface DeadLetter {
   readonly body: string
   /** The message's `type` property; null when it had none. */
   readonly type: string | null
-  /** When it was given up; null when that is not known. */
+  /** When the message was moved to the dead-letter queue; null when that is unknown. */
   readonly diedAt: Date | null
 }
 
-/**
- * The queue of wake-ups (design 6.2): RabbitMQ's `workflow.sessions`, or the in-process stand-in with the same promises.
- * A message may be lost, doubled or late without harm, so nothing here retries or blocks.
- */
+/** The queue of sessions that have work. Implements contract README, "Queue messages". */
 export interface SessionQueue {
-  /** Publishes persistently and mandatorily. Never rejects and never throws: a broker that is away is `failed`. */
+  /**
+   * Publishes a persistent message. Never rejects and never retries: resolves to `failed` when the broker is unavailable,
+   * does not confirm, or has no queue for the message.
+   */
   publish(message: SessionMessage, properties?: MessageProperties): Promise<PublishOutcome>
   /**
-   * Hands each readable message to the handler and acknowledges it when the handler's promise settles; what cannot be
-   * read goes to the dead-letter queue with its reason. Keeps consuming across reconnects, and resolves also while the
-   * broker is away.
+   * Calls the handler for each message, across reconnects. Resolves also while the broker is unavailable. A message that
+   * cannot be read goes to the dead-letter queue with its reason; the handler does not see it.
    */
-  consume(
-    handler: (message: SessionMessage, properties: MessageProperties) => Promise<void>,
-    options: { prefetch: number },
-  ): Promise<Consumer>
-  /** Messages that wait in the queue and in the dead-letter queue; rejects while the broker is away. */
+  consume(handler: MessageHandler, options: ConsumeOptions): Promise<Consumer>
+  /** Counts the messages in the queue and in the dead-letter queue. Rejects while the broker is unavailable. */
   depth(): Promise<{ ready: number; dead: number }>
-  /** The oldest dead letters, which stay where they are; rejects while the broker is away. */
+  /** Reads the oldest dead letters without removing them. Rejects while the broker is unavailable. */
   deadLetters(limit: number): Promise<DeadLetter[]>
   /** Rejects unless the broker answers. */
   ping(): Promise<void>
+  /** Closes all consumers, then the connections. */
   close(): Promise<void>
 }

@@ -37,7 +37,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
     })
     afterEach(() => queue.close())
 
-    test('hands a published message to the handler, with its request id', async () => {
+    test('calls the handler with a published message and its request id', async () => {
       const received: unknown[] = []
       await queue.consume(async (...given) => void received.push(given), { prefetch: 10 })
       expect(await queue.publish({ session_id: sessionId(1) }, { requestId: 'r-1' })).toBe('confirmed')
@@ -49,7 +49,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       ])
     })
 
-    test('keeps messages while nobody consumes, and hands out each of them once', async () => {
+    test('keeps messages until there is a consumer, and delivers each of them once', async () => {
       await Promise.all(Array.from({ length: 50 }, (_, n) => queue.publish({ session_id: sessionId(n) })))
       await waitUntil(async () => (await queue.depth()).ready === 50)
       const received: string[] = []
@@ -61,7 +61,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       await waitUntil(async () => (await queue.depth()).ready === 0)
     })
 
-    test('never has more than `prefetch` handlers under way, and goes on as they end', async () => {
+    test('runs at most `prefetch` handlers at once', async () => {
       const ends: (() => void)[] = []
       await queue.consume(() => new Promise<void>((end) => ends.push(end)), { prefetch: 3 })
       await Promise.all(Array.from({ length: 7 }, (_, n) => queue.publish({ session_id: sessionId(n) })))
@@ -74,7 +74,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       for (const end of ends) end()
     })
 
-    test('a handler that fails has had its message', async () => {
+    test('does not deliver a message again when its handler fails', async () => {
       let calls = 0
       await queue.consume(
         async () => {
@@ -89,7 +89,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       expect((await queue.depth()).ready).toBe(0)
     })
 
-    test('a message that cannot be read becomes a dead letter with its reason, and the next one is handed out', async () => {
+    test('moves a message that cannot be read to the dead letters with its reason, and delivers the next one', async () => {
       const received: string[] = []
       await queue.consume(async ({ session_id }) => void received.push(session_id), { prefetch: 1 })
       await queue.publish(unreadable)
@@ -111,7 +111,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       await waitUntil(async () => (await queue.depth()).dead === 1)
     })
 
-    test('a consumer that is closed waits for its handlers and takes no further message', async () => {
+    test('closing a consumer waits for its handlers and receives no further message', async () => {
       const { promise: held, resolve: release } = Promise.withResolvers<void>()
       const received: string[] = []
       const consumer = await queue.consume(
@@ -135,7 +135,7 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       expect((await queue.depth()).ready).toBe(1)
     })
 
-    test('a closed queue fails to publish, and does not answer', async () => {
+    test('a closed queue publishes nothing and rejects requests', async () => {
       await queue.close()
       expect(await queue.publish({ session_id: sessionId(1) })).toBe('failed')
       await expect(queue.ping()).rejects.toThrow(/closed|not connected/)

@@ -1,24 +1,27 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** How a connection passes the broker's bytes on. */
-type Passage = 'open' | 'first_frame_only' | 'silent' | 'held'
+/**
+ * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing. `held`: everything from the
+ * broker; the client's bytes are kept until `release`.
+ */
+type Forwarding = 'all' | 'first_frame_only' | 'silent' | 'held'
 
 interface Connection {
-  passage: Passage
+  forwarding: Forwarding
   isOpen: boolean
   readonly held: Buffer[]
   readonly broker: Socket
 }
 
-/** Stands before the broker, and can let it fall silent, or slow to answer, with every connection left open. */
+/** A TCP proxy in front of the broker. It can stop forwarding while every connection stays open. */
 export class SilencingProxy {
   readonly #url: URL
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #connections: Connection[] = []
-  /** Of the connections to come. */
-  passage: Passage = 'open'
+  /** Applies to new connections. */
+  forwarding: Forwarding = 'all'
 
   constructor(brokerUrl: string) {
     this.#url = new URL(brokerUrl)
@@ -26,7 +29,7 @@ export class SilencingProxy {
     this.#server = createServer((client) => this.#accept(client, connect(Number(port), hostname)))
   }
 
-  /** Resolves with the URL to connect to: the broker's, without heartbeats, which would notice a silence later. */
+  /** Resolves to the URL to connect to. It turns heartbeats off, which would detect the silence too. */
   async listen(): Promise<string> {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
@@ -36,21 +39,21 @@ export class SilencingProxy {
     return own.href
   }
 
-  /** Which of its connections, oldest first, the client has left open. */
+  /** Whether each connection, oldest first, is open on the client's side. */
   get open(): boolean[] {
     return this.#connections.map(({ isOpen }) => isOpen)
   }
 
-  /** Passes nothing more on over the connections that exist. */
+  /** Stops forwarding on all existing connections. */
   silence(): void {
-    for (const connection of this.#connections) connection.passage = 'silent'
+    for (const connection of this.#connections) connection.forwarding = 'silent'
   }
 
-  /** Passes on what connections that are held have been sent so far, and all that comes. */
+  /** Forwards the bytes that held connections have kept, and all that follow. */
   release(): void {
     for (const connection of this.#connections) {
-      if (connection.passage !== 'held') continue
-      connection.passage = 'open'
+      if (connection.forwarding !== 'held') continue
+      connection.forwarding = 'all'
       for (const bytes of connection.held.splice(0)) connection.broker.write(bytes)
     }
   }
@@ -62,7 +65,7 @@ export class SilencingProxy {
   }
 
   #accept(client: Socket, broker: Socket): void {
-    const connection: Connection = { passage: this.passage, isOpen: true, held: [], broker }
+    const connection: Connection = { forwarding: this.forwarding, isOpen: true, held: [], broker }
     this.#connections.push(connection)
     for (const socket of [client, broker]) {
       this.#sockets.add(socket)
@@ -74,15 +77,15 @@ export class SilencingProxy {
       broker.destroy()
     })
     client.on('data', (bytes) => {
-      if (connection.passage === 'held') connection.held.push(bytes)
-      else if (connection.passage !== 'silent') broker.write(bytes)
+      if (connection.forwarding === 'held') connection.held.push(bytes)
+      else if (connection.forwarding !== 'silent') broker.write(bytes)
     })
     broker.on('data', (bytes) => {
-      if (connection.passage !== 'silent') client.write(bytes)
-      if (connection.passage === 'first_frame_only') connection.passage = 'silent'
+      if (connection.forwarding !== 'silent') client.write(bytes)
+      if (connection.forwarding === 'first_frame_only') connection.forwarding = 'silent'
     })
     broker.on('close', () => {
-      if (connection.passage === 'open') client.destroy()
+      if (connection.forwarding === 'all') client.destroy()
     })
   }
 }

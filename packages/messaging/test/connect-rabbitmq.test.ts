@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import { callManagementApi } from '@workflow-service/dev-servers'
 import {
   createTestBroker,
   type PrivateRabbitMq,
@@ -13,7 +14,7 @@ import { SilencingProxy } from './silencing-proxy.ts'
 
 const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
 
-describe('a broker that works', () => {
+describe('connectRabbitMq', () => {
   let broker: TestBroker
   let queue: SessionQueue
   let admin: { model: ChannelModel; channel: Channel }
@@ -34,7 +35,7 @@ describe('a broker that works', () => {
     await broker.drop()
   })
 
-  test('publishes persistently, with its type and as JSON', async () => {
+  test('publishes a persistent JSON message with its type', async () => {
     await open()
     expect(await queue.publish(message)).toBe('confirmed')
     const found = await admin.channel.get(SESSIONS_QUEUE, { noAck: true })
@@ -49,7 +50,7 @@ describe('a broker that works', () => {
     expect(await queue.publish(message)).toBe('failed')
   })
 
-  test('goes on consuming after its queue was deleted', async () => {
+  test('continues to consume after its queue was deleted', async () => {
     await open()
     let received = 0
     await queue.consume(async () => void received++, { prefetch: 1 })
@@ -59,6 +60,23 @@ describe('a broker that works', () => {
     await waitUntil(async () => (await queue.publish(message)) === 'confirmed')
     await waitUntil(() => received === 2)
     expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
+  })
+
+  test('asks the broker for a heartbeat every 5 s', async () => {
+    await open()
+    const listConnections = async () => {
+      const answer = await callManagementApi(
+        broker.managementUrl,
+        'GET',
+        `/api/vhosts/${broker.virtualHost}/connections`,
+      )
+      const connections = (await answer.json()) as {
+        timeout?: number
+        client_properties: { connection_name?: string }
+      }[]
+      return connections.find(({ client_properties: { connection_name } }) => connection_name === 'test publisher')
+    }
+    expect(await waitUntil(listConnections)).toMatchObject({ timeout: 5 })
   })
 
   test('uses a queue that exists with other arguments as it is', async () => {
@@ -74,7 +92,7 @@ describe('a broker that works', () => {
     ['an unknown version', JSON.stringify(message), { type: 'workflow.session.v9' }, 'unknown_type'],
     ['a corrupted body', '{"session_id":', {}, 'not_json'],
     ['a body of another shape', '{"hello":"there"}', {}, 'wrong_shape'],
-  ])('%s goes to the dead-letter queue with its reason in a header', async (_what, body, properties, reason) => {
+  ])('moves %s to the dead-letter queue with the reason in a header', async (_what, body, properties, reason) => {
     await open()
     let received = 0
     await queue.consume(async () => void received++, { prefetch: 1 })
@@ -90,18 +108,18 @@ describe('a broker that works', () => {
     expect((await queue.depth()).ready).toBe(0)
   })
 
-  test('what cannot be read keeps its reason, even if it comes before there is a connection that publishes', async () => {
+  test('keeps the reason of a dead letter that arrives before the publishing connection is up', async () => {
     const proxy = new SilencingProxy(broker.url)
     const url = await proxy.listen()
     let letters = 0
-    proxy.passage = 'held'
+    proxy.forwarding = 'held'
     queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test', onDeadLetter: () => letters++ })
     await waitUntil(() => proxy.open.length === 1)
-    proxy.passage = 'open'
+    proxy.forwarding = 'all'
     await queue.consume(async () => {}, { prefetch: 1 })
     await waitUntil(() => proxy.open.length === 2)
     try {
-      // What is sent before the consumer has declared the queue goes nowhere.
+      // A message sent before the consumer has declared the queue is lost, so this sends until one arrives.
       await waitUntil(() => admin.channel.sendToQueue(SESSIONS_QUEUE, Buffer.from('{"session_id":')) && letters > 0)
       proxy.release()
       const found = await waitUntil(() => admin.channel.get(SESSIONS_DEAD_LETTER_QUEUE, { noAck: true }))
@@ -112,7 +130,7 @@ describe('a broker that works', () => {
     }
   })
 
-  test('reads a message without a type, as another publisher might send it', async () => {
+  test('reads a message without a type', async () => {
     await open()
     const received: unknown[] = []
     await queue.consume(async (given) => void received.push(given), { prefetch: 1 })
@@ -122,7 +140,7 @@ describe('a broker that works', () => {
   })
 })
 
-describe('a broker that fails', () => {
+describe('connectRabbitMq when the broker fails', () => {
   let broker: PrivateRabbitMq
   let queue: SessionQueue
   beforeAll(async () => {
@@ -131,10 +149,10 @@ describe('a broker that fails', () => {
   afterAll(() => broker.stop())
   afterEach(() => queue.close())
 
-  const open = (queueType: 'quorum' | 'classic') => {
+  const open = (queueType: 'quorum' | 'classic', url = broker.url) => {
     const states: string[] = []
     queue = connectRabbitMq({
-      url: broker.url,
+      url,
       queueType,
       connectionName: 'test',
       onState: (role, state) => states.push(`${role} ${state}`),
@@ -142,7 +160,7 @@ describe('a broker that fails', () => {
     return states
   }
 
-  test('away at boot and killed later: publishing fails at once, and both directions come back by themselves', async () => {
+  test('connects to a broker that starts later and again after a kill; meanwhile publishing fails at once', async () => {
     await broker.kill()
     const states = open('classic')
     let received = 0
@@ -157,21 +175,22 @@ describe('a broker that fails', () => {
 
     await broker.kill()
     await waitUntil(async () => (await queue.publish(message)) === 'failed')
-    // What was handed out and not acknowledged yet comes again, so only that more comes is sure.
+    // The broker delivers unacknowledged messages again, so the exact count is not known.
     const before = received
     await broker.restart()
     await waitUntil(async () => (await queue.publish(message)) === 'confirmed', { timeoutMs: 40_000 })
     await waitUntil(() => received > before, { timeoutMs: 40_000 })
   }, 120_000)
 
-  test('frozen: it is noticed by its heartbeats, and closing does not wait for it', async () => {
-    const states = open('classic')
+  test('notices a frozen broker by its heartbeats, and closes without its answer', async () => {
+    // The default of 5 s would take 15 s here.
+    const states = open('classic', `${broker.url}?heartbeat=1`)
     await queue.consume(async () => {}, { prefetch: 1 })
     await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'), { timeoutMs: 40_000 })
     broker.pause()
     try {
       expect(await queue.publish(message)).toBe('failed')
-      // The consumer waits for nothing but heartbeats: without them it would never know.
+      // The consumer sends nothing itself, so only missing heartbeats can tell it.
       await waitUntil(() => states.includes('consumer down'), { timeoutMs: 30_000 })
       expect(states).toContain('publisher down')
       await queue.close()
@@ -180,13 +199,13 @@ describe('a broker that fails', () => {
     }
   }, 90_000)
 
-  test('a quorum queue that a kill left unusable holds nobody up', async () => {
+  test('a quorum queue that is unusable after a kill delays neither a request nor closing', async () => {
     open('quorum')
     const consumer = await queue.consume(async () => {}, { prefetch: 1 })
     await waitUntil(async () => queue.depth(), { timeoutMs: 40_000 })
     await broker.kill()
     await broker.restart()
-    // Whether it comes back depends on the broker's version; that this answers and closes does not.
+    // Whether the queue recovers depends on the broker's version.
     await waitUntil(async () => queue.ping().then(() => true), { timeoutMs: 40_000 })
     await consumer.close()
     expect(['confirmed', 'failed']).toContain(

@@ -1,15 +1,15 @@
 import type { Duplex } from 'node:stream'
+import { withTimeout } from '@workflow-service/service-kit'
 import { type ChannelModel, connect, type SocketOptions } from 'amqplib'
-import { withDeadline } from './deadline.ts'
 
-/** The part of a logger that this package needs; pino's has it. */
+/** The part of pino's logger that this package uses. */
 export interface QueueLogger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   debug(fields: object, message: string): void
 }
 
-/** `blocked`: the broker takes no messages for the time being (its memory or disk alarm). */
+/** `blocked`: connected, but the broker accepts no messages because of its memory or disk alarm. */
 export type ConnectionState = 'up' | 'down' | 'blocked'
 
 export interface ConnectionOptions {
@@ -17,40 +17,44 @@ export interface ConnectionOptions {
   /** Shown in the broker's list of connections. */
   name: string
   /**
-   * Makes channels on each new connection. `lose` drops the connection, so that another one is set up: the way to get
-   * a closed channel or a cancelled consumer back.
+   * Opens the channels of each new connection. When a channel closes or the broker cancels a consumer, `reconnect` drops
+   * the connection, and the next one gets new channels.
    */
-  setUp: (model: ChannelModel, lose: (reason: string) => void) => Promise<void>
+  setUp: (model: ChannelModel, reconnect: (reason: string) => void) => Promise<void>
+  /** Called at each change; `down` comes once per outage, with the first error. */
   onState: (state: ConnectionState, error?: Error) => void
 }
 
-/** A connection that comes back by itself until it is closed. */
+/** A connection that reconnects until it is closed. */
 export interface RecoveringConnection {
-  /** Resolves within a few seconds, whatever the broker does. */
+  /** Resolves within `CLOSE_TIMEOUT_MS`, even if the broker does not answer. */
   close(): Promise<void>
 }
 
-/** Heartbeats of 5 s: a frozen broker is noticed within 15 s. They count only when they stand in the URL. */
+/** Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. amqplib reads it from the URL only. */
 const HEARTBEAT_SECONDS = '5'
 const CONNECT_TIMEOUT_MS = 5_000
 const SET_UP_TIMEOUT_MS = 5_000
 const CLOSE_TIMEOUT_MS = 2_000
+/** The delay doubles after each failed attempt. */
+const FIRST_RECONNECT_DELAY_MS = 200
+const MAX_RECONNECT_DELAY_MS = 5_000
 
 /**
- * Connects in the background, again and again. amqplib's recovery does the waiting; around it stands what it leaves to
- * its user: errors while setting up, a set-up that hangs, and sockets whose other end is frozen.
+ * Connects in the background and reconnects without end. Adds to amqplib's recovery what it leaves to its user: errors
+ * and time-outs of the set-up, and closing while the broker does not answer.
  */
 export function openConnection(options: ConnectionOptions): RecoveringConnection {
   const { url, name, setUp, onState } = options
   const sockets = new AbortController()
   let isDown = false
-  const goDown = (error: Error): void => {
+  const reportDown = (error: Error): void => {
     if (isDown || sockets.signal.aborted) return
     isDown = true
     onState('down', error)
   }
   const socketOptions: SocketOptions & { signal: AbortSignal } = {
-    // Without it a confirm at low rate takes 44 ms.
+    // Nagle's algorithm and delayed acknowledgements together add 44 ms to each confirm at a low rate.
     noDelay: true,
     keepAlive: true,
     timeout: CONNECT_TIMEOUT_MS,
@@ -60,8 +64,8 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
   const opening = connect(withHeartbeat(url), {
     ...socketOptions,
     recovery: {
-      initialDelay: 200,
-      maxDelay: 5_000,
+      initialDelay: FIRST_RECONNECT_DELAY_MS,
+      maxDelay: MAX_RECONNECT_DELAY_MS,
       waitForConnect: false,
       setup: (model: ChannelModel) => setUpSafely(model, setUp),
     },
@@ -70,18 +74,18 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
       isDown = false
       onState('up')
     })
-    recovering.on('disconnect', goDown)
-    recovering.on('connect-failed', goDown)
+    recovering.on('disconnect', reportDown)
+    recovering.on('connect-failed', reportDown)
     recovering.on('blocked', () => onState('blocked'))
     recovering.on('unblocked', () => onState('up'))
-    // Told by `disconnect` too; without a listener it would end the process.
+    // An unhandled `error` event would crash the process; `disconnect` reports the same error.
     recovering.on('error', () => {})
     return recovering
   })
   return {
     async close() {
       const recovering = await opening
-      await withDeadline(recovering.close(), CLOSE_TIMEOUT_MS, 'Closing the connection').catch(() => {})
+      await withTimeout(recovering.close(), CLOSE_TIMEOUT_MS).catch(() => {})
       sockets.abort()
     },
   }
@@ -90,24 +94,29 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
 async function setUpSafely(model: ChannelModel, setUp: ConnectionOptions['setUp']): Promise<void> {
   let isClosed = false
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
-  // amqplib listens only after the set-up: an error before that would end the process, a close go unnoticed for ever.
+  // amqplib adds its own listeners after the set-up. Before that, an `error` event would crash the process and a `close`
+  // event would be missed.
   model.on('error', () => {})
   model.once('close', () => {
     isClosed = true
     close()
   })
-  const lose = (reason: string): void => {
+  const reconnect = (reason: string): void => {
     if (!isClosed) socketOf(model).destroy(new Error(reason))
   }
   try {
-    await withDeadline(setUp(model, lose), SET_UP_TIMEOUT_MS, 'Setting the channels up')
+    await withTimeout(
+      setUp(model, reconnect),
+      SET_UP_TIMEOUT_MS,
+      () => new Error(`Opening the channels took longer than ${SET_UP_TIMEOUT_MS} ms`),
+    )
   } catch (error) {
-    // amqplib closes the connection next, and waits for the answer for ever unless it knows that the socket is dead.
-    lose('The set-up failed')
+    // amqplib closes the connection next, and waits without a time-out for the broker's answer unless the socket is closed.
+    reconnect('The set-up failed')
     await closed
     throw error
   }
-  if (isClosed) throw new Error('The connection closed while it was set up')
+  if (isClosed) throw new Error('The connection closed during the set-up')
 }
 
 function socketOf(model: ChannelModel): Duplex {

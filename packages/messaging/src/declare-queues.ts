@@ -1,22 +1,22 @@
 import { SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import type { Channel, ChannelModel, Options } from 'amqplib'
 
-/** `AMQP_QUEUE_TYPE`: a quorum queue survives the loss of a node of a cluster; on one node `classic` costs less. */
+/** `quorum` survives the loss of a node of a cluster. On a single node, `classic` costs less. */
 export type QueueType = 'quorum' | 'classic'
 
-/** The broker's code for a queue that exists with other arguments. */
+/** AMQP's reply code for a queue that exists with other arguments. */
 const PRECONDITION_FAILED = 406
 
 /**
- * Declares both queues. A queue that exists with other arguments is used as it is, since nothing depends on them; then
- * `onMismatch` hears why.
+ * Declares the session queue and the dead-letter queue. A queue that exists with other arguments is used as it is, since
+ * no promise depends on them; `onMismatch` is called with the broker's error.
  */
 export async function declareQueues(
   model: ChannelModel,
   queueType: QueueType,
   onMismatch: (queue: string, error: Error) => void,
 ): Promise<void> {
-  for (const [queue, options] of Object.entries(queues(queueType))) {
+  for (const [queue, options] of Object.entries(queueOptions(queueType))) {
     const channel = await openChannel(model)
     try {
       await channel.assertQueue(queue, options)
@@ -28,14 +28,14 @@ export async function declareQueues(
   }
 }
 
-/** A channel whose errors are told by its `close` event alone: without a listener they would end the process. */
+/** Opens a channel. An unhandled `error` event would crash the process; the `close` event that follows reports the loss. */
 export async function openChannel(model: ChannelModel): Promise<Channel> {
   const channel = await model.createChannel()
   channel.on('error', () => {})
   return channel
 }
 
-function queues(queueType: QueueType): Record<string, Options.AssertQueue> {
+function queueOptions(queueType: QueueType): Record<string, Options.AssertQueue> {
   return {
     [SESSIONS_QUEUE]: {
       durable: true,
@@ -43,11 +43,11 @@ function queues(queueType: QueueType): Record<string, Options.AssertQueue> {
       deadLetterRoutingKey: SESSIONS_DEAD_LETTER_QUEUE,
       arguments: {
         'x-queue-type': queueType,
-        // What RabbitMQ 4 does by itself, and 3 does not: a message that keeps killing its consumer ends.
+        // RabbitMQ 4's default, absent in 3: stops the redelivery of a message that crashes its consumer each time.
         ...(queueType === 'quorum' ? { 'x-delivery-limit': 20 } : {}),
       },
     },
-    // Classic, since only there messages can be looked at any number of times: a quorum queue counts each look.
+    // Classic, because a quorum queue counts each read without acknowledgement as a delivery and drops the message at last.
     [SESSIONS_DEAD_LETTER_QUEUE]: { durable: true, maxLength: 10_000, arguments: { 'x-queue-type': 'classic' } },
   }
 }

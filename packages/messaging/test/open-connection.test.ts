@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { ChannelModel } from 'amqplib'
-import { openConnection, type RecoveringConnection } from '../src/connection.ts'
+import { openConnection, type RecoveringConnection } from '../src/open-connection.ts'
 import { SilencingProxy } from './silencing-proxy.ts'
 
-describe('a connection to a broker', () => {
+describe('openConnection', () => {
   let broker: TestBroker
   let proxy: SilencingProxy
   let url: string
@@ -29,19 +29,19 @@ describe('a connection to a broker', () => {
   }
 
   test.each([
-    ['that is silent from the start', 'silent'],
-    ['that falls silent in the middle of the handshake', 'first_frame_only'],
-  ] as const)('%s is given up, and the next one works', async (_when, passage) => {
-    proxy.passage = passage
+    ['never answers', 'silent'],
+    ['stops answering during the handshake', 'first_frame_only'],
+  ] as const)('replaces a connection whose broker %s', async (_when, forwarding) => {
+    proxy.forwarding = forwarding
     const states = open(async () => {})
     await waitUntil(() => proxy.open.length === 1)
-    proxy.passage = 'open'
+    proxy.forwarding = 'all'
     await waitUntil(() => states.includes('up'))
     expect(states).toEqual(['down', 'up'])
     expect(proxy.open).toEqual([false, true])
   })
 
-  test('that falls silent while the channels are set up is given up, and the next one works', async () => {
+  test('replaces a connection whose broker stops answering while the channels open', async () => {
     let setUps = 0
     const states = open(async (model) => {
       if (++setUps === 1) proxy.silence()
@@ -52,7 +52,7 @@ describe('a connection to a broker', () => {
     expect(proxy.open).toEqual([false, true])
   })
 
-  test('that refuses what the set-up asks for is given up, and the next one works', async () => {
+  test('replaces a connection whose set-up fails', async () => {
     let setUps = 0
     const states = open(async (model) => {
       const channel = await model.createChannel()
@@ -63,7 +63,7 @@ describe('a connection to a broker', () => {
     expect(states).toEqual(['down', 'up'])
   })
 
-  test('that has fallen silent is closed without its answer', async () => {
+  test('closes a connection whose broker does not answer', async () => {
     const states = open(async () => {})
     await waitUntil(() => states.includes('up'))
     proxy.silence()

@@ -1,0 +1,19 @@
+import type { ConnectionState } from './open-connection.ts'
+import type { RabbitMqOptions } from './rabbitmq-options.ts'
+
+/** Returns a function that logs a connection's state and passes it to `onState`. */
+export function stateReporter(role: 'publisher' | 'consumer', { logger, onState }: RabbitMqOptions) {
+  return (state: ConnectionState, error?: Error): void => {
+    onState?.(role, state)
+    if (state === 'up') logger?.info({ role }, 'broker connection is up')
+    else if (state === 'blocked') logger?.warn({ role }, 'the broker accepts no messages: memory or disk alarm')
+    else logger?.warn({ role, error: error?.message }, 'broker connection is down')
+  }
+}
+
+/** Returns a function that logs a queue whose arguments differ from ours. */
+export function logMismatch({ logger }: RabbitMqOptions) {
+  return (queue: string, error: Error): void => {
+    logger?.warn({ queue, error: error.message }, 'the queue exists with other arguments and is used as it is')
+  }
+}

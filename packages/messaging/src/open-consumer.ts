@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SESSIONS_QUEUE } from '@workflow-service/contract'
+import { withTimeout } from '@workflow-service/service-kit'
+import type { Channel, ConsumeMessage } from 'amqplib'
+import { closeChannel } from './close-channel.ts'
+import { publishDeadLetter, REQUEST_ID_HEADER } from './dead-letters.ts'
+import { declareQueues, openChannel } from './declare-queues.ts'
+import { decodeSessionMessage, type MessageError } from './decode-session-message.ts'
+import { logMismatch, stateReporter } from './log-connection.ts'
+import { openConnection } from './open-connection.ts'
+import type { Publisher } from './open-publisher.ts'
+import type { RabbitMqOptions } from './rabbitmq-options.ts'
+import type { Consumer, MessageHandler } from './session-queue.ts'
+
+/** The publishing connection may come up a little later than the consuming one. */
+const DEAD_LETTER_ATTEMPTS = 10
+const DEAD_LETTER_INTERVAL_MS = 300
+const CANCEL_TIMEOUT_MS = 2_000
+
+/** Opens a connection that consumes the session queue. Messages that cannot be read leave through the publisher. */
+export function openConsumer(
+  options: RabbitMqOptions,
+  publisher: Publisher,
+  handler: MessageHandler,
+  prefetch: number,
+): Consumer {
+  const { url, queueType, connectionName, logger, onDeadLetter } = options
+  const running = new Set<Promise<void>>()
+  let current: { channel: Channel; consumerTag: string } | undefined
+  let isClosing = false
+  let closing: Promise<void> | undefined
+
+  const handle = async (message: ConsumeMessage): Promise<'ack' | 'reject'> => {
+    const decoded = decodeSessionMessage(message.content.toString('utf8'), message.properties.type)
+    if ('error' in decoded) return await moveToDeadLetters(message, decoded.error)
+    const requestId: unknown = message.properties.headers?.[REQUEST_ID_HEADER]
+    try {
+      await handler(decoded.message, typeof requestId === 'string' ? { requestId } : {})
+    } catch (error) {
+      logger?.warn({ session_id: decoded.message.session_id, error: String(error) }, 'message handler failed')
+    }
+    return 'ack'
+  }
+
+  const moveToDeadLetters = async (message: ConsumeMessage, error: MessageError): Promise<'ack' | 'reject'> => {
+    onDeadLetter?.(error.reason)
+    logger?.warn({ ...error, message_id: message.properties.messageId }, 'message cannot be read')
+    for (let attempt = 0; attempt < DEAD_LETTER_ATTEMPTS; attempt += 1) {
+      if (attempt > 0) await sleep(DEAD_LETTER_INTERVAL_MS)
+      if ((await publishDeadLetter(publisher, message, error)) === 'confirmed') return 'ack'
+    }
+    // The broker moves a rejected message to the dead-letter queue itself, without our reason.
+    return 'reject'
+  }
+
+  const connection = openConnection({
+    url,
+    name: `${connectionName} consumer`,
+    async setUp(model, reconnect) {
+      await declareQueues(model, queueType, logMismatch(options))
+      const channel = await openChannel(model)
+      channel.on('close', () => {
+        if (current?.channel === channel) current = undefined
+        if (!isClosing) reconnect('The consuming channel closed')
+      })
+      await channel.prefetch(prefetch)
+      const { consumerTag } = await channel.consume(SESSIONS_QUEUE, (message) => {
+        // null: the broker cancelled the consumer.
+        if (message === null) return reconnect('The broker cancelled the consumer')
+        const done = handle(message)
+          .then((verdict) => settle(channel, message, verdict))
+          .finally(() => running.delete(done))
+        running.add(done)
+      })
+      current = { channel, consumerTag }
+    },
+    onState: stateReporter('consumer', options),
+  })
+
+  const close = async (): Promise<void> => {
+    isClosing = true
+    if (current) {
+      const { channel, consumerTag } = current
+      try {
+        await withTimeout(channel.cancel(consumerTag), CANCEL_TIMEOUT_MS)
+      } catch {
+        // The end of the connection ends the consumer too.
+      }
+    }
+    await Promise.all(running)
+    // Closing the channel first makes sure that the broker has processed the last acknowledgement.
+    if (current) await closeChannel(current.channel)
+    await connection.close()
+  }
+  return { close: () => (closing ??= close()) }
+}
+
+/** Acknowledges or rejects on the channel that delivered the message; if it has closed, the broker delivers again. */
+function settle(channel: Channel, message: ConsumeMessage, verdict: 'ack' | 'reject'): void {
+  try {
+    if (verdict === 'ack') channel.ack(message)
+    else channel.reject(message, false)
+  } catch {
+    // amqplib throws on a closed channel.
+  }
+}

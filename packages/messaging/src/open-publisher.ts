@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { withTimeout } from '@workflow-service/service-kit'
+import type { Channel, ChannelModel, ConfirmChannel, Options } from 'amqplib'
+import { closeChannel } from './close-channel.ts'
+import { declareQueues, openChannel } from './declare-queues.ts'
+import { logMismatch, stateReporter } from './log-connection.ts'
+import { openConnection } from './open-connection.ts'
+import type { RabbitMqOptions } from './rabbitmq-options.ts'
+import type { PublishOutcome } from './session-queue.ts'
+
+export interface Publisher {
+  /** Never rejects. */
+  publish(queue: string, content: Buffer, options: Options.Publish): Promise<PublishOutcome>
+  /** Runs a request on a channel of its own. Rejects while the broker is unavailable or when it takes longer than 2 s. */
+  request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer>
+  close(): Promise<void>
+}
+
+interface UnconfirmedMessage {
+  readonly publishedAt: number
+  isReturned: boolean
+}
+
+/** Limits the memory that a broker costs which does not confirm: with so many unconfirmed messages, publishing fails. */
+const MAX_UNCONFIRMED = 10_000
+/** After this time the connection is replaced. */
+const CONFIRM_TIMEOUT_MS = 30_000
+const CONFIRM_CHECK_INTERVAL_MS = 5_000
+const REQUEST_TIMEOUT_MS = 2_000
+
+/** Opens the connection that publishes and that carries requests such as queue lengths. */
+export function openPublisher(options: RabbitMqOptions): Publisher {
+  const { url, queueType, connectionName } = options
+  const idPrefix = randomUUID()
+  const reportState = stateReporter('publisher', options)
+  let sequence = 0
+  let isBlocked = false
+  let current: { model: ChannelModel; channel: ConfirmChannel } | undefined
+  let unconfirmed = new Map<string, UnconfirmedMessage>()
+
+  const connection = openConnection({
+    url,
+    name: `${connectionName} publisher`,
+    async setUp(model, reconnect) {
+      await declareQueues(model, queueType, logMismatch(options))
+      const channel = await model.createConfirmChannel()
+      const unconfirmedOnChannel = new Map<string, UnconfirmedMessage>()
+      const confirmCheck = setInterval(() => {
+        const [oldest] = unconfirmedOnChannel.values()
+        if (!isBlocked && oldest && Date.now() - oldest.publishedAt > CONFIRM_TIMEOUT_MS) {
+          reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
+        }
+      }, CONFIRM_CHECK_INTERVAL_MS)
+      channel.on('error', () => {})
+      // The broker confirms a message that no queue takes too, after it has returned it.
+      channel.on('return', ({ properties }) => {
+        const returned = unconfirmedOnChannel.get(String(properties.messageId))
+        if (returned) returned.isReturned = true
+      })
+      channel.on('close', () => {
+        clearInterval(confirmCheck)
+        if (current?.channel === channel) current = undefined
+        reconnect('The publishing channel closed')
+      })
+      unconfirmed = unconfirmedOnChannel
+      isBlocked = false
+      current = { model, channel }
+    },
+    onState(state, error) {
+      isBlocked = state === 'blocked'
+      reportState(state, error)
+    },
+  })
+
+  return {
+    publish(queue, content, publishOptions) {
+      const pending = unconfirmed
+      if (!current || isBlocked || pending.size >= MAX_UNCONFIRMED) return Promise.resolve('failed')
+      const { promise, resolve } = Promise.withResolvers<PublishOutcome>()
+      const messageId = publishOptions.messageId ?? `${idPrefix}-${++sequence}`
+      const message: UnconfirmedMessage = { publishedAt: Date.now(), isReturned: false }
+      pending.set(messageId, message)
+      const confirm = (error: unknown): void => {
+        pending.delete(messageId)
+        resolve(error || message.isReturned ? 'failed' : 'confirmed')
+      }
+      const timestamp = Math.trunc(message.publishedAt / 1_000)
+      try {
+        // `mandatory` makes the broker return a message that no queue takes.
+        const fixedOptions = { persistent: true, mandatory: true, timestamp, messageId }
+        current.channel.publish('', queue, content, { ...publishOptions, ...fixedOptions }, confirm)
+      } catch (error) {
+        // amqplib throws on a channel that has just closed.
+        confirm(error)
+      }
+      return promise
+    },
+    async request(run) {
+      if (!current) throw new Error('RabbitMQ is not connected')
+      const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)
+      const channel = await withTimeout(openChannel(current.model), REQUEST_TIMEOUT_MS, makeError)
+      try {
+        return await withTimeout(run(channel), REQUEST_TIMEOUT_MS, makeError)
+      } finally {
+        await closeChannel(channel)
+      }
+    },
+    close: () => connection.close(),
+  }
+}
