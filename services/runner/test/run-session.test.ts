@@ -135,9 +135,9 @@ describe('a session', () => {
     runner = await fixture.startRunner({ agent })
     await fixture.waitForRuns(starts)
     expect(told).toMatchObject([
-      { turns: [], total: 0 },
-      { turns: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
-      { turns: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
+      { runs: [], total: 0 },
+      { runs: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
+      { runs: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
     ])
   })
 })

@@ -1,8 +1,16 @@
 import type { DeliveryOutcome, JournalStep, NewJournalStep } from '@workflow-service/contract'
 
 /**
- * What the agent needs of the run around it, and nothing else: the agent knows neither the database, nor leases, nor the
- * dispatcher's API. Every method but the reads throws LeaseLostError once the lease is gone, and the agent lets it pass.
+ * Executes one run. Resolves when the run succeeded.
+ * @throws RunError: the run failed, and no further attempt follows.
+ * @throws LeaseLostError or RunInterruptedError: the run is unfinished and continues from its journal.
+ * @throws any other error: the attempt failed, and another one may follow.
+ */
+export type Agent = (run: AgentRun) => Promise<void>
+
+/**
+ * The agent's only access to the run, so that it depends neither on the database nor on leases nor on the dispatcher's
+ * API. Every call can throw LeaseLostError or RunInterruptedError, and the agent must let these pass.
  */
 export interface AgentRun {
   readonly run: {
@@ -10,54 +18,56 @@ export interface AgentRun {
     readonly organizationId: string
     readonly sessionId: string
     readonly workflow: { readonly id: string; readonly name: string; readonly description: string }
-    /** The trigger's text as it was when the start was accepted; may be empty. */
+    /** The trigger's text at the time when the start was accepted; may be empty. */
     readonly inputMessage: string
-    /** The text of the start request; empty for a scheduled run. */
+    /** The text of the start request; empty for an auto-run. */
     readonly context: string
     readonly requestId: string
   }
-  /** What the journal held when the run was taken up, in order; empty unless a runner died in this run before. */
+  /** The agent's steps in the journal when this attempt began, in order; empty unless the run is resumed. */
   readonly steps: readonly JournalStep[]
-  /** Aborts when the lease is lost or the runner shuts down: the agent ends at the next step boundary. */
+  /**
+   * Aborts when the lease is lost or the runner begins to stop: the agent must end at the next step boundary, with the
+   * signal's reason as its error.
+   */
   readonly signal: AbortSignal
-  /** Aborts when the lease is lost or the time for shutting down is over: what is under way is given up. */
+  /** Aborts, after `signal`, when the lease is lost or the grace period is over: the agent must abandon calls under way. */
   readonly abort: AbortSignal
-  /** The newest `limit` finished runs of this session before this one, oldest first, and how many there are in all. */
+  /** The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs. */
   history(limit: number): Promise<SessionHistory>
-  /** Every webhook source of the organization that is not deleted, sorted by name, as of the attempt's beginning or later. */
+  /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
   listSources(): Promise<readonly AgentWebhookSource[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly AgentFile[]>
   /** A file's content; undefined when the workflow has no such file. */
   readFile(fileId: string): Promise<string | undefined>
-  /** Adds the steps to the journal, in one write that is durable when it resolves and fenced by the lease's epoch. */
+  /** Appends the steps to the journal, all or none, and resolves when they are durable. */
   append(steps: readonly NewJournalStep[]): Promise<void>
   /**
-   * Sends the payload, at most once for a delivery id whatever dies: asked again with the same id it resolves with what
-   * was recorded. It waits for a dispatcher that is away and resolves for every outcome, a deleted source included;
-   * besides LeaseLostError it throws RunInterruptedError when `abort` ends the wait.
+   * Sends the payload, at most once per delivery id: a repeated call resolves to the recorded result. Waits while the
+   * dispatcher is unavailable. Resolves for every outcome, also when the webhook source was deleted.
    */
   deliver(request: DeliveryRequest): Promise<DeliveryResult>
 }
 
-/** A payload for a webhook source. `deliveryId` is in the journal before this leaves the agent. */
+/** A payload for a webhook source. The agent must append `deliveryId` to the journal before it calls `deliver`. */
 export interface DeliveryRequest {
   readonly deliveryId: string
   readonly sourceId: string
   readonly payload: Record<string, unknown>
 }
 
-/** What came of a delivery. `unknown`: the dispatcher died meanwhile, so it may or may not have arrived. */
+/** The result of a delivery. `unknown` means that the dispatcher died meanwhile: the payload may have arrived. */
 export interface DeliveryResult {
   readonly outcome: Exclude<DeliveryOutcome, 'in_flight'>
   readonly status: number | null
-  /** The contract's answer text (4.5, rule 6), or null. */
+  /** The text of the endpoint's answer (contract README, "Deliveries"), or null. */
   readonly answer: string | null
-  /** Why it was not accepted, in words; for `invalid` the fields that do not follow the example. */
+  /** Why the payload was not accepted; for `invalid`, which fields do not match the example. */
   readonly reason: string | null
 }
 
-/** A configured destination, as the agent may know it: neither the URL nor the secret. */
+/** A webhook source without its URL and its signing secret. */
 export interface AgentWebhookSource {
   readonly id: string
   readonly name: string
@@ -68,12 +78,12 @@ export interface AgentWebhookSource {
 export interface AgentFile {
   readonly id: string
   readonly name: string
-  /** The folders from the top down; empty means the workflow's root. */
+  /** Folder names, outermost first; empty for the workflow's root. */
   readonly path: readonly string[]
 }
 
 export interface SessionHistory {
-  readonly turns: readonly EarlierRun[]
+  readonly runs: readonly EarlierRun[]
   readonly total: number
 }
 
@@ -87,9 +97,3 @@ export interface EarlierRun {
   readonly error: string | null
   readonly steps: readonly JournalStep[]
 }
-
-/**
- * Carries out one run. Resolves: the run succeeded. Throws RunError: it failed, for good. Throws LeaseLostError or
- * RunInterruptedError: it is unfinished and continues from its journal. Throws anything else: this attempt failed.
- */
-export type Agent = (run: AgentRun) => Promise<void>

@@ -1,6 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { newId } from '@workflow-service/database'
+import { backoff } from '@workflow-service/service-kit'
 import {
   generateText,
   type LanguageModel,
@@ -15,11 +16,10 @@ import type { ModelConfig } from './agent-settings.ts'
 import { RunError } from '../run-errors.ts'
 import { type ModelError, toModelError } from './model-error.ts'
 
-/** How often a model is asked for one answer, before the run fails. */
-export const MAX_ATTEMPTS = 6
-/** The wait before the second attempt; it doubles each time, up to the limit. */
-const FIRST_WAIT_MS = 1_000
-const LONGEST_WAIT_MS = 60_000
+/** Requests for one answer before the run fails. */
+const MAX_REQUESTS = 6
+const FIRST_DELAY_MS = 1_000
+const MAX_DELAY_MS = 60_000
 
 export interface ModelQuestion {
   readonly instructions: string
@@ -27,7 +27,7 @@ export interface ModelQuestion {
   readonly tools: ToolSet
 }
 
-/** One answer of the model, as the AI SDK gives it. */
+/** One answer of the model, as the AI SDK returns it. */
 export interface ModelAnswer {
   readonly content: readonly AnswerPart[]
   readonly finishReason: string
@@ -38,56 +38,61 @@ export interface ModelAnswer {
 type AnswerPart = Awaited<ReturnType<typeof generateText>>['content'][number]
 
 export interface AskModelOptions {
-  /** Ends waits between attempts. */
+  /** Ends the delay before a retry. */
   readonly signal: AbortSignal
-  /** Ends an attempt under way. */
+  /** Ends a request under way. */
   readonly abort: AbortSignal
-  /** Called before each wait. */
+  /** Called before each delay. */
   readonly onRetry: (text: string) => Promise<void>
 }
 
-/** Time and chance, so that tests need neither. */
+/** Time and randomness; tests replace them. */
 export interface ModelClock {
   readonly now: () => number
   readonly random: () => number
-  /** Resolves after the time; rejects when the signal aborts. */
-  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>
 }
 
-export const systemClock: ModelClock = {
-  now: Date.now,
-  random: Math.random,
-  wait: sleep,
-}
+const systemClock: ModelClock = { now: Date.now, random: Math.random, sleep }
 
 export type AskModel = (question: ModelQuestion, options: AskModelOptions) => Promise<ModelAnswer>
 
 /**
- * Asks the model for one answer, without carrying out any tool call. Faults that pass (429, 5xx, no answer in time, a
- * broken connection or answer) are tried again with growing waits, or with the wait that the API asks for, MAX_ATTEMPTS
- * times and no longer than AGENT_RETRY_SECONDS altogether.
- * @throws RunError with the fault's code when asking again does not help; RunInterruptedError when told to end.
+ * Creates the function that asks the model for one answer. It does not execute tool calls. It repeats a request that
+ * failed with a transient error (429, 5xx, timeout, broken connection or answer), after a growing delay or the one that
+ * the API asks for, up to MAX_REQUESTS requests and AGENT_RETRY_SECONDS of delays in total.
+ * @throws RunError with the error's code when no retry helps, or the reason of the signal that aborted.
  */
 export function createAskModel(config: ModelConfig, clock: ModelClock = systemClock): AskModel {
   const model = createModel(config)
   return async (question, { signal, abort, onRetry }) => {
+    const nextDelayMs = backoff({
+      firstMs: FIRST_DELAY_MS,
+      maxMs: MAX_DELAY_MS,
+      hasJitter: true,
+      random: clock.random,
+    })
     let waitedMs = 0
-    for (let attempt = 1; ; attempt += 1) {
-      const answer = await attemptAnswer(config, model, question, abort, clock)
-      if (!('fault' in answer)) return answer
-      const { fault } = answer
+    for (let request = 1; ; request += 1) {
+      const answer = await requestAnswer(config, model, question, abort, clock)
+      if (!('error' in answer)) return answer
+      const { error } = answer
       signal.throwIfAborted()
-      const waitMs = fault.retryAfterMs ?? backoff(attempt, clock)
-      if (!fault.isTransient) throw new RunError(fault.code, fault.message)
-      if (attempt === MAX_ATTEMPTS || waitedMs + waitMs > config.retryMs) {
-        const rest = attempt === MAX_ATTEMPTS ? '' : `, and asks to wait ${inSeconds(waitMs)} more`
-        throw new RunError(fault.code, `${fault.message} (asked ${attempt} times over ${inSeconds(waitedMs)}${rest})`)
+      if (!error.isTransient) throw new RunError(error.code, error.message)
+      const backoffMs = Math.round(nextDelayMs())
+      const delayMs = error.retryAfterMs ?? backoffMs
+      if (request === MAX_REQUESTS || waitedMs + delayMs > config.retryMs) {
+        const why =
+          request === MAX_REQUESTS
+            ? `, ${formatSeconds(waitedMs)} of delays in total`
+            : `: the next one would have to wait ${formatSeconds(delayMs)}`
+        throw new RunError(error.code, `${error.message} (gave up after request ${request} of ${MAX_REQUESTS}${why})`)
       }
       await onRetry(
-        `${fault.message}. Asking again in ${inSeconds(waitMs)}, attempt ${attempt + 1} of ${MAX_ATTEMPTS}.`,
+        `${error.message}. The next request follows in ${formatSeconds(delayMs)} (${request + 1} of ${MAX_REQUESTS}).`,
       )
-      await clock.wait(waitMs, signal)
-      waitedMs += waitMs
+      await clock.sleep(delayMs, signal)
+      waitedMs += delayMs
     }
   }
 }
@@ -96,10 +101,7 @@ function createModel(config: ModelConfig): LanguageModel {
   return wrapLanguageModel({ model: createProviderModel(config), middleware: distinctCallIds })
 }
 
-/**
- * Some servers give two calls of one answer the same id, or none. The SDK would make of the second a copy of the first,
- * so the ids are told apart before it sees them.
- */
+/** Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first. */
 const distinctCallIds: LanguageModelMiddleware = {
   specificationVersion: 'v4',
   async wrapGenerate({ doGenerate }) {
@@ -118,49 +120,49 @@ const distinctCallIds: LanguageModelMiddleware = {
 function createProviderModel({ provider, modelName, baseUrl, apiKey }: ModelConfig) {
   const key = apiKey === null ? {} : { apiKey }
   if (provider === 'anthropic') {
-    // The URL is always given: otherwise the package reads it from the environment.
+    // An explicit URL, because the package would otherwise read one from the environment.
     return createAnthropic({ baseURL: baseUrl ?? 'https://api.anthropic.com/v1', ...key })(modelName)
   }
   if (baseUrl === null) throw new TypeError('AGENT_BASE_URL is missing')
   return createOpenAICompatible({ name: 'model', baseURL: baseUrl, includeUsage: true, ...key })(modelName)
 }
 
-async function attemptAnswer(
+async function requestAnswer(
   config: ModelConfig,
   model: LanguageModel,
   question: ModelQuestion,
   abort: AbortSignal,
   clock: ModelClock,
-): Promise<ModelAnswer | { fault: ModelError }> {
+): Promise<ModelAnswer | { error: ModelError }> {
   const deadline = AbortSignal.timeout(config.timeoutMs)
   const request = {
     ...question,
     model,
-    // The runner's own loop retries, journaled and interruptible.
+    // createAskModel retries instead: it writes retries to the journal and can be interrupted.
     maxRetries: 0,
     abortSignal: AbortSignal.any([abort, deadline]),
     ...(config.maxOutputTokens === null ? {} : { maxOutputTokens: config.maxOutputTokens }),
   }
   try {
-    return await (config.isStreaming ? streamed(request) : generated(request))
+    return await (config.isStreaming ? requestStreamed(request) : requestWhole(request))
   } catch (error) {
     abort.throwIfAborted()
     if (deadline.aborted) {
-      const message = `The model did not answer within ${inSeconds(config.timeoutMs)}`
-      return { fault: { code: 'model_unavailable', message, isTransient: true, retryAfterMs: null } }
+      const message = `The model did not answer within ${formatSeconds(config.timeoutMs)}`
+      return { error: { code: 'model_unavailable', message, isTransient: true, retryAfterMs: null } }
     }
-    return { fault: toModelError(error, config.apiKey, clock.now) }
+    return { error: toModelError(error, config.apiKey, clock.now) }
   }
 }
 
 type Request = Parameters<typeof generateText>[0]
 
-async function generated(request: Request): Promise<ModelAnswer> {
+async function requestWhole(request: Request): Promise<ModelAnswer> {
   const { content, finishReason, usage } = await generateText(request)
   return toAnswer(content, finishReason, usage)
 }
 
-async function streamed(request: Request): Promise<ModelAnswer> {
+async function requestStreamed(request: Request): Promise<ModelAnswer> {
   const errors: unknown[] = []
   const result = streamText({ ...request, onError: ({ error }) => void errors.push(error) })
   await result.consumeStream({ onError: (error) => void errors.push(error) })
@@ -182,15 +184,9 @@ function toAnswer(
   }
 }
 
-/** Exponential with full upper half jitter, so that runs that failed together do not come back together. */
-function backoff(attempt: number, clock: ModelClock): number {
-  const full = Math.min(FIRST_WAIT_MS * 2 ** (attempt - 1), LONGEST_WAIT_MS)
-  return Math.round(full / 2 + (full / 2) * clock.random())
-}
-
-function inSeconds(ms: number): string {
+function formatSeconds(ms: number): string {
   return `${(ms / 1_000).toLocaleString('en', { maximumFractionDigits: 1 })} s`
 }
 
-// The SDK would print its warnings past our logs; none of them concerns a run.
+// Otherwise the AI SDK prints warnings to the console, in another format than our logs.
 globalThis.AI_SDK_LOG_WARNINGS = false

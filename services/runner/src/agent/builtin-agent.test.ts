@@ -67,7 +67,7 @@ describe('the builtin agent', () => {
       expect.objectContaining({
         data: {
           code: 'payload_filled',
-          text: 'Order intake: left empty for its value: total ("soon" is not a number); left empty, the context does not name it: order_id',
+          text: 'Order intake: left empty, the value does not fit: total ("soon" is not a number); left empty, not in the context: order_id',
         },
       }),
     )

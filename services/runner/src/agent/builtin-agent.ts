@@ -1,40 +1,34 @@
-import type { JournalStep, NewJournalStep, NoteStep, ToolCallStep } from '@workflow-service/contract'
+import type { NewJournalStep, NoteStep, ToolCallStep } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
+import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
 import type { Agent, AgentRun, AgentWebhookSource } from './agent.ts'
-import { sendDelivery, describeOutcome, isDeliveryCall, unansweredCalls } from './deliveries.ts'
+import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
 import { fillPayload, type FillReport } from './fill-payload.ts'
 import { findNamedSources } from './named-sources.ts'
-import { startText } from './run-text.ts'
+import { startText } from './start-text.ts'
 
-/** The setting that chooses this agent, and its name in the journal. */
+/** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
 export const BUILTIN = 'builtin'
 
 /**
- * The agent without a model and without a network (design section 6): every webhook source that the workflow's
- * description names, in order of appearance, gets one payload filled from the context. The plan, with every delivery's
- * id, is one write to the journal before anything is sent, so a run that is taken up again sends the very same.
+ * Creates the agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
+ * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
- * It cannot correct a payload, so it never sends to a source twice, and a run with a payload that was not accepted
- * fails with that reason once the other sources had theirs. A description that names no source is a run that succeeds
- * with a note.
+ * It writes the whole plan, delivery ids included, to the journal before it sends anything, so that a resumed run sends
+ * the same payloads. It cannot correct a payload and so never sends twice to a source: a payload that is not accepted
+ * fails the run, after the other payloads were sent.
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
     run.signal.throwIfAborted()
-    const steps: (JournalStep | NewJournalStep)[] = [...run.steps]
-    if (steps.length === 0) {
-      const plan = planRun(run.run, await run.listSources())
-      await run.append(plan)
-      steps.push(...plan)
-    }
-    for (const call of unansweredCalls(steps).filter(isDeliveryCall)) {
+    const steps = openAgentSteps(run)
+    if (steps.all.length === 0) await steps.append(...planRun(run.run, await run.listSources()))
+    for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
       run.signal.throwIfAborted()
-      const result = await sendDelivery(run, call)
-      await run.append([result])
-      steps.push(result)
+      await steps.append(await sendDelivery(run, call))
     }
-    failIfRefused(steps)
+    failUnlessAllAccepted(steps)
   }
 }
 
@@ -53,7 +47,7 @@ function planDelivery(source: AgentWebhookSource, context: string, number: numbe
     delivery: { id: newId(), source_id: source.id, source_name: source.name, payload },
   }
   return [
-    { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${describeReport(report)}` } },
+    { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` } },
     { kind: 'tool_call', data: call },
   ]
 }
@@ -61,19 +55,19 @@ function planDelivery(source: AgentWebhookSource, context: string, number: numbe
 function noSourceNote(sources: readonly AgentWebhookSource[]): NoteStep {
   const text =
     sources.length === 0
-      ? 'The organization has no webhook source, so there was nothing to send.'
-      : "The workflow's description names none of the organization's webhook sources, so nothing was sent. Write a source's name into it."
+      ? 'The organization has no webhook source, so nothing was sent.'
+      : "The workflow's description names none of the organization's webhook sources, so nothing was sent. Add a source's name to the description."
   return { code: 'no_source_named', text }
 }
 
-function describeReport({ named, wholeContext, empty, unconverted }: FillReport): string {
+function formatReport({ named, wholeContext, unconverted, empty }: FillReport): string {
   const parts = [
     named.length > 0 ? `filled by name: ${enumerate(named)}` : '',
-    wholeContext.length > 0 ? `given the whole context: ${enumerate(wholeContext)}` : '',
+    wholeContext.length > 0 ? `filled with the whole context: ${enumerate(wholeContext)}` : '',
     unconverted.length > 0
-      ? `left empty for its value: ${enumerate(unconverted.map(({ field, reason }) => `${field} (${reason})`))}`
+      ? `left empty, the value does not fit: ${enumerate(unconverted.map(({ field, reason }) => `${field} (${reason})`))}`
       : '',
-    empty.length > 0 ? `left empty, the context does not name it: ${enumerate(empty)}` : '',
+    empty.length > 0 ? `left empty, not in the context: ${enumerate(empty)}` : '',
   ]
   return parts.filter((part) => part !== '').join('; ') || 'the example has no fields'
 }
@@ -83,12 +77,8 @@ function enumerate(items: readonly string[], limit = 20): string {
   return items.length > limit ? `${shown} and ${items.length - limit} more` : shown
 }
 
-function failIfRefused(steps: readonly (JournalStep | NewJournalStep)[]): void {
-  const refused = steps.flatMap((step) =>
-    step.kind === 'tool_result' && step.data.delivery && !step.data.ok ? [step.data.delivery] : [],
-  )
-  const [first] = refused
-  if (!first) return
-  const message = refused.map(describeOutcome).join('; ')
-  throw new RunError(`delivery_${first.outcome}`, message)
+function failUnlessAllAccepted(steps: AgentSteps): void {
+  const failed = listToolResults(steps.all).flatMap(({ ok, delivery }) => (delivery && !ok ? [delivery] : []))
+  const [first] = failed
+  if (first) throw new RunError(`delivery_${first.outcome}`, failed.map(describeOutcome).join('; '))
 }

@@ -1,26 +1,27 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
+import { findToolResult } from './agent-steps.ts'
 import type { AgentRun } from './agent.ts'
-import { UNTRUSTED_TEXT_RULE, markUntrusted } from './untrusted-text.ts'
 import type { PromptHistory } from './session-history.ts'
+import { markUntrusted, UNTRUSTED_TEXT_RULE } from './untrusted-text.ts'
 
-/** What a model is told once, before everything else. Neither keys nor URLs nor secrets are known here. */
-export function instructionsFor({ name, description }: AgentRun['run']['workflow']): string {
-  return `You carry out one run of a workflow, on your own: nobody answers questions. What the workflow is for and what to do:
+/** The system prompt. It contains no key, no URL and no secret: none is known here. */
+export function formatInstructions({ name, description }: AgentRun['run']['workflow']): string {
+  return `You execute one run of a workflow on your own; there is no one to ask. The workflow's purpose and task:
 
 # ${name}
 ${description}
 
 # Rules
-- Call a tool that sends a payload only when the workflow asks for it. Each call sends one request at once, and nothing takes it back: never send the same twice.
-- Fill payloads from the context, the files and the session so far. Invent nothing: where nothing is said, use "", 0, false, null or an empty list, whichever the schema allows.
+- Call a tool that sends a payload only when the workflow asks for it. Each call sends one request at once, and it cannot be taken back: never send the same payload twice.
+- Fill payloads from the context, the files and the session so far. Invent nothing: where a value is missing, use "", 0, false, null or an empty list, whichever the schema allows.
 - A payload that was not accepted may be corrected and sent again if that can help.
 - When there is nothing left to do, say in one or two sentences what was done, without calling a tool.
 - ${UNTRUSTED_TEXT_RULE}`
 }
 
-/** The first message: the session so far, then the trigger's input message followed by the context. */
-export function firstMessage({ inputMessage, context }: AgentRun['run'], history: PromptHistory): string {
+/** The first user message: the session so far, the trigger's input message, then the context. */
+export function formatFirstMessage({ inputMessage, context }: AgentRun['run'], history: PromptHistory): string {
   const leftOut = history.totalRuns - history.shownRuns
   return [
     history.text &&
@@ -34,19 +35,17 @@ export function firstMessage({ inputMessage, context }: AgentRun['run'], history
     .join('\n\n')
 }
 
-/** The whole conversation as the AI SDK wants it, made of the journal alone: the same journal, the same conversation. */
+/** Builds the conversation from the journal alone, so that a resumed run has the same conversation. */
 export function toMessages(first: string, steps: readonly (JournalStep | NewJournalStep)[]): ModelMessage[] {
-  const results = new Map(
-    steps.flatMap((step) => (step.kind === 'tool_result' ? [[step.data.call_id, step.data]] : [])),
-  )
   const messages: ModelMessage[] = [{ role: 'user', content: first }]
   for (const step of steps) {
     if (step.kind !== 'model_answer') continue
     messages.push({ role: 'assistant', content: step.data.parts.map(toAssistantPart) })
-    const content = toolCallsOf(step.data).flatMap(({ call_id, tool }): ToolContent => {
-      const result = results.get(call_id)
-      const output = { type: result?.ok ? ('text' as const) : ('error-text' as const), value: result?.text ?? '' }
-      return result ? [{ type: 'tool-result', toolCallId: call_id, toolName: toolName(tool), output }] : []
+    const content = listToolCalls(step.data).flatMap(({ call_id, tool }): ToolContent => {
+      const result = findToolResult(steps, call_id)
+      if (!result) return []
+      const output = { type: result.ok ? ('text' as const) : ('error-text' as const), value: result.text }
+      return [{ type: 'tool-result', toolCallId: call_id, toolName: toToolName(tool), output }]
     })
     if (content.length > 0) messages.push({ role: 'tool', content })
   }
@@ -55,7 +54,7 @@ export function toMessages(first: string, steps: readonly (JournalStep | NewJour
 
 export type ToolCallPart = Extract<ModelAnswerPart, { type: 'tool_call' }>
 
-export function toolCallsOf(answer: ModelAnswerStep): ToolCallPart[] {
+export function listToolCalls(answer: ModelAnswerStep): ToolCallPart[] {
   return answer.parts.filter((part) => part.type === 'tool_call')
 }
 
@@ -64,15 +63,15 @@ type AssistantPart = Exclude<AssistantContent, string>[number]
 function toAssistantPart(part: ModelAnswerPart): AssistantPart {
   const options = part.provider_options ? { providerOptions: part.provider_options as ProviderOptions } : {}
   if (part.type !== 'tool_call') return { type: part.type, text: part.text, ...options }
-  // Every API wants an object here, also where the model wrote none.
+  // Model APIs require an object here, even if the model wrote something else.
   const input = isObject(part.arguments) ? part.arguments : { unreadable: part.arguments }
-  return { type: 'tool-call', toolCallId: part.call_id, toolName: toolName(part.tool), input, ...options }
+  return { type: 'tool-call', toolCallId: part.call_id, toolName: toToolName(part.tool), input, ...options }
 }
 
 type ProviderOptions = Extract<AssistantPart, { type: 'text' }>['providerOptions']
 
-/** A tool that the model made up may have a name that its own API refuses to be told. */
-function toolName(name: string): string {
+/** A tool name that the model invented may contain characters that its own API rejects. */
+function toToolName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, 64) || 'unnamed'
 }
 

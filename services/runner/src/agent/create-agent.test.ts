@@ -57,7 +57,7 @@ describe('the agent that the settings name', () => {
     run.crashAt(null)
     await expect(run.execute(builtin)).rejects.toMatchObject({
       code: 'agent_changed',
-      message: 'openai-compatible:stub-1 began this run, but AGENT_MODEL is builtin by now',
+      message: 'openai-compatible:stub-1 began this run, but AGENT_MODEL is now builtin',
     })
     expect(run.sent).toEqual([])
   })

@@ -1,13 +1,13 @@
 import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
 
-/** Why the model gave no answer. `code` and `message` become the run's error unless asking again helps. */
+/** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
 export interface ModelError {
   readonly code: ModelFaultCode
   readonly message: string
-  /** Whether asking again may help. */
+  /** Whether a retry may help. */
   readonly isTransient: boolean
-  /** How long the model asks to wait, if it says so. */
+  /** The delay that the model's API asks for, if any. */
   readonly retryAfterMs: number | null
 }
 
@@ -19,23 +19,23 @@ export type ModelFaultCode =
   | 'model_answer_invalid'
 
 /**
- * The fault behind an error of the AI SDK, in words of our own: its error objects carry the request with the key, so
- * they go no further. What the API says of itself is kept, one line, without the key.
+ * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects carry
+ * the request with the key and must not reach a log.
  */
 export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
   if (!APICallError.isInstance(error)) {
     const code = networkCode(error)
-    if (code) return fault('model_unavailable', `The model could not be reached: ${code}`, true)
-    return fault(
+    if (code) return modelError('model_unavailable', `The model could not be reached: ${code}`, true)
+    return modelError(
       'model_answer_invalid',
-      `The model's answer is not what its API promises: ${describe(error, apiKey)}`,
+      `The model's answer does not follow its API: ${describe(error, apiKey)}`,
       true,
     )
   }
   const { statusCode: status } = error
-  const says = `: ${describe(error, apiKey)}`
+  const detail = `: ${describe(error, apiKey)}`
   if (status === undefined) {
-    return fault(
+    return modelError(
       'model_unavailable',
       `The model could not be reached: ${networkCode(error) ?? describe(error, apiKey)}`,
       true,
@@ -43,28 +43,32 @@ export function toModelError(error: unknown, apiKey: string | null, now: () => n
   }
   if (status === 429 || status === 408 || status === 409 || status >= 500) {
     const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())
-    return { ...fault('model_unavailable', `The model's API answered ${status}${says}`, true), retryAfterMs }
+    return { ...modelError('model_unavailable', `The model's API answered ${status}${detail}`, true), retryAfterMs }
   }
   if (status === 401 || status === 403) {
-    return fault('model_unauthorized', `The model's API answered ${status}; check AGENT_API_KEY${says}`, false)
+    return modelError('model_unauthorized', `The model's API answered ${status}; check AGENT_API_KEY${detail}`, false)
   }
   if (status === 404) {
-    return fault('model_not_found', `The model's API answered 404; check AGENT_MODEL and AGENT_BASE_URL${says}`, false)
+    return modelError(
+      'model_not_found',
+      `The model's API answered 404; check AGENT_MODEL and AGENT_BASE_URL${detail}`,
+      false,
+    )
   }
-  // 2xx with a body that cannot be read, or broken off, comes as an API error too.
-  if (status < 300) return fault('model_answer_invalid', `The model's answer cannot be read${says}`, true)
-  return fault('model_request_refused', `The model's API answered ${status}${says}`, false)
+  // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
+  if (status < 300) return modelError('model_answer_invalid', `The model's answer cannot be read${detail}`, true)
+  return modelError('model_request_refused', `The model's API answered ${status}${detail}`, false)
 }
 
-/** The wait in milliseconds that `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date) asks for. */
+/** The delay in milliseconds of `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date). */
 export function readRetryAfter(headers: Record<string, string | undefined>, now: number): number | null {
   const [inMs = '', after = ''] = [headers['retry-after-ms'], headers['retry-after']]
   const date = after.endsWith(' GMT') ? Date.parse(after) : Number.NaN
-  const wait = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
-  return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : null
+  const delayMs = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
+  return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(delayMs)) : null
 }
 
-/** The system's or undici's code somewhere down the chain of causes (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */
+/** The error code of the system or of undici in the chain of causes (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */
 function networkCode(error: unknown): string | undefined {
   for (let link = error, depth = 0; depth < 5 && typeof link === 'object' && link !== null; depth += 1) {
     const { code, cause } = link as { code?: unknown; cause?: unknown }
@@ -78,13 +82,13 @@ function isDecimal(text: string): boolean {
   return /^\s*\d+(\.\d+)?\s*$/u.test(text)
 }
 
-function fault(code: ModelFaultCode, message: string, isTransient: boolean): ModelError {
+function modelError(code: ModelFaultCode, message: string, isTransient: boolean): ModelError {
   return { code, message, isTransient, retryAfterMs: null }
 }
 
 function describe(error: unknown, apiKey: string | null): string {
   const message = error instanceof Error ? error.message : String(error)
-  const shown = apiKey ? message.replaceAll(apiKey, '[hidden]') : message
-  const line = shown.toWellFormed().replace(/[\s\p{Cc}]+/gu, ' ')
+  const redacted = apiKey ? message.replaceAll(apiKey, '[hidden]') : message
+  const line = redacted.toWellFormed().replace(/[\s\p{Cc}]+/gu, ' ')
   return truncateText(line.trim().replace(/\.+$/u, ''), 300)
 }

@@ -1,57 +1,49 @@
+import type { AgentRun, EarlierRun } from './agent.ts'
+import { findToolResult } from './agent-steps.ts'
 import { isDeliveryCall } from './deliveries.ts'
-import type { AgentRun, SessionHistory, EarlierRun } from './agent.ts'
-import { startText } from './run-text.ts'
+import { startText } from './start-text.ts'
 
-/** More earlier runs than this are never asked for: the budget ends sooner. */
-const MAX_TURNS = 50
+/** Earlier runs to read at most. */
+const MAX_EARLIER_RUNS = 50
+/** UTF-8 bytes per token: fewer than in English text, about as many as in Chinese text. The estimate is rarely too low. */
+const BYTES_PER_TOKEN = 3
 
-/** The session so far as a model is told it. */
+/** The session's earlier runs as a part of the prompt. */
 export interface PromptHistory {
-  /** The earlier runs, oldest first, as text; empty when there are none. */
+  /** Oldest run first; empty when there is none. */
   readonly text: string
   readonly shownRuns: number
   readonly totalRuns: number
 }
 
-/** The newest earlier runs of the session that fit into the budget, whole: older ones are left out, never cut. */
+/** Formats the newest earlier runs of the session that fit into the token budget. A run is shown whole or not at all. */
 export async function formatHistory(run: AgentRun, budgetTokens: number): Promise<PromptHistory> {
-  const history: SessionHistory = await run.history(MAX_TURNS)
-  const told: string[] = []
+  const history = await run.history(MAX_EARLIER_RUNS)
+  const shown: string[] = []
   let tokens = 0
-  for (const turn of history.turns.toReversed()) {
-    const text = formatRun(turn)
-    tokens += estimateTokens(text)
+  for (const earlier of history.runs.toReversed()) {
+    const text = formatRun(earlier)
+    tokens += Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)
     if (tokens > budgetTokens) break
-    told.unshift(text)
+    shown.unshift(text)
   }
-  return { text: told.join('\n\n'), shownRuns: told.length, totalRuns: history.total }
+  return { text: shown.join('\n\n'), shownRuns: shown.length, totalRuns: history.total }
 }
 
-/**
- * About how many tokens a model makes of the text. Three UTF-8 bytes each is more than English takes and about what
- * Chinese does: a budget that is kept rather than used up.
- */
-export function estimateTokens(text: string): number {
-  return Math.ceil(Buffer.byteLength(text) / 3)
-}
-
-function formatRun(turn: EarlierRun): string {
-  const results = new Map(
-    turn.steps.flatMap((step) => (step.kind === 'tool_result' ? [[step.data.call_id, step.data]] : [])),
-  )
-  const lines = turn.steps.flatMap((step): string[] => {
+function formatRun(run: EarlierRun): string {
+  const lines = run.steps.flatMap((step): string[] => {
     if (step.kind === 'model_answer') {
       return step.data.parts.flatMap((part) => (part.type === 'text' ? [`The agent said: ${part.text}`] : []))
     }
     if (step.kind !== 'tool_call' || !isDeliveryCall(step.data)) return []
     const { source_name, payload } = step.data.delivery
-    const outcome = results.get(step.data.call_id)?.text ?? 'The outcome is not known.'
-    return [`Sent to ${source_name}: ${JSON.stringify(payload)}\n${outcome}`]
+    const result = findToolResult(run.steps, step.data.call_id)
+    return [`Sent to ${source_name}: ${JSON.stringify(payload)}\n${result?.text ?? 'The outcome is not known.'}`]
   })
-  const status = turn.status === 'succeeded' ? 'succeeded' : `failed (${turn.error ?? 'without a reason'})`
+  const status = run.status === 'succeeded' ? 'succeeded' : `failed (${run.error ?? 'no reason given'})`
   return [
-    `A run of the workflow ${turn.workflowName}, which ${status}. It was started with:`,
-    startText(turn),
+    `A run of the workflow ${run.workflowName}, which ${status}. It was started with:`,
+    startText(run),
     ...lines,
   ].join('\n')
 }

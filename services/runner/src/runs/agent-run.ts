@@ -31,7 +31,7 @@ export function createAgentRun(
     signal: lease.signal,
     abort: lease.abort,
     history: async (limit) => ({
-      turns: await store.listEarlierRuns(lease, organizationId, { number, limit }),
+      runs: await store.listEarlierRuns(lease, organizationId, { number, limit }),
       total: number - 1,
     }),
     listSources: async () => {

@@ -125,7 +125,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
         steps: [...steps],
         signal: interrupting.signal,
         abort: aborting.signal,
-        history: (limit) => Promise.resolve({ turns: history.slice(-limit), total: history.length }),
+        history: (limit) => Promise.resolve({ runs: history.slice(-limit), total: history.length }),
         listSources: () => Promise.resolve(options.sources ?? []),
         listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),

@@ -1,0 +1,36 @@
+import type { JournalStep, NewJournalStep, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import type { AgentRun } from './agent.ts'
+
+type Step = JournalStep | NewJournalStep
+
+/** The agent's steps: those it resumes from, and those it has appended since. */
+export interface AgentSteps {
+  readonly all: readonly Step[]
+  append(...steps: NewJournalStep[]): Promise<void>
+}
+
+/** Keeps the run's steps in memory, and in step with the journal. */
+export function openAgentSteps(run: AgentRun): AgentSteps {
+  const all: Step[] = [...run.steps]
+  return {
+    all,
+    async append(...steps) {
+      await run.append(steps)
+      all.push(...steps)
+    },
+  }
+}
+
+/** The tool calls without a result, in order. */
+export function listPendingCalls(steps: readonly Step[]): ToolCallStep[] {
+  const results = new Set(listToolResults(steps).map(({ call_id }) => call_id))
+  return steps.flatMap((step) => (step.kind === 'tool_call' && !results.has(step.data.call_id) ? [step.data] : []))
+}
+
+export function listToolResults(steps: readonly Step[]): ToolResultStep[] {
+  return steps.flatMap((step) => (step.kind === 'tool_result' ? [step.data] : []))
+}
+
+export function findToolResult(steps: readonly Step[], callId: string): ToolResultStep | undefined {
+  return listToolResults(steps).find(({ call_id }) => call_id === callId)
+}
