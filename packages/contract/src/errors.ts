@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { closed } from './schema.ts'
+import { CLOSED } from './schema/types.ts'
 
-/** Contract 7, FieldError. */
+/** One field that failed validation (contract README, "Errors"). */
 export const FieldError = Type.Object(
   {
     field: Type.String({
@@ -9,17 +9,20 @@ export const FieldError = Type.Object(
       examples: ['context'],
     }),
     code: Type.String({ description: 'Short code; match on it.', examples: ['string_too_short'] }),
-    message: Type.String({ description: 'For people; may change.', examples: ['must have at least 1 character'] }),
+    message: Type.String({
+      description: 'Human-readable; may change.',
+      examples: ['must have at least 1 character'],
+    }),
   },
-  { ...closed, title: 'FieldError', description: 'One field that failed validation.' },
+  { ...CLOSED, title: 'FieldError', description: 'One field that failed validation.' },
 )
 export type FieldError = Static<typeof FieldError>
 
-/** Contract 7, ErrorBody. */
+/** The `error` object of every error answer (contract README, "Errors"). */
 export const ErrorBody = Type.Object(
   {
     code: Type.String({ description: 'Stable code; match on it.', examples: ['not_found', 'rate_limited'] }),
-    message: Type.String({ description: 'For people; may change, so do not match on it.' }),
+    message: Type.String({ description: 'Human-readable; may change, so do not match on it.' }),
     request_id: Type.String({ description: 'Identifier of the request, for support.' }),
     details: Type.Optional(
       Type.Unsafe<FieldError[] | null>({
@@ -29,21 +32,21 @@ export const ErrorBody = Type.Object(
       }),
     ),
   },
-  { ...closed, title: 'ErrorBody', description: 'What went wrong.' },
+  { ...CLOSED, title: 'ErrorBody', description: 'What went wrong.' },
 )
 
-/** Contract 7, ErrorResponse: the body of every error, whatever its status. */
+/** The body of every error answer, whatever its status (contract README, "Errors"). */
 export const ErrorResponse = Type.Object(
   { error: ErrorBody },
-  { ...closed, title: 'ErrorResponse', description: 'The body of every error.' },
+  { ...CLOSED, title: 'ErrorResponse', description: 'The body of every error.' },
 )
 export type ErrorResponse = Static<typeof ErrorResponse>
 
-/** Contract 7: the only statuses of an error. */
+/** The only statuses of an error answer (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
 export type ErrorStatus = (typeof ERROR_STATUSES)[number]
 
-/** Every error code with its one status: design section 5 for the public API, section 7 for the internal one. */
+/** Every error code of both APIs with its status (contract README, "Errors"). */
 export const ERROR_CODES = {
   invalid_request: 400,
   invalid_json: 400,
@@ -69,3 +72,43 @@ export const ERROR_CODES = {
   service_unavailable: 503,
 } as const satisfies Record<string, ErrorStatus>
 export type ErrorCode = keyof typeof ERROR_CODES
+
+/** Every code of a field error: Pydantic v2's where it has one (contract README, "Errors"). */
+export const FIELD_CODES = [
+  'missing',
+  'extra_forbidden',
+  'model_attributes_type',
+  'dict_type',
+  'list_type',
+  'string_type',
+  'string_too_short',
+  'string_too_long',
+  'string_unicode',
+  'string_pattern_mismatch',
+  'uuid_type',
+  'uuid_parsing',
+  'datetime_parsing',
+  'int_type',
+  'int_parsing',
+  'float_type',
+  'bool_type',
+  'greater_than_equal',
+  'less_than_equal',
+  'too_short',
+  'too_long',
+  'enum',
+  'not_found',
+  'invalid_cursor',
+  'url_parsing',
+  'url_scheme',
+  'url_not_public',
+  'too_large',
+  'too_deep',
+  'inexact_number',
+  'finite_number',
+  'reserved_value',
+  'reserved_name',
+  'value_type',
+  'value_error',
+] as const
+export type FieldCode = (typeof FIELD_CODES)[number]

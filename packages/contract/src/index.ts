@@ -1,18 +1,23 @@
 /**
- * The one source of truth for every wire shape, as data: one TypeBox constant is the type, the ajv validator and the
- * OpenAPI component. It holds no behaviour beyond validation, and knows neither HTTP nor SQL.
+ * Every shape on the wire, as data: one TypeBox constant is the TypeScript type, the ajv validator and the OpenAPI
+ * component. This package validates and describes; it uses neither HTTP nor SQL. The contract in words is README.md.
  */
-export { ajv, compile } from './ajv.ts'
 export * from './errors.ts'
-export { toFieldErrors } from './field-errors.ts'
-export * from './internal-api.ts'
+export * from './internal/openapi.ts'
+export * from './internal/operations.ts'
+export * from './internal/resources.ts'
 export * from './journal.ts'
+export * from './limits.ts'
 export * from './manifest.ts'
 export * from './messages.ts'
-export * from './openapi.ts'
-export * from './operations.ts'
-export * from './payload-schema.ts'
-export { describePublicApi } from './public-api.ts'
-export * from './resources.ts'
-export * from './schema.ts'
-export * from './text.ts'
+export * from './public/openapi.ts'
+export * from './public/operations.ts'
+export * from './public/resources.ts'
+export { ajv, compile } from './schema/ajv.ts'
+export * from './schema/build-openapi.ts'
+export * from './schema/example-errors.ts'
+export { toFieldErrors } from './schema/field-errors.ts'
+export * from './schema/payload-mismatches.ts'
+export * from './schema/payload-schema.ts'
+export * from './schema/text.ts'
+export * from './schema/types.ts'

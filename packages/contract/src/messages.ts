@@ -1,16 +1,18 @@
 import { type Static, Type } from 'typebox'
-import { closed, Uuid } from './schema.ts'
+import { CLOSED, Uuid } from './schema/types.ts'
 
-/** Design 6: the durable queue of wake-ups, and where messages go that cannot be read. */
+/** The durable queue of sessions with work (contract README, "Queue messages"). */
 export const SESSIONS_QUEUE = 'workflow.sessions'
+
+/** The queue of messages that cannot be read. */
 export const SESSIONS_DEAD_LETTER_QUEUE = 'workflow.sessions.dead'
 
 /** The AMQP `type` property of a session message. A message without a type is read as this one. */
 export const SESSION_MESSAGE_TYPE = 'workflow.session.v1'
 
-/** "This session has something to run": no data that the database does not have (design 6.2). */
+/** A message that a session has work; it may be lost, repeated or late (contract README, "Queue messages"). */
 export const SessionMessage = Type.Object(
-  { session_id: Uuid({ description: 'The session that has something to run.' }) },
-  { ...closed, title: 'SessionMessage', description: 'A wake-up for the runners; may be lost, doubled or late.' },
+  { session_id: Uuid({ description: 'The session that has work.' }) },
+  { ...CLOSED, title: 'SessionMessage', description: 'Notifies the runners; may be lost, repeated or late.' },
 )
 export type SessionMessage = Static<typeof SessionMessage>

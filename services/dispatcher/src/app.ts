@@ -1,3 +1,4 @@
+import { describeInternalApi } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
   assignRequestId,
@@ -9,7 +10,6 @@ import {
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authenticate } from './authenticate.ts'
-import { describeInternalApi } from './internal-openapi.ts'
 import { mountOperations } from './mount-operations.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'

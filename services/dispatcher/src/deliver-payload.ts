@@ -5,7 +5,7 @@ import {
   type FieldError,
   PAYLOAD_DEADLINE_MS,
   PAYLOAD_MAX_BYTES,
-  payloadMismatches,
+  findPayloadMismatches,
 } from '@workflow-service/contract'
 import {
   type Delivery,
@@ -135,7 +135,7 @@ function findMismatches(example: Record<string, unknown>, payload: unknown, body
     const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
     return [{ field: 'body', code: 'too_large', message }]
   }
-  return payloadMismatches(example, payload)
+  return findPayloadMismatches(example, payload)
 }
 
 /**

@@ -1,6 +1,6 @@
 import {
   compile,
-  exampleErrors,
+  findExampleErrors,
   type FieldError,
   PAYLOAD_MAX_BYTES,
   toFieldErrors,
@@ -44,7 +44,7 @@ function urlFaults(url: string, allowed: Subnets): FieldError[] {
 }
 
 function exampleBodyFaults(example: Record<string, unknown>): FieldError[] {
-  const faults = exampleErrors(example, EXAMPLE)
+  const faults = findExampleErrors(example, EXAMPLE)
   if (faults.length > 0) return faults
   const bytes = Buffer.byteLength(JSON.stringify(example))
   if (bytes <= PAYLOAD_MAX_BYTES) return []

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import SwaggerParser from '@apidevtools/swagger-parser'
 import { describe, expect, test } from '@jest/globals'
-import { describeInternalApi } from '../src/internal-openapi.ts'
+import { describeInternalApi } from '@workflow-service/contract'
 
 describe("the internal API's OpenAPI document", () => {
   test('is a valid OpenAPI 3.1 document', async () => {

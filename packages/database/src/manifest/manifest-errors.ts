@@ -1,10 +1,10 @@
 import {
-  exampleErrors,
+  findExampleErrors,
   FILE_CONTENT_MAX_BYTES,
   isStorableText,
   type Manifest,
   type ManifestFieldError,
-  manifestShapeErrors,
+  findManifestShapeErrors,
   toManifestFieldError,
 } from '@workflow-service/contract'
 import { parseApiKey } from '../api-key-format.ts'
@@ -33,7 +33,7 @@ type Report = (path: string, message: string) => void
  * no schema can say. At most one a path.
  */
 export function manifestErrors(value: unknown): ManifestFieldError[] {
-  const faults = manifestShapeErrors(value)
+  const faults = findManifestShapeErrors(value)
   const known = new Set(faults.map((fault) => fault.path))
   const report: Report = (path, message) => {
     if (known.has(path)) return
@@ -92,7 +92,7 @@ function checkWebhookSources(manifest: Loose, report: Report): void {
     }
     const example = source['example_request_body']
     if (example === undefined) continue
-    for (const fault of exampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
+    for (const fault of findExampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
       const { path, message } = toManifestFieldError(fault)
       report(path, message)
     }

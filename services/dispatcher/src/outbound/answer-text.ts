@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ANSWER_MAX_LENGTH, codePointLength } from '@workflow-service/contract'
+import { ANSWER_MAX_LENGTH, countCodePoints } from '@workflow-service/contract'
 
 /** The most bytes of an answer's body that are read: 300 characters take at most 1,200 bytes. */
 export const ANSWER_MAX_BYTES = 4096
@@ -19,7 +19,7 @@ export function mayHoldText(headers: IncomingHttpHeaders): boolean {
 export function readAnswerText(body: Uint8Array): string | null {
   const text = decodeUtf8(body)?.replace(/(?:\r\n|\r|\n)$/u, '')
   if (text === undefined || /[\n\v\f\r\u0085\u2028\u2029]/u.test(text)) return null
-  if (codePointLength(text) > ANSWER_MAX_LENGTH) return null
+  if (countCodePoints(text) > ANSWER_MAX_LENGTH) return null
   const visible = text.replaceAll('\t', ' ').replaceAll(DISGUISES, '')
   return visible === '' ? null : visible
 }

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { codePointLength, ENDPOINT_URL_MAX_LENGTH } from '@workflow-service/contract'
+import { countCodePoints, ENDPOINT_URL_MAX_LENGTH } from '@workflow-service/contract'
 import { checkAddress } from './check-address.ts'
 import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 
@@ -140,7 +140,7 @@ const PRIVATE_USE_SUFFIXES = [
 
 /** Counts code points only where the UTF-16 length leaves the question open, so that a huge text costs nothing. */
 function isLongerThan(text: string, limit: number): boolean {
-  return text.length > limit && (text.length > 2 * limit || codePointLength(text) > limit)
+  return text.length > limit && (text.length > 2 * limit || countCodePoints(text) > limit)
 }
 
 function refuse(code: UrlErrorCode, message: string): RefusedUrl {

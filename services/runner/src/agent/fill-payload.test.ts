@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { exampleErrors, payloadMismatches } from '@workflow-service/contract'
+import { findExampleErrors, findPayloadMismatches } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { fillPayload } from './fill-payload.ts'
 
@@ -187,10 +187,10 @@ describe('whatever the example and the context', () => {
   test('the payload follows the example, and is the same each time', () => {
     fc.assert(
       fc.property(object, object, (example, context) => {
-        fc.pre(exampleErrors(example).length === 0)
+        fc.pre(findExampleErrors(example).length === 0)
         const text = JSON.stringify(context)
         const { payload } = fillPayload(example, text)
-        expect(payloadMismatches(example, payload)).toEqual([])
+        expect(findPayloadMismatches(example, payload)).toEqual([])
         expect(fillPayload(example, text).payload).toEqual(payload)
       }),
       { numRuns: 300 },

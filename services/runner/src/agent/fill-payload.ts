@@ -1,4 +1,4 @@
-import { isStorableText, type JsonSchema, PAYLOAD_MAX_DEPTH, payloadSchemaFor } from '@workflow-service/contract'
+import { isStorableText, type JsonSchema, PAYLOAD_MAX_DEPTH, derivePayloadSchema } from '@workflow-service/contract'
 import { type ContextObject, type ContextValue, isContextObject, NumberText, parseContext } from './parse-context.ts'
 
 /** A payload of the example's shape and, field by field, where each value came from. */
@@ -27,7 +27,7 @@ const TEXT_WORDS = new Set(['text', 'message', 'summary', 'content', 'body'])
  * summary, content or body, the whole context; else the empty value of the type. Never a value of the example.
  */
 export function fillPayload(example: Record<string, unknown>, context: string): FilledPayload {
-  const schema = payloadSchemaFor(example)
+  const schema = derivePayloadSchema(example)
   const report = emptyReport()
   const scope = createScope(schema, parseContext(context), { prefix: [], report, wholeText: context })
   return { payload: fillObject(scope, schema, []), report }

@@ -1,4 +1,4 @@
-import { type JsonSchema, payloadSchemaFor, truncateText } from '@workflow-service/contract'
+import { type JsonSchema, derivePayloadSchema, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
 import { markUntrusted } from './untrusted-text.ts'
@@ -43,7 +43,7 @@ export function createToolbox(
   const definitions: ToolSet = {}
   for (const source of kept) {
     const name = uniqueToolName(source.name, entries)
-    const { schema } = toToolSchema(payloadSchemaFor(source.exampleRequestBody))
+    const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody))
     entries.set(name, { kind: 'source', source })
     definitions[name] = tool({ description: describeSource(source), inputSchema: jsonSchema(schema) })
   }
@@ -62,7 +62,7 @@ export function createToolbox(
     toPayload(sourceId, args) {
       const source = bySourceId.get(sourceId)
       // A source that is gone by now: the dispatcher says so.
-      return source ? toToolSchema(payloadSchemaFor(source.exampleRequestBody)).toPayload(args) : args
+      return source ? toToolSchema(derivePayloadSchema(source.exampleRequestBody)).toPayload(args) : args
     },
   }
 }

@@ -1,16 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
+import { WebhookSourceIn } from '../internal/resources.ts'
+import { WorkflowStartIn } from '../public/resources.ts'
 import { compile } from './ajv.ts'
 import { toFieldErrors } from './field-errors.ts'
-import { WorkflowStartIn } from './resources.ts'
-import { WebhookSourceIn } from './internal-api.ts'
 
-const check = compile(WorkflowStartIn)
-const faultsOf = (body: unknown) => {
-  check(body)
-  return toFieldErrors(check.errors ?? [], Object.keys(WorkflowStartIn.properties)).map(({ field, code }) => [
-    field,
-    code,
-  ])
+const validateStart = compile(WorkflowStartIn)
+
+function codesOf(body: unknown): [field: string, code: string][] {
+  validateStart(body)
+  const errors = toFieldErrors(validateStart.errors ?? [], Object.keys(WorkflowStartIn.properties))
+  return errors.map(({ field, code }) => [field, code])
 }
 
 describe('toFieldErrors', () => {
@@ -35,14 +34,18 @@ describe('toFieldErrors', () => {
         ['zebra', 'extra_forbidden'],
       ],
     ],
-  ])('reads the faults of %j', (body, faults) => {
-    expect(faultsOf(body)).toEqual(faults)
+  ])('reports the errors of %j in the order of the schema, unknown fields last', (body, errors) => {
+    expect(codesOf(body)).toEqual(errors)
   })
 
-  test('names a free-form object that is none with dict_type', () => {
-    const checkSource = compile(WebhookSourceIn)
-    checkSource({ name: 'a', description: '', endpoint_url: 'https://a.example', example_request_body: [] })
-    expect(toFieldErrors(checkSource.errors ?? [])).toEqual([
+  test('counts code points, not UTF-16 units', () => {
+    expect(codesOf({ context: '😀'.repeat(10_000) })).toEqual([])
+  })
+
+  test('reports dict_type for a free-form field that is not an object', () => {
+    const validateSource = compile(WebhookSourceIn)
+    validateSource({ name: 'a', description: '', endpoint_url: 'https://a.example', example_request_body: [] })
+    expect(toFieldErrors(validateSource.errors ?? [])).toEqual([
       { field: 'example_request_body', code: 'dict_type', message: 'must be a JSON object' },
     ])
   })

@@ -1,6 +1,6 @@
-import { ErrorResponse } from './errors.ts'
+import { ErrorResponse } from '../errors.ts'
 import {
-  errorExample,
+  createErrorExample,
   ORGANIZATION_EXAMPLE,
   START_CONFIRMATION_EXAMPLE,
   START_EXAMPLE,
@@ -14,10 +14,10 @@ import {
   type DescribedHeader,
   type DescribedOperation,
   type Examples,
-} from './openapi.ts'
+} from '../schema/build-openapi.ts'
 import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
 
-/** The OpenAPI document of the public API (contract 4 to 9), out of the schemas that check its requests. */
+/** Describes the public API as an OpenAPI document, from the schemas that validate its requests (contract README, "Public API"). */
 export function describePublicApi(): Record<string, unknown> {
   return buildOpenApi({
     title: 'Workflow Automation Service',
@@ -33,13 +33,13 @@ export function describePublicApi(): Record<string, unknown> {
     error: ErrorResponse,
     errors: ERRORS,
     bearer:
-      'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are made in the application, or with `wf keys create`.',
-    answerHeaders: ANSWER_HEADERS,
+      'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are created in the application or with `wf keys create`.',
+    responseHeaders: RESPONSE_HEADERS,
   })
 }
 
 const DESCRIPTION = `
-Start workflows of your organization with a piece of text, and read what they are.
+Read the workflows of your organization, and start them with a piece of text.
 
 **Keys.** Send \`Authorization: Bearer wfk_…\`. A key belongs to one organization and has one or both of two scopes:
 \`read\` for the three GET operations, \`start\` for the POST.
@@ -47,8 +47,8 @@ Start workflows of your organization with a piece of text, and read what they ar
 **Starts** are answered at once with 202; the workflow runs a moment later. Starts of one session run one after the other,
 in the order in which they were accepted. Send an \`Idempotency-Key\` to make a start safe to repeat.
 
-**Errors** have one shape, whatever their status. Match on \`error.code\`, never on \`error.message\`; send us
-\`error.request_id\`, which is also in the header \`X-Request-Id\`. A 422 lists every failing field in \`error.details\`. After a
+**Errors** have one shape, whatever their status. Match on \`error.code\`, never on \`error.message\`. Quote
+\`error.request_id\` to support; it is also in the header \`X-Request-Id\`. A 422 lists every failing field in \`error.details\`. After a
 429 or a 503 wait as many seconds as \`Retry-After\` says. When a start is answered 503, or not at all, it may or may not have
 been accepted: repeat it with the same \`Idempotency-Key\`.
 
@@ -84,7 +84,7 @@ const BODY_EXAMPLES: Examples = {
   openSession: { summary: 'In an open session', value: START_IN_SESSION_EXAMPLE },
 }
 
-/** Contract 7: every operation declares all of them. */
+/** Every operation declares all of these (contract README, "Errors"). */
 const ERRORS: DescribedError[] = [
   {
     status: 400,
@@ -93,8 +93,11 @@ const ERRORS: DescribedError[] = [
       'The request cannot be read: `invalid_request`, `invalid_json`, `unsupported_media_type`, `body_too_large`.',
     examples: {
       invalid_json: {
-        summary: 'The body is no JSON',
-        value: errorExample('invalid_json', 'The body is not valid JSON: it breaks at position 12 (line 1 column 13).'),
+        summary: 'The body is not JSON',
+        value: createErrorExample(
+          'invalid_json',
+          'The body is not valid JSON: it breaks at position 12 (line 1 column 13).',
+        ),
       },
     },
   },
@@ -105,7 +108,7 @@ const ERRORS: DescribedError[] = [
     examples: {
       unauthorized: {
         summary: 'No key',
-        value: errorExample('unauthorized', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
+        value: createErrorExample('unauthorized', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
       },
     },
   },
@@ -113,11 +116,11 @@ const ERRORS: DescribedError[] = [
     status: 403,
     name: 'Forbidden',
     description:
-      'The key may not do this: `insufficient_scope`; or nobody of its organization may: `organization_suspended`.',
+      'The key lacks the scope: `insufficient_scope`; or its organization is suspended: `organization_suspended`.',
     examples: {
       insufficient_scope: {
         summary: 'The key lacks the scope',
-        value: errorExample('insufficient_scope', 'This needs a key with the scope start; the key has read.'),
+        value: createErrorExample('insufficient_scope', 'This needs a key with the scope start; the key has read.'),
       },
     },
   },
@@ -125,7 +128,9 @@ const ERRORS: DescribedError[] = [
     status: 404,
     name: 'NotFound',
     description: 'No such path, method or workflow; another organization’s workflow is answered the same: `not_found`.',
-    examples: { not_found: { summary: 'No such workflow', value: errorExample('not_found', 'Workflow not found.') } },
+    examples: {
+      not_found: { summary: 'No such workflow', value: createErrorExample('not_found', 'Workflow not found.') },
+    },
   },
   {
     status: 409,
@@ -135,7 +140,7 @@ const ERRORS: DescribedError[] = [
     examples: {
       workflow_inactive: {
         summary: 'The workflow is inactive',
-        value: errorExample('workflow_inactive', 'The workflow is inactive. Activate it, then start it again.'),
+        value: createErrorExample('workflow_inactive', 'The workflow is inactive. Activate it, then start it again.'),
       },
     },
   },
@@ -147,7 +152,7 @@ const ERRORS: DescribedError[] = [
     examples: {
       validation_error: {
         summary: 'Two fields fail',
-        value: errorExample('validation_error', 'context must have at least 1 character (and 1 more).', [
+        value: createErrorExample('validation_error', 'context must have at least 1 character (and 1 more).', [
           { field: 'context', code: 'string_too_short', message: 'must have at least 1 character' },
           {
             field: 'session_id',
@@ -161,33 +166,34 @@ const ERRORS: DescribedError[] = [
   {
     status: 429,
     name: 'TooManyRequests',
-    description: 'Too many requests: `rate_limited`. Wait as long as `Retry-After` says.',
+    description: 'Too many requests: `rate_limited`. Try again after `Retry-After` seconds.',
     examples: {
       rate_limited: {
         summary: 'Too many requests',
-        value: errorExample('rate_limited', 'Too many requests. Try again in 1 second.'),
+        value: createErrorExample('rate_limited', 'Too many requests. Try again in 1 second.'),
       },
     },
   },
   {
     status: 500,
     name: 'InternalServerError',
-    description: 'Something went wrong on our side: `internal_error`. Tell us the `request_id`.',
+    description: 'An unexpected error: `internal_error`. Quote the `request_id` to support.',
     examples: {
       internal_error: {
-        summary: 'Unforeseen',
-        value: errorExample('internal_error', 'Something went wrong on our side.'),
+        summary: 'An unexpected error',
+        value: createErrorExample('internal_error', 'Something went wrong on our side.'),
       },
     },
   },
   {
     status: 503,
     name: 'ServiceUnavailable',
-    description: 'The service cannot answer at the moment: `service_unavailable`. Try again as `Retry-After` says.',
+    description:
+      'The service cannot answer at the moment: `service_unavailable`. Try again after `Retry-After` seconds.',
     examples: {
       service_unavailable: {
         summary: 'The database does not answer',
-        value: errorExample('service_unavailable', 'The database does not answer; try again in a moment.'),
+        value: createErrorExample('service_unavailable', 'The database does not answer; try again in a moment.'),
       },
     },
   },
@@ -195,20 +201,21 @@ const ERRORS: DescribedError[] = [
 
 const RATE_LIMITED_STATUSES = [200, 202, 400, 401, 404, 409, 422, 429, 500, 503]
 
-const ANSWER_HEADERS: Record<string, DescribedHeader> = {
+const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
   'X-Request-Id': {
-    description: 'Identifier of the request: the caller’s `X-Request-Id` if it sent a sane one, else a new one.',
+    description:
+      'Identifier of the request: the caller’s `X-Request-Id` if it is 1 to 128 plain characters, otherwise a new one.',
     schema: { type: 'string', examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'] },
   },
   'RateLimit-Policy': {
     description:
-      'The rate limit: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). Absent when there is none.',
+      'The rate limit: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). Absent when there is no limit.',
     schema: { type: 'string', examples: ['"requests";q=600;w=60'] },
     statuses: RATE_LIMITED_STATUSES,
   },
   RateLimit: {
     description:
-      'What is left of it: `r` requests now, all of them again in `t` seconds. Absent when there is no limit.',
+      'What remains of the limit: `r` requests now, the full quota in `t` seconds. Absent when there is no limit.',
     schema: { type: 'string', examples: ['"requests";r=599;t=1'] },
     statuses: RATE_LIMITED_STATUSES,
   },

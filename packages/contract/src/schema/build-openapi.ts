@@ -1,10 +1,10 @@
 import type { TSchema } from 'typebox'
 
-/** One operation as a document describes it; the public and the internal table both fit. */
+/** One operation to describe; the operations of both APIs have this shape. */
 export interface DescribedOperation {
   readonly id: string
   readonly method: string
-  /** With `{parameter}`. */
+  /** With parameters in braces. */
   readonly path: string
   readonly summary: string
   readonly description: string
@@ -20,27 +20,27 @@ export interface DescribedOperation {
     readonly description: string
     readonly examples?: Examples
   }[]
-  /** Beside those that every operation has. */
+  /** In addition to those of the API. */
   readonly errors?: readonly DescribedError[]
 }
 
-/** A status and what it means. */
+/** An error status and its meaning. */
 export interface DescribedError {
   readonly status: number
   readonly description: string
-  /** Makes it a component of that name, written once for all operations. */
+  /** If given, the response becomes a component of this name, shared by all operations. */
   readonly name?: string
   readonly examples?: Examples
 }
 
-/** Examples of a body by name. */
+/** Examples of a body, by name. */
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
 
-/** A header of answers. */
+/** A response header. */
 export interface DescribedHeader {
   readonly description: string
   readonly schema: Readonly<Json>
-  /** The statuses that have it; all when absent. */
+  /** The statuses that have it; all if absent. */
   readonly statuses?: readonly number[]
 }
 
@@ -55,28 +55,28 @@ export interface DescribedApi {
   readonly operations: readonly DescribedOperation[]
   /** The body of every error. */
   readonly error: TSchema
-  /** What every operation may answer. */
+  /** The errors of every operation. */
   readonly errors: readonly DescribedError[]
-  /** What the bearer credential is. */
+  /** Describes the bearer credential. */
   readonly bearer: string
-  /** Headers of the answers, by name. */
-  readonly answerHeaders?: Readonly<Record<string, DescribedHeader>>
+  /** Response headers, by name. */
+  readonly responseHeaders?: Readonly<Record<string, DescribedHeader>>
 }
 
 type Json = Record<string, unknown>
 
 /**
- * The OpenAPI 3.1 document of an API, out of the same schemas that check its requests: every object schema with a title
- * becomes a component, wherever it stands. The same input gives the same text.
+ * Builds the OpenAPI 3.1 document of an API from the schemas that validate its requests. Every object schema with a title
+ * becomes a component, at any depth. The same input gives the same document.
  */
 export function buildOpenApi(api: DescribedApi): Json {
   const components = new Map<string, Json>()
-  const toSchema = (schema: TSchema): Json => toReference(plain(schema), components)
+  const toSchema = (schema: TSchema): Json => toReference(toPlainJson(schema), components)
   const content = (schema: TSchema, examples?: Examples): Json => ({
     'application/json': { schema: toSchema(schema), ...(examples ? { examples } : {}) },
   })
-  const answer = (status: number, description: string, schema?: TSchema, examples?: Examples): Json => {
-    const headers = Object.entries(api.answerHeaders ?? {})
+  const response = (status: number, description: string, schema?: TSchema, examples?: Examples): Json => {
+    const headers = Object.entries(api.responseHeaders ?? {})
       .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
       .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
     return {
@@ -85,11 +85,11 @@ export function buildOpenApi(api: DescribedApi): Json {
       ...(schema ? { content: content(schema, examples) } : {}),
     }
   }
-  const errorAnswers = new Map<string, Json>()
-  const errorAnswer = ({ status, description, name, examples }: DescribedError): Json => {
-    const body = answer(status, description, api.error, examples)
+  const errorResponses = new Map<string, Json>()
+  const errorResponse = ({ status, description, name, examples }: DescribedError): Json => {
+    const body = response(status, description, api.error, examples)
     if (name === undefined) return body
-    errorAnswers.set(name, body)
+    errorResponses.set(name, body)
     return { $ref: `#/components/responses/${name}` }
   }
   const paths: Record<string, Json> = {}
@@ -98,9 +98,9 @@ export function buildOpenApi(api: DescribedApi): Json {
     const responses = [
       ...operation.successes.map(({ status, description, schema, examples }) => [
         status,
-        answer(status, description, schema, examples),
+        response(status, description, schema, examples),
       ]),
-      ...errors.map((error) => [error.status, errorAnswer(error)]),
+      ...errors.map((error) => [error.status, errorResponse(error)]),
     ] as [number, Json][]
     const path = (paths[operation.path] ??= {})
     path[operation.method] = {
@@ -133,8 +133,8 @@ export function buildOpenApi(api: DescribedApi): Json {
     paths,
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
-      ...(errorAnswers.size > 0 ? { responses: Object.fromEntries(errorAnswers) } : {}),
-      ...(api.answerHeaders ? { headers: describeHeaders(api.answerHeaders) } : {}),
+      ...(errorResponses.size > 0 ? { responses: Object.fromEntries(errorResponses) } : {}),
+      ...(api.responseHeaders ? { headers: describeHeaders(api.responseHeaders) } : {}),
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: api.bearer } },
     },
   }
@@ -146,20 +146,23 @@ function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Js
   )
 }
 
-function toParameters(schema: TSchema | undefined, place: 'path' | 'query' | 'header'): Json[] {
+function toParameters(schema: TSchema | undefined, location: 'path' | 'query' | 'header'): Json[] {
   if (!schema) return []
-  const { properties = {}, required = [] } = plain(schema) as { properties?: Record<string, Json>; required?: string[] }
+  const { properties = {}, required = [] } = toPlainJson(schema) as {
+    properties?: Record<string, Json>
+    required?: string[]
+  }
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = toReference(property, new Map())
-    return { name, in: place, required: required.includes(name), description, schema: rest }
+    return { name, in: location, required: required.includes(name), description, schema: rest }
   })
 }
 
-/** The schema with each titled object in it moved to the components. */
+/** Replaces each titled object in the schema by a reference to a component. */
 function toReference(schema: Json, components: Map<string, Json>): Json {
   const converted = Object.fromEntries(
     Object.entries(schema)
-      // A format of this package's own validator.
+      // `storable` is a format of our ajv instance that OpenAPI tools do not know.
       .filter(([key, value]) => !(key === 'format' && value === 'storable'))
       .map(([key, value]) => [key, convert(value, components, key)]),
   )
@@ -170,7 +173,7 @@ function toReference(schema: Json, components: Map<string, Json>): Json {
 }
 
 function convert(value: unknown, components: Map<string, Json>, key: string): unknown {
-  // What stands there are values of the data, and no schemas.
+  // These keywords hold plain values, not schemas.
   if (['enum', 'const', 'default', 'examples', 'required'].includes(key)) return value
   if (Array.isArray(value)) return value.map((item) => (isJson(item) ? toReference(item, components) : item))
   if (!isJson(value)) return value
@@ -186,7 +189,7 @@ function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** TypeBox keeps marks of its own beside the schema; as JSON they are gone. */
-function plain(schema: TSchema): Json {
+/** Removes the symbols that TypeBox adds to a schema. */
+function toPlainJson(schema: TSchema): Json {
   return JSON.parse(JSON.stringify(schema)) as Json
 }

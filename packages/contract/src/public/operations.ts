@@ -1,16 +1,23 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import {
+  CURSOR_MAX_LENGTH,
+  IDEMPOTENCY_KEY_MAX_LENGTH,
+  LIST_DEFAULT_LIMIT,
+  LIST_MAX_LIMIT,
+  SEARCH_MAX_LENGTH,
+} from '../limits.ts'
 import { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
-import { closed, Uuid } from './schema.ts'
+import { CLOSED, Uuid } from '../schema/types.ts'
 
-/** What a key may do. */
+/** The permissions of an API key (contract README, "Authentication"). */
 export const SCOPES = ['read', 'start'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** One operation of the public API, as the gateway mounts it and the OpenAPI document shows it. */
+/** One operation of the public API: the gateway mounts it, the OpenAPI document describes it. */
 export interface Operation {
   readonly id: string
   readonly method: 'get' | 'post'
-  /** OpenAPI style: `/v1/workflows/{workflow_id}`. */
+  /** With parameters in braces: `/v1/workflows/{workflow_id}`. */
   readonly path: string
   readonly summary: string
   readonly description: string
@@ -19,37 +26,39 @@ export interface Operation {
   readonly query?: TSchema
   readonly headers?: TSchema
   readonly body?: TSchema
-  /** Fields of the body that lose the white space at both ends before they are checked. */
+  /** Fields of the body whose white space at both ends is removed before validation. */
   readonly trimmed?: readonly string[]
   readonly success: { readonly status: 200 | 202; readonly schema: TSchema; readonly description: string }
 }
 
 const WorkflowParams = Type.Object(
   { workflow_id: Uuid({ description: 'Workflow identifier.' }) },
-  { ...closed, title: 'WorkflowParams', description: 'Path parameters.' },
+  { ...CLOSED, title: 'WorkflowParams', description: 'Path parameters.' },
 )
 
-/** Contract 8: items on a page when the caller does not say. */
-export const LIST_DEFAULT_LIMIT = 25
-
-/** Contract 4.2: the query of the list. */
+/** Query parameters of the list (contract README, "Pagination and search"). */
 export const WorkflowListQuery = Type.Object(
   {
     search: Type.Optional(
       Type.String({
-        maxLength: 200,
+        maxLength: SEARCH_MAX_LENGTH,
         format: 'storable',
         description: 'Only workflows whose name or description contains this text, ignoring case.',
         examples: ['order'],
       }),
     ),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 100, default: LIST_DEFAULT_LIMIT, description: 'Items on the page.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: LIST_MAX_LIMIT,
+        default: LIST_DEFAULT_LIMIT,
+        description: 'Items on the page.',
+      }),
     ),
     cursor: Type.Optional(
       Type.String({
-        maxLength: 512,
-        description: 'The `next_cursor` of the page before; omit it to start from the beginning.',
+        maxLength: CURSOR_MAX_LENGTH,
+        description: 'The `next_cursor` of the previous page; omit it to start from the beginning.',
       }),
     ),
   },
@@ -57,15 +66,15 @@ export const WorkflowListQuery = Type.Object(
 )
 export type WorkflowListQuery = Static<typeof WorkflowListQuery>
 
-/** Design 5: the header that makes a start safe to repeat. */
+/** Headers of a start (contract README, "Idempotency"). */
 const StartHeaders = Type.Object(
   {
     'Idempotency-Key': Type.Optional(
       Type.String({
         minLength: 1,
-        maxLength: 255,
+        maxLength: IDEMPOTENCY_KEY_MAX_LENGTH,
         description:
-          'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body it is a 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
+          'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body the answer is 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
         examples: ['7b1f7c9e-4c52-4a53-9f3c-6a1c4d6c0c8e'],
       }),
     ),
@@ -73,7 +82,7 @@ const StartHeaders = Type.Object(
   { title: 'StartHeaders', description: 'Headers of a start.' },
 )
 
-/** Contract 4: every operation of the public API. */
+/** Every operation of the public API (contract README, "Public API"). */
 export const OPERATIONS = {
   getOrganization: {
     id: 'getOrganization',
@@ -90,7 +99,7 @@ export const OPERATIONS = {
     path: '/v1/workflows',
     summary: 'List workflows',
     description:
-      'Returns the workflows of the organization one page at a time, oldest first, whether active or not and whatever their scope.',
+      'Returns the workflows of the organization one page at a time, oldest first, active or not and whatever their scope.',
     scope: 'read',
     query: WorkflowListQuery,
     success: { status: 200, schema: WorkflowPage, description: 'One page of workflows.' },
@@ -111,7 +120,7 @@ export const OPERATIONS = {
     path: '/v1/workflows/{workflow_id}/start',
     summary: 'Start a workflow',
     description:
-      'Accepts a start and answers at once; the workflow runs a moment later, in the session given or in a new one. The workflow must be active, have an active trigger whose source is `api`, and at least one user with access.',
+      'Accepts a start and answers at once; the workflow runs a moment later, in the given session or in a new one. The workflow must be active, have an active trigger whose source is `api`, and at least one user with access.',
     scope: 'start',
     params: WorkflowParams,
     headers: StartHeaders,

@@ -1,28 +1,29 @@
 import type { ErrorObject } from 'ajv'
-import type { FieldError } from './errors.ts'
+import type { FieldCode, FieldError } from '../errors.ts'
 
 /**
- * Ajv's errors as the contract's FieldErrors, with Pydantic v2's codes (design section 5): fields in the schema's order,
- * unknown fields last, one entry a field. The name of the whole body is `body`.
+ * Converts ajv's errors to field errors with Pydantic v2's codes (contract README, "Errors"): in the order of `fieldOrder`,
+ * unknown fields last, one entry a field. `body` is the whole body.
  */
 export function toFieldErrors(errors: readonly ErrorObject[], fieldOrder: readonly string[] = []): FieldError[] {
   const byField = new Map<string, FieldError>()
   for (const error of errors) {
     const fieldError = toFieldError(error)
-    if (fieldError && !byField.has(fieldError.field)) byField.set(fieldError.field, fieldError)
+    if (!byField.has(fieldError.field)) byField.set(fieldError.field, fieldError)
   }
   const rank = (entry: FieldError): number => {
     if (entry.code === 'extra_forbidden') return Number.MAX_SAFE_INTEGER
-    const place = fieldOrder.indexOf(entry.field.split('.')[0] ?? '')
-    return place === -1 ? fieldOrder.length : place
+    const index = fieldOrder.indexOf(entry.field.split('.')[0] ?? '')
+    return index === -1 ? fieldOrder.length : index
   }
   return [...byField.values()].toSorted((a, b) => rank(a) - rank(b))
 }
 
-function toFieldError(error: ErrorObject): FieldError | undefined {
+function toFieldError(error: ErrorObject): FieldError {
   const params = error.params as Record<string, unknown>
   const path = error.instancePath.split('/').slice(1).map(unescapePointer)
-  const at = (code: string, message: string, name?: string): FieldError => ({
+  const limit = Number(params['limit'])
+  const at = (code: FieldCode, message: string, name?: string): FieldError => ({
     field: [...path, ...(name === undefined ? [] : [name])].join('.') || 'body',
     code,
     message,
@@ -33,31 +34,31 @@ function toFieldError(error: ErrorObject): FieldError | undefined {
     case 'additionalProperties':
       return at('extra_forbidden', 'is not a known field; remove it', String(params['additionalProperty']))
     case 'type':
-      return at(...wrongType(error, path.length === 0))
+      return at(...describeTypeError(error, path.length === 0))
     case 'minLength':
-      return at('string_too_short', `must have at least ${plural(Number(params['limit']), 'character')}`)
+      return at('string_too_short', `must have at least ${pluralize(limit, 'character')}`)
     case 'maxLength':
-      return at('string_too_long', `must have at most ${plural(Number(params['limit']), 'character')}`)
+      return at('string_too_long', `must have at most ${pluralize(limit, 'character')}`)
     case 'minItems':
-      return at('too_short', `must have at least ${plural(Number(params['limit']), 'item')}`)
+      return at('too_short', `must have at least ${pluralize(limit, 'item')}`)
     case 'maxItems':
-      return at('too_long', `must have at most ${plural(Number(params['limit']), 'item')}`)
+      return at('too_long', `must have at most ${pluralize(limit, 'item')}`)
     case 'minimum':
-      return at('greater_than_equal', `must be at least ${String(params['limit'])}`)
+      return at('greater_than_equal', `must be at least ${limit}`)
     case 'maximum':
-      return at('less_than_equal', `must be at most ${String(params['limit'])}`)
+      return at('less_than_equal', `must be at most ${limit}`)
     case 'enum':
       return at('enum', `must be one of ${(params['allowedValues'] as unknown[]).map(String).join(', ')}`)
     case 'pattern':
       return at('string_pattern_mismatch', `must match ${String(params['pattern'])}`)
     case 'format':
-      return at(...wrongFormat(String(params['format'])))
+      return at(...describeFormatError(String(params['format'])))
     default:
       return at('value_error', error.message ?? 'is not valid')
   }
 }
 
-function wrongType(error: ErrorObject, isWholeBody: boolean): [code: string, message: string] {
+function describeTypeError(error: ErrorObject, isWholeBody: boolean): [code: FieldCode, message: string] {
   const schema = error.parentSchema as { format?: string; additionalProperties?: unknown } | undefined
   const types = [error.params['type'] as string | string[]].flat().filter((type) => type !== 'null')
   switch (types[0]) {
@@ -82,7 +83,7 @@ function wrongType(error: ErrorObject, isWholeBody: boolean): [code: string, mes
   }
 }
 
-function wrongFormat(format: string): [code: string, message: string] {
+function describeFormatError(format: string): [code: FieldCode, message: string] {
   switch (format) {
     case 'uuid':
       return ['uuid_parsing', 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057']
@@ -95,10 +96,11 @@ function wrongFormat(format: string): [code: string, message: string] {
   }
 }
 
-function plural(count: number, noun: string): string {
+function pluralize(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }
 
+/** Decodes a part of a JSON Pointer (RFC 6901, section 4). */
 function unescapePointer(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~')
 }

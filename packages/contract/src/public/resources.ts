@@ -1,21 +1,22 @@
 import { type Static, Type } from 'typebox'
-import { closed, DateTime, Nullable, StringEnum, Uuid } from './schema.ts'
+import { CONTEXT_MAX_LENGTH } from '../limits.ts'
+import { CLOSED, DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
 
-/** Contract 2, Organization. */
+/** The organization of an API key (contract README, "Resources"). */
 export const OrganizationOut = Type.Object(
   {
     id: Uuid({ description: 'Organization identifier.' }),
     name: Type.String({ description: 'Organization name.', examples: ['Acme'] }),
   },
-  { ...closed, title: 'OrganizationOut', description: 'The organization that the API key belongs to.' },
+  { ...CLOSED, title: 'OrganizationOut', description: 'The organization that the API key belongs to.' },
 )
 export type OrganizationOut = Static<typeof OrganizationOut>
 
-/** How often a workflow reruns. */
+/** How often a workflow can rerun. */
 export const AUTO_RUN_FREQUENCIES = ['hourly', 'daily', 'weekly', 'monthly'] as const
 export type AutoRunFrequency = (typeof AUTO_RUN_FREQUENCIES)[number]
 
-/** Contract 2, AutoRun. */
+/** The schedule of a workflow (contract README, "Resources"). */
 export const AutoRunOut = Type.Object(
   {
     enabled: Nullable(
@@ -27,11 +28,11 @@ export const AutoRunOut = Type.Object(
       StringEnum(AUTO_RUN_FREQUENCIES, { description: 'How often it reruns; null when there is no schedule.' }),
     ),
   },
-  { ...closed, title: 'AutoRunOut', description: 'The schedule of a workflow.' },
+  { ...CLOSED, title: 'AutoRunOut', description: 'The schedule of a workflow.' },
 )
 export type AutoRunOut = Static<typeof AutoRunOut>
 
-/** Contract 2, User. */
+/** A user with access to a workflow (contract README, "Resources"). */
 export const UserOut = Type.Object(
   {
     email: Type.String({ description: "The user's email address.", examples: ['ada@acme.test'] }),
@@ -40,29 +41,29 @@ export const UserOut = Type.Object(
       examples: ['Ada Lovelace'],
     }),
   },
-  { ...closed, title: 'UserOut', description: 'A user with access to a workflow.' },
+  { ...CLOSED, title: 'UserOut', description: 'A user with access to a workflow.' },
 )
 export type UserOut = Static<typeof UserOut>
 
-/** Contract 2, TriggerSource. */
+/** The origin of a trigger's events (contract README, "Resources"). */
 export const TriggerSourceOut = Type.Object(
   {
     slug: Type.String({ description: 'Machine-readable name.', examples: ['api'] }),
     name: Type.String({ description: 'Human-readable name.', examples: ['API'] }),
   },
-  { ...closed, title: 'TriggerSourceOut', description: 'Where the events of a trigger come from.' },
+  { ...CLOSED, title: 'TriggerSourceOut', description: "The origin of a trigger's events." },
 )
 
-/** Contract 2, TriggerEvent. */
+/** An event that fires a trigger (contract README, "Resources"). */
 export const TriggerEventOut = Type.Object(
   {
     slug: Type.String({ description: 'Machine-readable event name.', examples: ['started'] }),
     name: Type.String({ description: 'Human-readable event name.', examples: ['Started'] }),
   },
-  { ...closed, title: 'TriggerEventOut', description: 'An event that fires a trigger.' },
+  { ...CLOSED, title: 'TriggerEventOut', description: 'An event that fires a trigger.' },
 )
 
-/** Contract 2, SubagentSource. */
+/** A source that subagents of a triggered session may use (contract README, "Resources"). */
 export const SubagentSourceOut = Type.Object(
   {
     id: Nullable(Uuid({ description: 'Source identifier; null when type is `platform_internal`.' })),
@@ -73,11 +74,11 @@ export const SubagentSourceOut = Type.Object(
       examples: ['api'],
     }),
   },
-  { ...closed, title: 'SubagentSourceOut', description: 'A source that subagents of a triggered session may use.' },
+  { ...CLOSED, title: 'SubagentSourceOut', description: 'A source that subagents of a triggered session may use.' },
 )
 export type SubagentSourceOut = Static<typeof SubagentSourceOut>
 
-/** Contract 2, Trigger. */
+/** A trigger of a workflow (contract README, "Resources"). */
 export const TriggerOut = Type.Object(
   {
     id: Uuid({ description: 'Trigger identifier.' }),
@@ -85,25 +86,20 @@ export const TriggerOut = Type.Object(
     is_active: Type.Boolean({ description: 'A paused trigger is inactive but still listed.' }),
     trigger_source: TriggerSourceOut,
     events: Type.Array(TriggerEventOut, { description: 'Events that fire the trigger and start the workflow.' }),
-    filters: Nullable(
-      Type.Unsafe<Record<string, unknown>>({
-        type: 'object',
-        additionalProperties: true,
-        description: 'Extra conditions exactly as configured; null when there are none.',
-      }),
-    ),
+    filters: Nullable(JsonObject('Extra conditions exactly as configured; null when there are none.')),
     input_message: Type.String({
       description: 'Text added to the session message when the trigger starts the workflow; may be empty.',
     }),
     subagent_sources: Type.Array(SubagentSourceOut, {
-      description: 'Sources whose type is not `platform_internal` first, then those; each group sorted by name.',
+      description:
+        'First the sources whose type is not `platform_internal`, then the others; each group sorted by name.',
     }),
   },
-  { ...closed, title: 'TriggerOut', description: 'What starts a workflow.' },
+  { ...CLOSED, title: 'TriggerOut', description: 'A trigger of a workflow.' },
 )
 export type TriggerOut = Static<typeof TriggerOut>
 
-/** Contract 2, File. */
+/** A file of a workflow, without its content (contract README, "Resources"). */
 export const FileOut = Type.Object(
   {
     id: Uuid({ description: 'File identifier.' }),
@@ -113,11 +109,11 @@ export const FileOut = Type.Object(
       examples: [['docs']],
     }),
   },
-  { ...closed, title: 'FileOut', description: 'A file of a workflow, without its content.' },
+  { ...CLOSED, title: 'FileOut', description: 'A file of a workflow, without its content.' },
 )
 export type FileOut = Static<typeof FileOut>
 
-/** Contract 2, Workflow. */
+/** A workflow with everything that belongs to it (contract README, "Resources"). */
 export const WorkflowOut = Type.Object(
   {
     id: Uuid({ description: 'Workflow identifier.' }),
@@ -136,11 +132,11 @@ export const WorkflowOut = Type.Object(
     created_at: DateTime({ description: 'Creation time.', examples: ['2026-01-31T09:00:00.000Z'] }),
     updated_at: DateTime({ description: 'Time of the last change.', examples: ['2026-01-31T09:00:00.000Z'] }),
   },
-  { ...closed, title: 'WorkflowOut', description: 'A workflow.' },
+  { ...CLOSED, title: 'WorkflowOut', description: 'A workflow.' },
 )
 export type WorkflowOut = Static<typeof WorkflowOut>
 
-/** Contract 2, PageInfo. */
+/** The end of a page (contract README, "Pagination and search"). */
 export const PageInfo = Type.Object(
   {
     next_cursor: Nullable(
@@ -148,20 +144,17 @@ export const PageInfo = Type.Object(
     ),
     has_more: Type.Boolean({ description: 'Whether more results follow this page.' }),
   },
-  { ...closed, title: 'PageInfo', description: 'Where a page ends.' },
+  { ...CLOSED, title: 'PageInfo', description: 'The end of a page.' },
 )
 
-/** Contract 2, Page[WorkflowOut]. */
+/** One page of workflows (contract README, "Pagination and search"). */
 export const WorkflowPage = Type.Object(
   { data: Type.Array(WorkflowOut, { description: 'Items of this page.' }), pagination: PageInfo },
-  { ...closed, title: 'WorkflowPage', description: 'One page of workflows.' },
+  { ...CLOSED, title: 'WorkflowPage', description: 'One page of workflows.' },
 )
 export type WorkflowPage = Static<typeof WorkflowPage>
 
-/** Contract 8: the context's length in code points, after trimming. */
-export const CONTEXT_MAX_LENGTH = 10_000
-
-/** Contract 2, start request. The context is trimmed before it is checked. */
+/** A start request; the context is trimmed before it is checked (contract README, "Starts and sessions"). */
 export const WorkflowStartIn = Type.Object(
   {
     context: Type.String({
@@ -169,7 +162,7 @@ export const WorkflowStartIn = Type.Object(
       maxLength: CONTEXT_MAX_LENGTH,
       format: 'storable',
       description:
-        'What to start the workflow with. White space at both ends is trimmed; 1 to 10,000 characters remain.',
+        'The text that the workflow is started with. White space at both ends is trimmed; 1 to 10,000 characters remain.',
       examples: ['{"order_id": "A-1001", "total": 99.5}'],
     }),
     session_id: Type.Optional(
@@ -178,11 +171,11 @@ export const WorkflowStartIn = Type.Object(
       ),
     ),
   },
-  { ...closed, title: 'WorkflowStartIn', description: 'A start request.' },
+  { ...CLOSED, title: 'WorkflowStartIn', description: 'A start request.' },
 )
 export type WorkflowStartIn = Static<typeof WorkflowStartIn>
 
-/** Contract 2, start confirmation. */
+/** A start confirmation (contract README, "Starts and sessions"). */
 export const WorkflowStartOut = Type.Object(
   {
     id: Uuid({ description: 'Identifier of this start request.' }),
@@ -192,6 +185,6 @@ export const WorkflowStartOut = Type.Object(
         'The session passed in, or the newly created one. Reuse it to start the workflow again in the same session.',
     }),
   },
-  { ...closed, title: 'WorkflowStartOut', description: 'A start confirmation.' },
+  { ...CLOSED, title: 'WorkflowStartOut', description: 'A start confirmation.' },
 )
 export type WorkflowStartOut = Static<typeof WorkflowStartOut>

@@ -1,7 +1,7 @@
-import type { ErrorResponse } from './errors.ts'
+import type { ErrorResponse } from '../errors.ts'
 import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
 
-/** Examples of the public API's bodies, for its document; a test holds each against its schema. */
+/** Examples of bodies for the OpenAPI document of the public API; a test validates each by its schema. */
 
 const WORKFLOW_ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 const SESSION_ID = '01a1fd4e-f109-7ab0-9050-44d23f55f995'
@@ -58,8 +58,8 @@ export const START_CONFIRMATION_EXAMPLE: WorkflowStartOut = {
   session_id: SESSION_ID,
 }
 
-/** An error body with that code. */
-export function errorExample(
+/** Makes an example of an error body. */
+export function createErrorExample(
   code: string,
   message: string,
   details?: ErrorResponse['error']['details'],

@@ -1,0 +1,171 @@
+import { type Static, type TSchema, Type } from 'typebox'
+import { CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
+import { CLOSED, DateTime, StringEnum, Uuid } from '../schema/types.ts'
+import {
+  DELIVERY_KINDS,
+  DELIVERY_OUTCOMES,
+  DeliveryIn,
+  DeliveryOut,
+  DeliveryPage,
+  WebhookSourceIn,
+  WebhookSourceList,
+  WebhookSourceOut,
+} from './resources.ts'
+
+/** One operation of the internal API: the dispatcher mounts it, the OpenAPI document describes it. */
+export interface InternalOperation {
+  readonly id: string
+  readonly method: 'get' | 'put' | 'post' | 'delete'
+  /** With parameters in braces: `/internal/deliveries/{delivery_id}`. */
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly params: TSchema
+  readonly query?: TSchema
+  readonly body?: TSchema
+  readonly successes: readonly {
+    readonly status: 200 | 201 | 204
+    readonly schema?: TSchema
+    readonly description: string
+  }[]
+}
+
+/** Whether a save sends the verification request (contract README, "Internal API"). */
+export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
+
+/** Query parameters of a save. */
+export const WebhookSourceSaveQuery = Type.Object(
+  {
+    verify: Type.Optional(
+      StringEnum(VERIFY_MODES, {
+        default: 'always',
+        description:
+          '`always`: one verification request, whatever has changed. `if_changed`: none, and nothing is written, if the stored source is equal and verified. `never`: none; the source is stored unverified. For manifests only.',
+      }),
+    ),
+  },
+  { title: 'WebhookSourceSaveQuery', description: 'Query parameters of a save.' },
+)
+export type WebhookSourceSaveQuery = Static<typeof WebhookSourceSaveQuery>
+
+/** Query parameters of the delivery log (contract README, "Internal API"). */
+export const DeliveryListQuery = Type.Object(
+  {
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: LIST_MAX_LIMIT,
+        default: LIST_DEFAULT_LIMIT,
+        description: 'Entries on the page.',
+      }),
+    ),
+    cursor: Type.Optional(
+      Type.String({
+        maxLength: CURSOR_MAX_LENGTH,
+        description: 'The `next_cursor` of the previous page; omit it to start with the newest entry.',
+      }),
+    ),
+    outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, { description: 'Only entries with this outcome.' })),
+    kind: Type.Optional(StringEnum(DELIVERY_KINDS, { description: 'Only entries of this kind.' })),
+    since: Type.Optional(DateTime({ description: 'Only entries recorded at this time or later.' })),
+    until: Type.Optional(DateTime({ description: 'Only entries recorded before this time.' })),
+  },
+  { title: 'DeliveryListQuery', description: 'Query parameters of the delivery log.' },
+)
+export type DeliveryListQuery = Static<typeof DeliveryListQuery>
+
+const OrganizationParams = Type.Object(
+  { organization_id: Uuid({ description: 'Organization identifier.' }) },
+  { ...CLOSED, title: 'OrganizationParams', description: 'Path parameters.' },
+)
+const WebhookSourceParams = Type.Object(
+  {
+    organization_id: Uuid({ description: 'Organization identifier.' }),
+    source_id: Uuid({ description: 'Webhook source identifier; the caller chooses it for a new source.' }),
+  },
+  { ...CLOSED, title: 'WebhookSourceParams', description: 'Path parameters.' },
+)
+const DeliveryParams = Type.Object(
+  { delivery_id: Uuid({ description: 'Delivery identifier, chosen by the caller.' }) },
+  { ...CLOSED, title: 'DeliveryParams', description: 'Path parameters.' },
+)
+
+const SOURCES_PATH = '/internal/organizations/{organization_id}/webhook-sources'
+
+/** Every operation of the internal API (contract README, "Internal API"). */
+export const INTERNAL_OPERATIONS = {
+  listWebhookSources: {
+    id: 'listWebhookSources',
+    method: 'get',
+    path: SOURCES_PATH,
+    summary: 'List webhook sources',
+    description: 'Returns every webhook source of the organization, sorted by name, without its secret.',
+    params: OrganizationParams,
+    successes: [{ status: 200, schema: WebhookSourceList, description: 'The webhook sources.' }],
+  },
+  getWebhookSource: {
+    id: 'getWebhookSource',
+    method: 'get',
+    path: `${SOURCES_PATH}/{source_id}`,
+    summary: 'Get a webhook source',
+    description: 'Returns one webhook source without its secret.',
+    params: WebhookSourceParams,
+    successes: [{ status: 200, schema: WebhookSourceOut, description: 'The webhook source.' }],
+  },
+  saveWebhookSource: {
+    id: 'saveWebhookSource',
+    method: 'put',
+    path: `${SOURCES_PATH}/{source_id}`,
+    summary: 'Save a webhook source',
+    description:
+      'Validates the source, sends exactly one verification request, and saves the source if the answer is 2xx within 10 seconds; otherwise nothing changes. Safe to repeat. Of two concurrent saves one wins; the other is answered 409 `source_changed`.',
+    params: WebhookSourceParams,
+    query: WebhookSourceSaveQuery,
+    body: WebhookSourceIn,
+    successes: [
+      { status: 200, schema: WebhookSourceOut, description: 'The source was changed.' },
+      { status: 201, schema: WebhookSourceOut, description: 'The source is new.' },
+    ],
+  },
+  deleteWebhookSource: {
+    id: 'deleteWebhookSource',
+    method: 'delete',
+    path: `${SOURCES_PATH}/{source_id}`,
+    summary: 'Delete a webhook source',
+    description: 'Deletes the source and its secret. Its log stays readable, and its id cannot be used again.',
+    params: WebhookSourceParams,
+    successes: [{ status: 204, description: 'The source is deleted.' }],
+  },
+  testWebhookSource: {
+    id: 'testWebhookSource',
+    method: 'post',
+    path: `${SOURCES_PATH}/{source_id}/test`,
+    summary: 'Test a webhook source',
+    description:
+      'Sends the verification request once with the stored values and returns its outcome. If the endpoint confirms, the source counts as verified; otherwise nothing changes.',
+    params: WebhookSourceParams,
+    successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the verification request.' }],
+  },
+  listDeliveries: {
+    id: 'listDeliveries',
+    method: 'get',
+    path: `${SOURCES_PATH}/{source_id}/deliveries`,
+    summary: 'Read the log of a webhook source',
+    description: 'Returns the log one page at a time, newest first; also the log of a deleted source.',
+    params: WebhookSourceParams,
+    query: DeliveryListQuery,
+    successes: [{ status: 200, schema: DeliveryPage, description: 'One page of the log.' }],
+  },
+  sendPayload: {
+    id: 'sendPayload',
+    method: 'put',
+    path: '/internal/deliveries/{delivery_id}',
+    summary: 'Send a payload',
+    description:
+      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to 45 seconds. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
+    params: DeliveryParams,
+    body: DeliveryIn,
+    successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
+  },
+} as const satisfies Record<string, InternalOperation>
+export type InternalOperationId = keyof typeof INTERNAL_OPERATIONS

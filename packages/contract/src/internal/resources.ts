@@ -1,0 +1,201 @@
+import { type Static, Type } from 'typebox'
+import { ErrorBody, FieldError } from '../errors.ts'
+import {
+  ENDPOINT_URL_MAX_LENGTH,
+  SIGNING_SECRET_MAX_LENGTH,
+  WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
+  WEBHOOK_SOURCE_NAME_MAX_LENGTH,
+} from '../limits.ts'
+import { PageInfo } from '../public/resources.ts'
+import { CLOSED, DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+
+/** A webhook source to save (contract README, "Webhook sources"). */
+export const WebhookSourceIn = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
+      format: 'storable',
+      description: 'Unique in the organization, ignoring case; the agent reads it.',
+    }),
+    description: Type.String({
+      maxLength: WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
+      format: 'storable',
+      description: 'When to use the source; the agent reads it.',
+    }),
+    endpoint_url: Type.String({
+      minLength: 1,
+      maxLength: ENDPOINT_URL_MAX_LENGTH,
+      format: 'storable',
+      description: 'The URL that receives the requests: https:// or http://, publicly reachable.',
+    }),
+    signing_secret: Type.Optional(
+      Nullable(
+        Type.String({
+          minLength: 1,
+          maxLength: SIGNING_SECRET_MAX_LENGTH,
+          format: 'storable',
+          description:
+            'Signs every request; at least 32 random bytes are recommended. Absent keeps the stored secret; null removes it.',
+        }),
+      ),
+    ),
+    example_request_body: JsonObject('Shows field names, nesting and value types; every payload is modelled on it.'),
+  },
+  { ...CLOSED, title: 'WebhookSourceIn', description: 'A webhook source to save.' },
+)
+export type WebhookSourceIn = Static<typeof WebhookSourceIn>
+
+/** A saved webhook source, without its secret (contract README, "Internal API"). */
+export const WebhookSourceOut = Type.Object(
+  {
+    id: Uuid({ description: 'Constant for the life of the source.' }),
+    organization_id: Uuid({ description: 'The organization that owns it.' }),
+    name: Type.String({ description: 'Its name.' }),
+    description: Type.String({ description: 'When to use it.' }),
+    endpoint_url: Type.String({ description: 'The URL exactly as entered.' }),
+    has_signing_secret: Type.Boolean({ description: 'Whether requests carry X-Service-Token.' }),
+    example_request_body: JsonObject('The example as entered.'),
+    created_at: DateTime({ description: 'When it was first saved.' }),
+    updated_at: DateTime({ description: 'When it was last changed.' }),
+    verified_at: Nullable(
+      DateTime({ description: 'When its endpoint last confirmed; null if it was saved without verification.' }),
+    ),
+  },
+  { ...CLOSED, title: 'WebhookSourceOut', description: 'A webhook source.' },
+)
+export type WebhookSourceOut = Static<typeof WebhookSourceOut>
+
+/** The outcomes of a delivery (contract README, "Deliveries"). */
+export const DELIVERY_OUTCOMES = [
+  'accepted',
+  'rejected',
+  'timed_out',
+  'unreachable',
+  'refused',
+  'invalid',
+  'unknown',
+  'in_flight',
+] as const
+export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number]
+
+/** The kinds of outbound requests (contract README, "Deliveries"). */
+export const DELIVERY_KINDS = ['verification', 'payload'] as const
+export type DeliveryKind = (typeof DELIVERY_KINDS)[number]
+
+/** A payload to send at most once (contract README, "Internal API"). */
+export const DeliveryIn = Type.Object(
+  {
+    organization_id: Uuid({ description: 'The organization.' }),
+    source_id: Uuid({ description: 'The webhook source to send to.' }),
+    payload: JsonObject('The payload; it follows the example.'),
+    run_id: Type.Optional(Nullable(Uuid({ description: 'The run that sends it.' }))),
+    lease: Type.Optional(
+      Nullable(
+        Type.Object(
+          {
+            session_id: Uuid({ description: 'The session that the runner has leased.' }),
+            epoch: Type.Integer({
+              minimum: 0,
+              maximum: Number.MAX_SAFE_INTEGER,
+              description: 'The epoch of its lease. The payload is sent only if it is the current one.',
+            }),
+          },
+          { ...CLOSED, title: 'LeaseIn', description: "The runner's lease of the session." },
+        ),
+      ),
+    ),
+  },
+  { ...CLOSED, title: 'DeliveryIn', description: 'A payload to send at most once.' },
+)
+export type DeliveryIn = Static<typeof DeliveryIn>
+
+/** One entry of the delivery log (contract README, "Deliveries"). */
+export const DeliveryOut = Type.Object(
+  {
+    id: Uuid({ description: 'The id that the caller chose.' }),
+    organization_id: Uuid({ description: 'The organization.' }),
+    source_id: Uuid({ description: 'The webhook source.' }),
+    kind: StringEnum(DELIVERY_KINDS, { description: 'Which kind of request it was.' }),
+    outcome: StringEnum(DELIVERY_OUTCOMES, { description: 'The outcome.' }),
+    status: Nullable(Type.Integer({ description: "The answer's HTTP status; null when there was none." })),
+    reason: Nullable(Type.String({ description: 'Why it was not accepted; null when it was.' })),
+    mismatches: Nullable(
+      Type.Array(FieldError, {
+        description: 'Of an `invalid` payload: each field that does not follow the example; otherwise null.',
+      }),
+    ),
+    duration_ms: Nullable(Type.Integer({ description: 'Time from the first step to the outcome, in milliseconds.' })),
+    answer: Nullable(
+      Type.String({ description: "The answer's text if it is one line of at most 300 characters; otherwise null." }),
+    ),
+    request_body: JsonObject('What was sent, without the signing secret.'),
+    session_id: Nullable(Uuid({ description: 'The session of the run.' })),
+    run_id: Nullable(Uuid({ description: 'The run that sent it.' })),
+    request_id: Nullable(Type.String({ description: 'The request that caused it.' })),
+    created_at: DateTime({ description: 'When it was recorded.' }),
+    finished_at: Nullable(DateTime({ description: 'When its outcome was known; null while in flight.' })),
+  },
+  { ...CLOSED, title: 'DeliveryOut', description: 'One outbound request and its outcome.' },
+)
+export type DeliveryOut = Static<typeof DeliveryOut>
+
+/** One page of the delivery log, newest first (contract README, "Deliveries"). */
+export const DeliveryPage = Type.Object(
+  { data: Type.Array(DeliveryOut, { description: 'Entries, newest first.' }), pagination: PageInfo },
+  { ...CLOSED, title: 'DeliveryPage', description: 'One page of the delivery log.' },
+)
+export type DeliveryPage = Static<typeof DeliveryPage>
+
+/** Every webhook source of an organization, sorted by name. */
+export const WebhookSourceList = Type.Object(
+  { data: Type.Array(WebhookSourceOut, { description: 'Every webhook source of the organization, sorted by name.' }) },
+  { ...CLOSED, title: 'WebhookSourceList', description: 'The webhook sources of an organization.' },
+)
+export type WebhookSourceList = Static<typeof WebhookSourceList>
+
+/** Why an endpoint did not confirm a webhook source (contract README, "Webhook sources"). */
+export const VERIFICATION_REASONS = ['status', 'timed_out', 'unreachable', 'redirect', 'url_not_public'] as const
+export type VerificationReason = (typeof VERIFICATION_REASONS)[number]
+
+/** The public error body with the additional fields of `verification_failed` (contract README, "Webhook sources"). */
+export const InternalErrorBody = Type.Object(
+  {
+    ...ErrorBody.properties,
+    reason: Type.Optional(
+      StringEnum(VERIFICATION_REASONS, {
+        description: 'With `verification_failed`: why the endpoint did not confirm.',
+      }),
+    ),
+    delivery_id: Type.Optional(
+      Uuid({ description: "With `verification_failed`: the request's entry in the delivery log." }),
+    ),
+    status: Type.Optional(Type.Integer({ description: 'With `status` and `redirect`: the HTTP status answered.' })),
+    location: Type.Optional(
+      Nullable(Type.String({ description: 'With `redirect`: its target; null without a Location header.' })),
+    ),
+    kind: Type.Optional(
+      Type.String({
+        description:
+          'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `proxy`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
+      }),
+    ),
+    tls_fault: Type.Optional(
+      Type.String({
+        description:
+          'With the kind `tls`: `expired`, `not_yet_valid`, `self_signed`, `untrusted`, `wrong_name`, `revoked`, `protocol`, `not_tls` or `other`.',
+      }),
+    ),
+    address: Type.Optional(
+      Nullable(Type.String({ description: 'With `url_not_public`: the address that is not public, if known.' })),
+    ),
+  },
+  { ...CLOSED, title: 'InternalErrorBody', description: 'What went wrong.' },
+)
+export type InternalErrorBody = Static<typeof InternalErrorBody>
+
+/** The body of every error of the internal API. */
+export const InternalErrorResponse = Type.Object(
+  { error: InternalErrorBody },
+  { ...CLOSED, title: 'InternalErrorResponse', description: 'The body of every error.' },
+)

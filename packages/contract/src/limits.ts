@@ -1,0 +1,52 @@
+/** Every limit that the schemas and the services share (contract README, "Limits"). Lengths count Unicode code points. */
+
+/** Context of a start, after trimming. */
+export const CONTEXT_MAX_LENGTH = 10_000
+
+/** Workflows or log entries on a page, unless the caller asks for another number. */
+export const LIST_DEFAULT_LIMIT = 25
+
+/** Workflows or log entries on a page at most. */
+export const LIST_MAX_LIMIT = 100
+
+/** Query parameter `search`. */
+export const SEARCH_MAX_LENGTH = 200
+
+/** Query parameter `cursor`. */
+export const CURSOR_MAX_LENGTH = 512
+
+/** Header `Idempotency-Key`. */
+export const IDEMPOTENCY_KEY_MAX_LENGTH = 255
+
+/** Name of a webhook source. */
+export const WEBHOOK_SOURCE_NAME_MAX_LENGTH = 200
+
+/** Description of a webhook source. */
+export const WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH = 10_000
+
+/** Endpoint URL of a webhook source. */
+export const ENDPOINT_URL_MAX_LENGTH = 2_000
+
+/** Signing secret of a webhook source. */
+export const SIGNING_SECRET_MAX_LENGTH = 1_000
+
+/** Time for the answer to a verification request. */
+export const VERIFICATION_DEADLINE_MS = 10_000
+
+/** Time for the answer to a payload request. */
+export const PAYLOAD_DEADLINE_MS = 30_000
+
+/** Answer text that the agent can read. */
+export const ANSWER_MAX_LENGTH = 300
+
+/** Example request body or payload, as compact JSON in UTF-8. */
+export const PAYLOAD_MAX_BYTES = 256 * 1024
+
+/** Levels of objects and lists in an example or a payload; the body itself is level 1. */
+export const PAYLOAD_MAX_DEPTH = 32
+
+/** Field errors reported for one payload or example. */
+export const MISMATCHES_MAX_COUNT = 20
+
+/** Content of a file in a manifest, in UTF-8. */
+export const FILE_CONTENT_MAX_BYTES = 1024 * 1024

@@ -1,0 +1,76 @@
+import type { FieldCode, FieldError } from '../errors.ts'
+import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH } from '../limits.ts'
+import { isJsonObject } from './payload-shape.ts'
+import { isStorableText } from './text.ts'
+
+/** The top-level `type` by which receivers recognize a verification request (contract README, "Verification request"). */
+export const VERIFICATION_TYPE = 'service.webhook.verification'
+
+/** Reports whether a receiver would take the body for a verification request. */
+export function hasVerificationType(body: unknown): boolean {
+  return isJsonObject(body) && Object.hasOwn(body, 'type') && body['type'] === VERIFICATION_TYPE
+}
+
+/** A list of field errors that stops at MISMATCHES_MAX_COUNT entries. */
+export interface ErrorCollector {
+  readonly errors: FieldError[]
+  readonly isFull: boolean
+  /** `path` is the list of names from the body to the field; empty for the body itself. */
+  add(path: readonly string[], code: FieldCode, message: string): void
+}
+
+/** Creates an empty list of field errors. */
+export function collectErrors(): ErrorCollector {
+  const errors: FieldError[] = []
+  return {
+    errors,
+    get isFull() {
+      return errors.length >= MISMATCHES_MAX_COUNT
+    },
+    add(path, code, message) {
+      if (errors.length < MISMATCHES_MAX_COUNT) errors.push({ field: path.join('.') || 'body', code, message })
+    },
+  }
+}
+
+/** Adds an error if a receiver would take the body for a verification request. */
+export function checkReservedType(body: unknown, errors: ErrorCollector): void {
+  if (!hasVerificationType(body)) return
+  const message = `must not be ${VERIFICATION_TYPE}: receivers recognize verification requests by it`
+  errors.add(['type'], 'reserved_value', message)
+}
+
+/** Checks the rules that hold for every value of an example or payload: depth, names, text, numbers. */
+export function checkJsonValue(value: unknown, path: readonly string[], errors: ErrorCollector): void {
+  if (errors.isFull) return
+  if (typeof value !== 'object' || value === null) return checkScalar(value, path, errors)
+  if (isTooDeep(path, errors)) return
+  const isList = Array.isArray(value)
+  for (const [name, item] of Object.entries(value)) {
+    const itemPath = [...path, name]
+    if (!isList && name === '__proto__') {
+      errors.add(itemPath, 'reserved_name', 'must have another name: many JSON parsers drop __proto__')
+    } else if (!isStorableText(name)) {
+      errors.add(itemPath, 'string_unicode', 'must have a name without NUL or lone surrogates')
+    } else {
+      checkJsonValue(item, itemPath, errors)
+    }
+  }
+}
+
+/** Checks a string, number, boolean or null. */
+export function checkScalar(value: unknown, path: readonly string[], errors: ErrorCollector): void {
+  if (typeof value === 'string' && !isStorableText(value)) {
+    errors.add(path, 'string_unicode', 'must be valid Unicode text without NUL or lone surrogates')
+  }
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    errors.add(path, 'finite_number', 'must be a finite number')
+  }
+}
+
+/** Reports, and adds an error, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its depth. */
+export function isTooDeep(path: readonly string[], errors: ErrorCollector): boolean {
+  if (path.length < PAYLOAD_MAX_DEPTH) return false
+  errors.add(path, 'too_deep', `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`)
+  return true
+}

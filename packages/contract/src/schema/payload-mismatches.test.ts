@@ -1,0 +1,153 @@
+import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH } from '../limits.ts'
+import { ajv } from './ajv.ts'
+import { findExampleErrors } from './example-errors.ts'
+import { describeMismatches, findPayloadMismatches } from './payload-mismatches.ts'
+import { derivePayloadSchema } from './payload-schema.ts'
+
+function isAccepted(example: unknown, value: unknown): boolean {
+  return findPayloadMismatches({ field: example }, { field: value }).length === 0
+}
+
+function nest(levels: number): Record<string, unknown> {
+  return levels === 1 ? {} : { inner: nest(levels - 1) }
+}
+
+describe('findPayloadMismatches', () => {
+  const example = { order: { id: 'A-1', paid: true }, lines: [{ sku: 'S', price: 9.5, count: 1 }], note: null }
+
+  test('reports the path of every mismatch and how to correct it', () => {
+    const payload = { order: { id: 7 }, lines: [{ sku: 'S', price: '9.50', count: true, colour: 'red' }], note: 'ok' }
+    expect(findPayloadMismatches(example, payload)).toEqual([
+      { field: 'order.id', code: 'string_type', message: 'must be a string, not a number' },
+      { field: 'order.paid', code: 'missing', message: 'is required: true or false' },
+      { field: 'lines.0.price', code: 'float_type', message: 'must be a number, not a string' },
+      { field: 'lines.0.count', code: 'float_type', message: 'must be a number, not true' },
+      {
+        field: 'lines.0.colour',
+        code: 'extra_forbidden',
+        message: 'is not in the example; the fields here are "sku", "price", "count"',
+      },
+    ])
+  })
+
+  test.each([[[]], ['text'], [null], [1], [undefined]])('refuses %j, which is not an object', (payload) => {
+    expect(findPayloadMismatches(example, payload)).toMatchObject([{ field: 'body', code: 'dict_type' }])
+  })
+
+  test('accepts fractions for whole numbers, and whole numbers for fractions', () => {
+    expect(isAccepted(10, 12.5)).toBe(true)
+    expect(isAccepted(12.5, 10)).toBe(true)
+    expect(isAccepted([1, 'x'], [1.5])).toBe(true)
+  })
+
+  test('accepts null only where the example has it', () => {
+    expect(isAccepted('x', null)).toBe(false)
+    expect(isAccepted({ a: 1 }, null)).toBe(false)
+    expect(isAccepted([1], null)).toBe(false)
+    expect(isAccepted([{ a: null }, { a: 'x' }], [{ a: 'y' }, { a: null }])).toBe(true)
+    expect(isAccepted([{ a: null }, { a: 'x' }], [{ a: 1 }])).toBe(false)
+  })
+
+  test('keeps lists and objects apart', () => {
+    expect(isAccepted([1], {})).toBe(false)
+    expect(isAccepted({ a: 1 }, [])).toBe(false)
+  })
+
+  test('treats field names that every object inherits as ordinary names', () => {
+    const inherited = { constructor: 'Ferrari', toString: 1, hasOwnProperty: true }
+    expect(findPayloadMismatches(inherited, { constructor: 'Lotus', toString: 2, hasOwnProperty: false })).toEqual([])
+    expect(findPayloadMismatches(inherited, {}).map(({ field, code }) => [field, code])).toEqual([
+      ['constructor', 'missing'],
+      ['toString', 'missing'],
+      ['hasOwnProperty', 'missing'],
+    ])
+    expect(findPayloadMismatches({ a: 1 }, { a: 1, constructor: 1 })).toMatchObject([{ field: 'constructor' }])
+  })
+
+  test('refuses numbers that JSON cannot represent', () => {
+    expect(isAccepted(1.5, 1e308 * 10)).toBe(false)
+    expect(isAccepted(null, Number.NaN)).toBe(false)
+  })
+
+  test.each(['a\u0000b', '\ud800'])('refuses the text %j in values and names, at any depth', (text) => {
+    expect(findPayloadMismatches({ a: 'x' }, { a: text })).toMatchObject([{ field: 'a', code: 'string_unicode' }])
+    expect(findPayloadMismatches({ a: null }, { a: { b: [text] } })).toMatchObject([{ field: 'a.b.0' }])
+    expect(findPayloadMismatches({ a: {} }, { a: { [text]: 1 } })).toMatchObject([{ code: 'string_unicode' }])
+  })
+
+  test('refuses fields named __proto__', () => {
+    const payload = JSON.parse('{"a": {"__proto__": {"isAdmin": true}}}') as Record<string, unknown>
+    expect(findPayloadMismatches({ a: {} }, payload)).toMatchObject([{ field: 'a.__proto__', code: 'reserved_name' }])
+    const codes = findPayloadMismatches({ a: { b: 1 } }, payload).map(({ code }) => code)
+    expect(codes).toEqual(['missing', 'extra_forbidden'])
+  })
+
+  test('refuses more than the maximum depth, without overflowing the stack', () => {
+    expect(findPayloadMismatches({}, nest(PAYLOAD_MAX_DEPTH))).toEqual([])
+    expect(findPayloadMismatches({}, nest(PAYLOAD_MAX_DEPTH + 1))).toMatchObject([{ code: 'too_deep' }])
+    const deep = JSON.parse(`{"a":${'['.repeat(40_000)}${']'.repeat(40_000)}}`) as Record<string, unknown>
+    expect(findPayloadMismatches({ a: null }, deep)).toMatchObject([{ code: 'too_deep' }])
+    expect(findPayloadMismatches(deep, deep)).toMatchObject([{ code: 'too_deep' }])
+  })
+
+  test('refuses a payload that a receiver would take for a verification request', () => {
+    const type = 'service.webhook.verification'
+    expect(findPayloadMismatches({ type: 'x' }, { type })).toMatchObject([{ field: 'type', code: 'reserved_value' }])
+    expect(findPayloadMismatches({}, { type })).toMatchObject([{ field: 'type', code: 'reserved_value' }])
+    expect(findPayloadMismatches({ inner: { type: 'x' } }, { inner: { type } })).toEqual([])
+  })
+
+  test(`reports at most ${MISMATCHES_MAX_COUNT} mismatches`, () => {
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`field_${index}`, 'x']))
+    const wrongItems = { a: Array.from({ length: 1_000 }, () => 'x') }
+    expect(findPayloadMismatches({ a: [1] }, wrongItems)).toHaveLength(MISMATCHES_MAX_COUNT)
+    expect(findPayloadMismatches({ a: 1 }, many)).toHaveLength(MISMATCHES_MAX_COUNT)
+    expect(findPayloadMismatches(many, {})).toHaveLength(MISMATCHES_MAX_COUNT)
+  })
+
+  test('accepts every valid example as its own payload', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true }), (anyExample) => {
+        fc.pre(findExampleErrors(anyExample).length === 0)
+        expect(findPayloadMismatches(anyExample, anyExample)).toEqual([])
+      }),
+    )
+  })
+
+  test('accepts a payload exactly if the derived schema does', () => {
+    // Few names and values, so that matching payloads are about as common as mismatching ones.
+    const { object } = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.constantFrom('x', 1, 1.5, true, null),
+        fc.array(tie('value'), { maxLength: 2 }),
+        tie('object'),
+      ),
+      object: fc.dictionary(fc.constantFrom('a', 'b'), tie('value'), { noNullPrototype: true }),
+    }))
+    const seen = { accepted: 0, refused: 0 }
+    fc.assert(
+      fc.property(object, object, (anyExample, payload) => {
+        const schema = derivePayloadSchema(anyExample)
+        const isValid = ajv.compile(schema)(payload)
+        ajv.removeSchema(schema)
+        seen[isValid ? 'accepted' : 'refused'] += 1
+        expect(findPayloadMismatches(anyExample, payload).length === 0).toBe(isValid)
+      }),
+      { numRuns: 200 },
+    )
+    expect(seen.accepted).toBeGreaterThan(0)
+    expect(seen.refused).toBeGreaterThan(0)
+  })
+})
+
+describe('describeMismatches', () => {
+  test('formats all mismatches as one text', () => {
+    expect(describeMismatches(findPayloadMismatches({ a: 1, b: 'x' }, { a: 'x', b: 'x', c: 1 }))).toBe(
+      'The payload does not follow the example request body. a: must be a number, not a string; c: is not in the ' +
+        'example; the fields here are "a", "b"',
+    )
+  })
+})

@@ -1,0 +1,120 @@
+import type { FieldCode, FieldError } from '../errors.ts'
+import {
+  checkJsonValue,
+  checkReservedType,
+  checkScalar,
+  collectErrors,
+  type ErrorCollector,
+  isTooDeep,
+} from './check-json-value.ts'
+import { allowsAnyField, allowsAnyValue, inferShape, isJsonObject, typesOf } from './payload-shape.ts'
+import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
+
+/**
+ * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself), in
+ * words that an agent can act on. At most 20 entries; empty if the payload may be sent (contract README, "Payload request").
+ */
+export function findPayloadMismatches(example: Record<string, unknown>, payload: unknown): FieldError[] {
+  const collector = collectErrors()
+  checkReservedType(payload, collector)
+  compareValue(inferShape(example), payload, [], collector)
+  return collector.errors
+}
+
+/** Formats the mismatches as one text: the `reason` of a delivery that is `invalid`. */
+export function describeMismatches(mismatches: readonly FieldError[]): string {
+  const list = mismatches.map(({ field, message }) => `${field}: ${message}`).join('; ')
+  return `The payload does not follow the example request body. ${list}`
+}
+
+function compareValue(shape: PayloadShape, value: unknown, path: readonly string[], errors: ErrorCollector): void {
+  if (errors.isFull) return
+  if (allowsAnyValue(shape)) return checkJsonValue(value, path, errors)
+  if (isJsonObject(value) && shape.object) return compareObject(shape.object, value, path, errors)
+  if (Array.isArray(value) && shape.list) {
+    if (isTooDeep(path, errors)) return
+    for (const [index, item] of value.entries()) compareValue(shape.list, item, [...path, String(index)], errors)
+    return
+  }
+  if (!isAllowedScalar(shape.scalars, value)) return errors.add(path, ...describeTypeMismatch(shape, value))
+  checkScalar(value, path, errors)
+}
+
+function compareObject(
+  object: ObjectShape,
+  value: Record<string, unknown>,
+  path: readonly string[],
+  errors: ErrorCollector,
+): void {
+  if (allowsAnyField(object)) return checkJsonValue(value, path, errors)
+  if (isTooDeep(path, errors)) return
+  for (const [name, shape] of object.fields) {
+    if (Object.hasOwn(value, name)) compareValue(shape, value[name], [...path, name], errors)
+    else if (object.required.has(name)) {
+      errors.add([...path, name], 'missing', `is required: ${describeShape(shape)}`)
+    }
+  }
+  const names = [...object.fields.keys()].map((name) => JSON.stringify(name)).join(', ')
+  for (const name of Object.keys(value)) {
+    if (object.fields.has(name)) continue
+    errors.add([...path, name], 'extra_forbidden', `is not in the example; the fields here are ${names}`)
+  }
+}
+
+function isAllowedScalar(scalars: ReadonlySet<ScalarType>, value: unknown): boolean {
+  if (typeof value === 'number') return scalars.has('number') || scalars.has('integer')
+  if (value === null) return scalars.has('null')
+  return (typeof value === 'string' && scalars.has('string')) || (typeof value === 'boolean' && scalars.has('boolean'))
+}
+
+type AllowedType = ReturnType<typeof typesOf>[number]
+
+const TYPE_CODES: Record<AllowedType, FieldCode> = {
+  object: 'dict_type',
+  array: 'list_type',
+  string: 'string_type',
+  integer: 'float_type',
+  number: 'float_type',
+  boolean: 'bool_type',
+  null: 'value_type',
+}
+
+const TYPE_WORDS: Record<AllowedType, string> = {
+  object: 'an object',
+  array: 'a list',
+  string: 'a string',
+  integer: 'a number',
+  number: 'a number',
+  boolean: 'true or false',
+  null: 'null',
+}
+
+function describeTypeMismatch(shape: PayloadShape, value: unknown): [code: FieldCode, message: string] {
+  const [only, ...others] = typesOf(shape).filter((type) => type !== 'null')
+  const code = only && others.length === 0 ? TYPE_CODES[only] : 'value_type'
+  return [code, `must be ${describeShape(shape)}, not ${describeValue(value)}`]
+}
+
+function describeShape(shape: PayloadShape): string {
+  if (allowsAnyValue(shape)) return 'any value'
+  return typesOf(shape)
+    .map((type) => TYPE_WORDS[type])
+    .join(' or ')
+}
+
+function describeValue(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  switch (typeof value) {
+    case 'object':
+      return 'an object'
+    case 'string':
+      return 'a string'
+    case 'number':
+      return 'a number'
+    case 'boolean':
+      return String(value)
+    default:
+      return 'a value that JSON cannot represent'
+  }
+}

@@ -1,0 +1,55 @@
+import { describe, expect, test } from '@jest/globals'
+import { countCodePoints, isStorableText, trimWhiteSpace, truncateText } from './text.ts'
+
+describe('trimWhiteSpace', () => {
+  test.each([
+    ['removes spaces, tabs and newlines', ' \t\r\n text \v\f', 'text'],
+    ['removes U+0085 NEXT LINE, which trim() leaves', '\u0085text\u0085', 'text'],
+    ['removes U+00A0, U+2028, U+2029 and U+3000', '\u00a0\u2028text\u2029\u3000', 'text'],
+    ['keeps white space inside the text', 'a \u0085 b', 'a \u0085 b'],
+    ['keeps U+FEFF, which is not White_Space although trim() removes it', '\ufefftext\ufeff', '\ufefftext\ufeff'],
+    ['keeps U+200B ZERO WIDTH SPACE', '\u200btext', '\u200btext'],
+    ['gives an empty text for white space alone', ' \u0085 ', ''],
+  ])('%s', (_promise, text, trimmed) => {
+    expect(trimWhiteSpace(text)).toBe(trimmed)
+  })
+
+  test('takes linear time on a long run of white space inside a text', () => {
+    const text = `a${' '.repeat(200_000)}b`
+    expect(trimWhiteSpace(text)).toBe(text)
+  })
+})
+
+describe('countCodePoints', () => {
+  test.each([
+    ['', 0],
+    ['abc', 3],
+    ['😀', 1],
+    ['e\u0301', 2],
+    ['👨‍👩‍👧', 5],
+  ])('counts %j as %d', (text, length) => {
+    expect(countCodePoints(text)).toBe(length)
+  })
+})
+
+describe('isStorableText', () => {
+  test.each([
+    ['accepts plain text', 'text', true],
+    ['accepts a pair of surrogates', '😀', true],
+    ['refuses NUL', 'a\u0000b', false],
+    ['refuses a lone high surrogate', 'a\ud83d', false],
+    ['refuses a lone low surrogate', '\ude00a', false],
+  ])('%s', (_promise, text, isStorable) => {
+    expect(isStorableText(text)).toBe(isStorable)
+  })
+})
+
+describe('truncateText', () => {
+  test('cuts between code points, never inside one', () => {
+    expect(truncateText('😀😀😀', 2)).toBe('😀😀')
+  })
+
+  test('keeps a text of exactly the limit', () => {
+    expect(truncateText('abc', 3)).toBe('abc')
+  })
+})
