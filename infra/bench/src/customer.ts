@@ -1,23 +1,27 @@
 import { newId } from '@workflow-service/database'
 import type { Client } from 'pg'
-import type { Bed, Service } from './bed.ts'
-import { type Seeded, seedOrganization } from './seed.ts'
+import type { Environment, Service } from './environment.ts'
+import { seedOrganization, type SeededOrganization } from './seed.ts'
 
-/** A customer with an endpoint, a webhook source that points at it, and a workflow that forwards to it. */
-export interface Customer extends Seeded {
+/** An organization with a webhook source and a workflow that forwards to it. */
+export interface Customer extends SeededOrganization {
   readonly sourceId: string
   readonly workflowId: string
 }
 
-/** The same as a manifest would make, the source saved through the dispatcher and verified. */
-export async function makeCustomer(bed: Bed, dispatcher: Service, endpointUrl: string): Promise<Customer> {
-  const seeded = await seedOrganization(bed.client)
+/** Creates a customer. The webhook source is saved, and thereby verified, through the dispatcher. */
+export async function createCustomer(
+  environment: Environment,
+  dispatcher: Service,
+  endpointUrl: string,
+): Promise<Customer> {
+  const organization = await seedOrganization(environment.client)
   const sourceId = newId()
   const saved = await fetch(
-    `${dispatcher.url}/internal/organizations/${seeded.organizationId}/webhook-sources/${sourceId}`,
+    `${dispatcher.url}/internal/organizations/${organization.organizationId}/webhook-sources/${sourceId}`,
     {
       method: 'PUT',
-      headers: bed.internalHeaders,
+      headers: environment.internalHeaders,
       body: JSON.stringify({
         name: 'Bench endpoint',
         description: 'Takes everything.',
@@ -28,11 +32,12 @@ export async function makeCustomer(bed: Bed, dispatcher: Service, endpointUrl: s
     },
   )
   if (saved.status !== 201) throw new Error(`The webhook source was not saved: ${await saved.text()}`)
-  return { ...seeded, sourceId, workflowId: await makeWorkflow(bed.client, seeded.organizationId) }
+  const workflowId = await createWorkflow(environment.client, organization.organizationId)
+  return { ...organization, sourceId, workflowId }
 }
 
-/** An active workflow with one `api` trigger and one user that forwards its context to "Bench endpoint". */
-export async function makeWorkflow(client: Client, organizationId: string): Promise<string> {
+/** Inserts an active workflow with an `api` trigger that forwards its context to "Bench endpoint". */
+export async function createWorkflow(client: Client, organizationId: string): Promise<string> {
   const workflowId = newId()
   await client.query(
     `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
@@ -46,18 +51,18 @@ export async function makeWorkflow(client: Client, organizationId: string): Prom
   return workflowId
 }
 
-/** Starts the workflow through the public API, and resolves with the start's session. */
-export async function start(gateway: Service, customer: Customer, context: string): Promise<string> {
-  const answer = await fetch(`${gateway.url}/v1/workflows/${customer.workflowId}/start`, {
+/** Starts the workflow through the public API, in a new session. */
+export async function start(gateway: Service, customer: Customer, context: string): Promise<void> {
+  const response = await fetch(`${gateway.url}/v1/workflows/${customer.workflowId}/start`, {
     method: 'POST',
     headers: { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ context }),
   })
-  if (answer.status !== 202) throw new Error(`The start was not accepted: ${await answer.text()}`)
-  return ((await answer.json()) as { session_id: string }).session_id
+  if (response.status !== 202) throw new Error(`The start was not accepted: ${await response.text()}`)
+  await response.arrayBuffer()
 }
 
-/** Makes `count` starts in sessions of their own straight in the database, as the gateway would have recorded them. */
+/** Inserts starts as the gateway records them, each in a session of its own. */
 export async function queueStarts(client: Client, customer: Customer, count: number): Promise<void> {
   await client.query('BEGIN')
   await client.query(
@@ -76,7 +81,7 @@ export async function queueStarts(client: Client, customer: Customer, count: num
   await client.query('COMMIT')
 }
 
-/** Runs that have ended. */
+/** Counts the runs that have ended. */
 export async function countFinished(client: Client): Promise<number> {
   const { rows } = await client.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM starts WHERE status IN ('succeeded', 'failed')`,

@@ -1,36 +1,48 @@
-// The customer's endpoint: answers each POST after a delay, and says how many came and when the last ones did; who asks
-// for `/next` is answered when the next one has come. It is also the load: told to, it keeps starts on their way to
-// itself, so that nobody has to ask what has arrived.
+// The customer's endpoint and, in the same process, the load generator of the runs: a start is sent as soon as a payload
+// arrives, without polling for arrivals.
+// Usage: endpoint-server.ts [DELAY_MS]
+//   POST /      takes a payload and answers after the delay; a verification request without delay
+//   GET /       answers with the payloads that arrived since the last such request
+//   GET /next   answers when the next payload arrives
+//   PUT /load   runs a RunLoad, and answers with the number of payloads that arrived
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { setTimeout as pause } from 'node:timers/promises'
+import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 
-/** What to start, as `PUT /load` takes it. */
+/** Starts that are sent for some time, as the body of `PUT /load`. */
 export interface RunLoad {
   readonly origin: string
   readonly path: string
   readonly headers: Record<string, string>
   readonly body: string
-  /** Starts, each in a session of its own, that are on their way at once. */
+  /** Starts that are under way at once, each in a session of its own. */
   readonly sessions: number
   readonly seconds: number
 }
 
-/** Until answers come as evenly as starts leave, none is counted. */
-const LEAD_MS = 500
+/** A payload and when it arrived, in ms since the epoch. */
+export interface Arrival {
+  readonly text: string
+  readonly at: number
+}
 
-const [delayMs = '0'] = process.argv.slice(2)
+/** Before payloads are counted, so that they arrive as evenly as starts leave. */
+const LEAD_MS = 500
+const MAX_ARRIVALS = 1_000
+
+const delayMs = Number(process.argv[2] ?? 0)
 let received = 0
-let arrivals: { text: string; at: number }[] = []
+let arrivals: Arrival[] = []
 let onArrival = (): void => {}
 let nextArrival = Promise.withResolvers<void>()
 
 const server = createServer((req, res) => {
-  if (req.method === 'PUT') void carryOutLoad(req, res)
+  if (req.method === 'PUT') void runLoad(req, res)
   else if (req.method === 'POST') takePayload(req, res)
   else if (req.url === '/next') void nextArrival.promise.then(() => res.writeHead(204).end())
   else {
-    res.end(JSON.stringify({ received, arrivals }))
+    res.end(JSON.stringify(arrivals))
     arrivals = []
   }
 })
@@ -46,49 +58,44 @@ function takePayload(req: IncomingMessage, res: ServerResponse): void {
   req.on('end', () => {
     const text = Buffer.concat(chunks).toString()
     received += 1
-    if (arrivals.length < 1_000) arrivals.push({ text, at })
+    if (arrivals.length < MAX_ARRIVALS) arrivals.push({ text, at })
     const isVerification = text.includes('service.webhook.verification')
-    if (delayMs === '0' || isVerification) res.writeHead(204).end()
-    else setTimeout(() => res.writeHead(204).end(), Number(delayMs))
+    if (delayMs === 0 || isVerification) res.writeHead(204).end()
+    else setTimeout(() => res.writeHead(204).end(), delayMs)
     onArrival()
     nextArrival.resolve()
     nextArrival = Promise.withResolvers()
   })
 }
 
-/** Starts again for each payload that arrives, until the time is over; answers with how many came in it. */
-async function carryOutLoad(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const chunks: Buffer[] = []
-  for await (const chunk of req) chunks.push(chunk as Buffer)
-  const load = JSON.parse(Buffer.concat(chunks).toString()) as RunLoad
-  const gateway = new Pool(load.origin, { connections: load.sessions, pipelining: 1 })
-  const faults: string[] = []
-  const fail = (fault: string): void => {
-    faults.push(fault)
-    nextArrival.resolve()
-  }
-  const start = async (): Promise<void> => {
-    const { path, headers, body } = load
-    const answer = await gateway.request({ method: 'POST', path, headers, body, idempotent: false })
-    const text = await answer.body.text()
-    if (answer.statusCode !== 202) fail(`${answer.statusCode} ${text}`)
-  }
+/** Sends a start for each payload that arrives until the time is over. */
+async function runLoad(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  const { origin, path, headers, body, sessions, seconds } = (await json(req)) as RunLoad
+  const gateway = new Pool(origin, { connections: sessions, pipelining: 1 })
+  const errors: string[] = []
   let started = 0
-  const startOne = (): void => {
+  const start = async (): Promise<void> => {
     started += 1
-    void start().catch((error: unknown) => fail(String(error)))
+    try {
+      const response = await gateway.request({ method: 'POST', path, headers, body, idempotent: false })
+      const answer = await response.body.text()
+      if (response.statusCode !== 202) throw new Error(`${response.statusCode} ${answer}`)
+    } catch (error) {
+      errors.push(String(error))
+      nextArrival.resolve()
+    }
   }
-  const atFirst = received
-  onArrival = startOne
-  for (let session = 0; session < load.sessions; session += 1) startOne()
-  await pause(LEAD_MS)
-  const before = received
-  await pause(load.seconds * 1_000)
+  const receivedBefore = received
+  onArrival = () => void start()
+  for (let session = 0; session < sessions; session += 1) void start()
+  await sleep(LEAD_MS)
+  const receivedAfterLead = received
+  await sleep(seconds * 1_000)
   onArrival = () => {}
-  const arrived = received - before
-  // What is still on its way would count for the next load.
-  const isUnderWay = (): boolean => faults.length === 0 && received - atFirst < started
+  const arrived = received - receivedAfterLead
+  // Starts that are still under way would count for the next load.
+  const isUnderWay = (): boolean => errors.length === 0 && received - receivedBefore < started
   while (isUnderWay()) await nextArrival.promise
   await gateway.close()
-  res.writeHead(faults.length > 0 ? 500 : 200).end(JSON.stringify({ arrived, faults: faults.slice(0, 3) }))
+  res.writeHead(errors.length > 0 ? 500 : 200).end(JSON.stringify({ arrived, errors: errors.slice(0, 3) }))
 }

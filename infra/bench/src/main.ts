@@ -1,16 +1,18 @@
-// pnpm bench [NAME…] [--json FILE]: every figure beside its limit, measured in the same run on the same machine.
+// pnpm bench [PART…]: see ../README.md
 import { writeFile } from 'node:fs/promises'
 import { cpus, totalmem, version } from 'node:os'
-import { Command, InvalidArgumentError } from 'commander'
-import { type Figure, isReached, ratioOf, toTable } from './figure.ts'
+import { Argument, Command, InvalidArgumentError } from 'commander'
+import type { BenchOptions } from './bench-options.ts'
+import { type Figure, toJson, toTable } from './figure.ts'
 import { measureApi } from './parts/api.ts'
 import { measureDeliveryLog } from './parts/delivery-log.ts'
 import { measureFootprint } from './parts/footprint.ts'
+import { measureLatency } from './parts/latency.ts'
 import { measureList } from './parts/list.ts'
-import { measureLatency, measureRuns, measureWaiting } from './parts/path.ts'
-import type { Measuring } from './run-context.ts'
+import { measureRuns } from './parts/runs.ts'
+import { measureWaiting } from './parts/waiting.ts'
 
-const parts: Record<string, (measuring: Measuring) => Promise<Figure[]>> = {
+const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   api: measureApi,
   list: measureList,
   latency: measureLatency,
@@ -20,31 +22,21 @@ const parts: Record<string, (measuring: Measuring) => Promise<Figure[]>> = {
   footprint: measureFootprint,
 }
 
-interface Options {
-  json?: string
-  profile?: string
-  rounds: number
-  seconds: number
-  largeTable: number
-}
+type CommandOptions = Omit<BenchOptions, 'logProgress'> & { readonly json?: string }
 
-const command = new Command('bench')
-  .description(
-    'Measures the service on this machine: real Postgres and RabbitMQ, the services as processes of their own.',
-  )
-  .argument('[parts...]', `which parts: ${Object.keys(parts).join(', ')}; all of them by default`)
-  .option('--json <file>', 'write the figures to this file, too')
-  .option('--profile <folder>', 'write a CPU profile of each service there; the figures are lower then')
-  .option('--rounds <count>', 'rounds of each measurement, of which the median counts', toCount, 3)
-  .option('--seconds <count>', 'how long one round of a load lasts', toCount, 5)
-  .option('--large-table <rows>', 'rows of the large table', toCount, 1_000_000)
+await new Command('bench')
+  .description('Measures the service on this machine, with real PostgreSQL and RabbitMQ and a process per service.')
+  .addArgument(new Argument('[parts...]', 'the parts to measure; all by default').choices(Object.keys(PARTS)))
+  .option('--json <file>', 'also write the figures to this file')
+  .option('--profile <folder>', 'write a CPU profile of each service to this folder; this lowers the figures')
+  .option('--rounds <count>', 'rounds of each measurement; the figure is their median', toCount, 3)
+  .option('--seconds <count>', 'length of one round under load', toCount, 5)
+  .option('--large-table <rows>', 'rows of the large tables', toCount, 1_000_000)
+  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
   .action(bench)
-await command.parseAsync()
+  .parseAsync()
 
-async function bench(names: string[], options: Options): Promise<void> {
-  const unknown = names.filter((name) => !(name in parts))
-  if (unknown.length > 0)
-    command.error(`No such part: ${unknown.join(', ')}. There are: ${Object.keys(parts).join(', ')}.`, { exitCode: 2 })
+async function bench(parts: string[], { json, ...options }: CommandOptions): Promise<void> {
   const machine = {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,
@@ -53,19 +45,15 @@ async function bench(names: string[], options: Options): Promise<void> {
     node: process.version,
     pinned: 'nothing: every process runs on every core',
   }
-  say(`${machine.cores} × ${machine.cpu}, ${machine.memory_gib} GiB, Node ${machine.node}; pinned: ${machine.pinned}`)
-  const measuring: Measuring = { ...options, profile: options.profile, say }
+  logProgress(`${machine.cores} × ${machine.cpu}, ${machine.memory_gib} GiB, Node ${machine.node}`)
   const figures: Figure[] = []
-  for (const name of names.length > 0 ? names : Object.keys(parts))
-    figures.push(...((await parts[name]?.(measuring)) ?? []))
+  for (const name of parts.length > 0 ? parts : Object.keys(PARTS))
+    figures.push(...((await PARTS[name]?.({ ...options, logProgress })) ?? []))
   process.stdout.write(`${toTable(figures)}\n`)
-  if (options.json !== undefined) {
-    const measured = figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), reached: isReached(figure) }))
-    await writeFile(
-      options.json,
-      `${JSON.stringify({ machine, options: { rounds: options.rounds, seconds: options.seconds }, figures: measured }, null, 2)}\n`,
-    )
-  }
+  if (json === undefined) return
+  const { rounds, seconds } = options
+  const report = { machine, options: { rounds, seconds }, figures: toJson(figures) }
+  await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)
 }
 
 function toCount(text: string): number {
@@ -73,6 +61,6 @@ function toCount(text: string): number {
   return Number(text)
 }
 
-function say(line: string): void {
+function logProgress(line: string): void {
   process.stderr.write(`${line}\n`)
 }

@@ -1,14 +1,14 @@
 import { createApiKey, hashApiKey, newId, workflowSearchText } from '@workflow-service/database'
 import type { Client } from 'pg'
 
-/** An organization to measure with. */
-export interface Seeded {
+/** An organization with data to measure on. */
+export interface SeededOrganization {
   readonly organizationId: string
   readonly apiKey: string
 }
 
-/** Makes an organization with a key and ten users. */
-export async function seedOrganization(client: Client): Promise<Seeded> {
+/** Inserts an organization with an API key and ten users. */
+export async function seedOrganization(client: Client): Promise<SeededOrganization> {
   const organizationId = newId()
   const { key, prefix } = createApiKey()
   await client.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, 'Bench'])
@@ -24,21 +24,21 @@ export async function seedOrganization(client: Client): Promise<Seeded> {
   return { organizationId, apiKey: key }
 }
 
-/** Words that the search figures look for: ten workflows have the rare one, none the absent one. */
+/** Search words: ten workflows contain the first, none the second. */
 export const RARE_WORD = 'quokka'
 export const ABSENT_WORD = 'narwhal'
 
 /**
- * Makes workflows with 5 triggers, 10 users and 20 files each, of which the list loads everything but the contents.
- * The bulk beyond `detailed` has none of these, so that a million is made in minutes.
+ * Inserts workflows. The pages that are measured (first, last, search) have 5 triggers, 10 users and 20 files per
+ * workflow; at most `detailed` workflows at each end of the list have these, so that a million takes minutes.
  */
 export async function seedWorkflows(
   client: Client,
-  { organizationId }: Seeded,
+  { organizationId }: SeededOrganization,
   count: number,
   { detailed = count, description = 'Sends what comes in to "Bench endpoint".' } = {},
 ): Promise<void> {
-  // An index that is built at once takes minutes less than one that grows by a million rows.
+  // Creating the index after the insert of a million rows saves minutes.
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(
     `SELECT indexname AS name, indexdef AS definition FROM pg_indexes WHERE indexname = 'workflows_search'`,
   )
@@ -52,7 +52,6 @@ export async function seedWorkflows(
      FROM (SELECT n, n % greatest($5 / 10, 1) = 0 AS is_rare FROM generate_series(1, $5) n) AS numbered`,
     [organizationId, description, rare, plain, count],
   )
-  // The first and the last of the list's order are the ones with everything, since those pages are measured.
   await client.query(
     `CREATE TEMP TABLE detailed AS
      (SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at LIMIT $2) UNION
@@ -88,7 +87,7 @@ export async function seedWorkflows(
   await client.query('ANALYZE')
 }
 
-/** Makes finished payload deliveries of one source, newest last. */
+/** Inserts finished payload deliveries of one webhook source. */
 export async function seedDeliveries(
   client: Client,
   organizationId: string,

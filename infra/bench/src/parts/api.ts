@@ -1,28 +1,29 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createBed } from '../bed.ts'
-import { makeWorkflow } from '../customer.ts'
+import type { BenchOptions } from '../bench-options.ts'
+import { createWorkflow } from '../customer.ts'
+import { startEnvironment } from '../environment.ts'
 import type { Figure } from '../figure.ts'
-import { commitsPerSecond } from '../limits.ts'
-import { requestsPerSecond } from '../load.ts'
-import { inTurn, type Measuring, pieceSeconds } from '../run-context.ts'
+import { measureAlternately, pieceSeconds } from '../measure-alternately.ts'
+import { requestsPerSecond } from '../requests-per-second.ts'
 import { seedOrganization, seedWorkflows } from '../seed.ts'
+import { singleRowCommitsPerSecond } from '../single-row-commits.ts'
 
 const CONNECTIONS = 64
 
-/** Reads and starts per second, against a default Express 5 application that answers the same bytes. */
-export async function measureApi(measuring: Measuring): Promise<Figure[]> {
-  const bed = await createBed(measuring)
+/** Measures reads and starts per second against a default Express 5 application that answers the same bytes. */
+export async function measureApi(options: BenchOptions): Promise<Figure[]> {
+  const environment = await startEnvironment(options)
   const folder = await mkdtemp(join(tmpdir(), 'bench-'))
   try {
-    const seeded = await seedOrganization(bed.client)
-    await seedWorkflows(bed.client, seeded, 25)
-    const gateway = await bed.gateway()
-    const headers = { authorization: `Bearer ${seeded.apiKey}` }
+    const organization = await seedOrganization(environment.client)
+    await seedWorkflows(environment.client, organization, 25)
+    const gateway = await environment.startGateway()
+    const headers = { authorization: `Bearer ${organization.apiKey}` }
     const get = async (path: string): Promise<unknown> => (await fetch(gateway.url + path, { headers })).json()
     const page = (await get('/v1/workflows')) as { data: { id: string }[] }
-    // As many as a page has: look-ups of one and the same would be answered together.
+    // Different ids: the gateway answers simultaneous look-ups of the same workflow with one query.
     const workflowPaths = page.data.map(({ id }) => `/v1/workflows/${id}`)
     const bodies = {
       organization: await get('/v1/organization'),
@@ -31,51 +32,53 @@ export async function measureApi(measuring: Measuring): Promise<Figure[]> {
     }
     const bodiesFile = join(folder, 'bodies.json')
     await writeFile(bodiesFile, JSON.stringify(bodies))
-    const limits = await bed.helper('./limit-server.ts', [bodiesFile])
+    const express = await environment.startScript('./baseline-server.ts', [bodiesFile])
 
-    const load = { connections: CONNECTIONS, seconds: pieceSeconds(measuring) }
+    const load = { connections: CONNECTIONS, seconds: pieceSeconds(options) }
     const figures: Figure[] = []
-    for (const [name, paths, limitPath, ratio] of [
+    for (const [name, paths, expressPath, ratio] of [
       ['GET /v1/organization', ['/v1/organization'], '/get/organization', 0.8],
       ['GET /v1/workflows/{id}', workflowPaths, '/get/workflow', 0.4],
     ] as const) {
-      measuring.say(name)
-      const measured = await inTurn(measuring, () => requestsPerSecond({ ...load, url: gateway.url, paths, headers }), {
-        express: () => requestsPerSecond({ ...load, url: limits.url, paths: [limitPath], headers }),
-      })
+      options.logProgress(name)
+      const { value, baselines } = await measureAlternately(
+        options,
+        () => requestsPerSecond({ ...load, url: gateway.url, paths, headers }),
+        { express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath], headers }) },
+      )
       figures.push({
         name,
-        value: measured.value,
+        value,
         unit: '/s',
-        limit: { name: 'Express 5', value: measured.limits.express },
-        reach: { kind: 'at least', ratio },
+        baseline: { name: 'Express 5', value: baselines.express },
+        target: { kind: 'at least', ratio },
       })
     }
 
-    measuring.say('POST start')
-    const workflowId = await makeWorkflow(bed.client, seeded.organizationId)
+    options.logProgress('POST start')
+    const workflowId = await createWorkflow(environment.client, organization.organizationId)
     const post = {
       ...load,
       method: 'POST' as const,
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify({ context: '{"order_id": "A-1001", "total": 99.5}' }),
     }
-    const { value, limits: starts } = await inTurn(
-      measuring,
+    const { value, baselines } = await measureAlternately(
+      options,
       () => requestsPerSecond({ ...post, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
       {
-        express: () => requestsPerSecond({ ...post, url: `${limits.url}/start` }),
-        commits: () => commitsPerSecond(bed.postgres.url, load.seconds),
+        express: () => requestsPerSecond({ ...post, url: `${express.url}/start` }),
+        commits: () => singleRowCommitsPerSecond(environment.postgres.url, load.seconds),
       },
     )
-    const start = { name: 'POST start, 202', value, unit: '/s', reach: { kind: 'at least', ratio: 0.2 } } as const
+    const start = { name: 'POST start, 202', value, unit: '/s', target: { kind: 'at least', ratio: 0.2 } } as const
     return [
       ...figures,
-      { ...start, limit: { name: 'Express 5 with ajv', value: starts.express } },
-      { ...start, limit: { name: 'single-row commits', value: starts.commits } },
+      { ...start, baseline: { name: 'Express 5 with ajv', value: baselines.express } },
+      { ...start, baseline: { name: 'single-row commits', value: baselines.commits } },
     ]
   } finally {
-    await bed.close()
+    await environment.close()
     await rm(folder, { recursive: true, force: true })
   }
 }

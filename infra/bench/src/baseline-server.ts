@@ -1,4 +1,5 @@
-// The limits of the API figures: a default Express 5 application that does the same with nothing behind it.
+// The baseline of the API figures: a default Express 5 application that answers the same bytes.
+// Usage: baseline-server.ts [FILE], where FILE has the bodies by name, as JSON.
 import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { WorkflowStartIn } from '@workflow-service/contract'
@@ -7,7 +8,7 @@ import express from 'express'
 const [bodiesFile = ''] = process.argv.slice(2)
 const bodies = (bodiesFile === '' ? {} : JSON.parse(readFileSync(bodiesFile, 'utf8'))) as Record<string, unknown>
 const ajv = new Ajv2020({ allErrors: true, formats: { uuid: true, storable: true } })
-const check = ajv.compile(WorkflowStartIn)
+const validateStart = ajv.compile(WorkflowStartIn)
 
 const app = express()
 app.get('/get', (_req, res) => {
@@ -17,8 +18,8 @@ app.get('/get/:name', (req, res) => {
   res.json(bodies[req.params.name])
 })
 app.post('/start', express.json(), (req, res) => {
-  if (!check(req.body)) {
-    res.status(422).json({ errors: check.errors })
+  if (!validateStart(req.body)) {
+    res.status(422).json({ errors: validateStart.errors })
     return
   }
   res.status(202).json(bodies['start'])

@@ -1,15 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** The kernel's clock ticks per second in /proc, on every Linux that Node runs on. */
+/** Clock ticks per second in /proc: USER_HZ, 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100
 
-/** CPU time that a process has used so far, user and system, in ms. */
+/** The CPU time of a process so far, user and system, in ms. */
 export async function cpuMs(pid: number): Promise<number> {
   const fields = await statFields(pid)
   return fields === undefined ? 0 : ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS_PER_SECOND
 }
 
-/** CPU time of a process and its children alive now: PostgreSQL with its backends. */
+/** The CPU time of a process and its living children, in ms: PostgreSQL with its backends. */
 export async function cpuMsWithChildren(pid: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   let total = await cpuMs(pid)
@@ -20,13 +20,13 @@ export async function cpuMsWithChildren(pid: number): Promise<number> {
   return total
 }
 
-/** Resident memory of a process in MiB. */
+/** The resident memory of a process in MiB. */
 export async function residentMiB(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024
 }
 
-/** The fields of /proc/PID/stat behind the name: [0] is the state, [1] the parent, [11] and [12] user and system ticks. */
+/** The fields of /proc/PID/stat after the name: [0] the state, [1] the parent, [11] and [12] user and system ticks. */
 async function statFields(pid: number): Promise<string[] | undefined> {
   try {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8')

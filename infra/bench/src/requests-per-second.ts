@@ -1,9 +1,9 @@
 import autocannon from 'autocannon'
 
-/** A load of one kind on one address. */
+/** Requests of one kind to one server. */
 export interface Load {
   readonly url: string
-  /** Asked for in turn by each connection, in place of the URL's own path. */
+  /** Requested in turn by each connection, instead of the URL's path. */
   readonly paths?: readonly string[]
   readonly method?: 'GET' | 'POST'
   readonly headers?: Record<string, string>
@@ -12,7 +12,10 @@ export interface Load {
   readonly seconds: number
 }
 
-/** Requests answered per second. A failed or unexpected answer fails the measurement: it would be fast and worthless. */
+/**
+ * Measures the requests answered per second.
+ * @throws Error if a request fails or is not answered 2xx: errors are fast and would distort the figure.
+ */
 export async function requestsPerSecond(load: Load): Promise<number> {
   const result = await autocannon({
     url: load.url,
@@ -24,7 +27,7 @@ export async function requestsPerSecond(load: Load): Promise<number> {
     duration: load.seconds,
   })
   if (result.errors > 0 || result.non2xx > 0) {
-    throw new Error(`${load.url}: ${result.errors} errors, ${result.non2xx} answers other than 2xx`)
+    throw new Error(`${load.url}: ${result.errors} errors, ${result.non2xx} responses other than 2xx`)
   }
   return result.requests.total / result.duration
 }

@@ -1,57 +1,58 @@
-// The limit of the runs that nothing but a design without these hops can pass: gateway, runner and dispatcher with nothing
-// in them. No key, no check, no database, no log: only the requests, and the message over a quorum queue.
-import { createServer, request, type IncomingMessage, type RequestListener } from 'node:http'
+// A baseline of the runs: gateway, runner and dispatcher with the same HTTP requests and the same hop over a quorum queue,
+// and nothing else: no authentication, no validation, no database, no log.
+// Usage: empty-services.ts gateway|runner|dispatcher TARGET_URL AMQP_URL
+import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http'
 import { connect, type ConsumeMessage } from 'amqplib'
 import { Pool } from 'undici'
 
-const [role = '', target = '', amqpUrl = ''] = process.argv.slice(2)
-const QUEUE = 'bench-bare'
+const [role = '', targetUrl = '', amqpUrl = ''] = process.argv.slice(2)
+const QUEUE = 'bench-empty-services'
 const CONNECTIONS = 100
 
 if (role === 'gateway') await listen(await createGateway())
-else if (role === 'runner') await run()
+else if (role === 'runner') await startRunner()
 else if (role === 'dispatcher') await listen((req, res) => void dispatch(req, res))
-else throw new Error(`No such role: ${role}`)
+else throw new Error(`Unknown role: ${role}`)
 
-/** Publishes each body, and answers 202. */
+/** Publishes each request's body, and answers 202. */
 async function createGateway(): Promise<RequestListener> {
   const channel = await (await connect(amqpUrl, { noDelay: true })).createConfirmChannel()
   await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } })
   const accept = async (...[req, res]: Parameters<RequestListener>): Promise<void> => {
-    channel.sendToQueue(QUEUE, await readAll(req), { persistent: true })
+    channel.sendToQueue(QUEUE, await readBody(req), { persistent: true })
     res.writeHead(202).end()
   }
   return (req, res) => void accept(req, res)
 }
 
-/** Has each message's body sent by the dispatcher, as many at once as the queue's consumer may hold. */
-async function run(): Promise<void> {
-  const { origin } = new URL(target)
+/** Sends each message's body to the dispatcher, up to CONNECTIONS at once. */
+async function startRunner(): Promise<void> {
+  const { origin } = new URL(targetUrl)
   const dispatcher = new Pool(origin, { connections: CONNECTIONS, pipelining: 1 })
   const channel = await (await connect(amqpUrl, { noDelay: true })).createChannel()
   await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } })
   await channel.prefetch(CONNECTIONS)
   const send = async (message: ConsumeMessage): Promise<void> => {
     const { content } = message
-    const answer = await dispatcher.request({ method: 'PUT', path: '/', body: content, idempotent: false })
-    await answer.body.text()
+    const response = await dispatcher.request({ method: 'PUT', path: '/', body: content, idempotent: false })
+    await response.body.text()
     channel.ack(message)
   }
   await channel.consume(QUEUE, (message) => void (message && send(message)))
   process.stdout.write('listening 0\n')
 }
 
-/** Posts each body to the endpoint over a connection of its own, and answers when that is answered. */
+/** Posts each body to the endpoint over a new connection, as the dispatcher does, and answers after the endpoint. */
 async function dispatch(...[req, res]: Parameters<RequestListener>): Promise<void> {
-  const body = await readAll(req)
+  const body = await readBody(req)
   const headers = { 'content-type': 'application/json', 'content-length': body.length }
-  const sending = request(target, { method: 'POST', agent: false, headers }, (answer) => {
-    answer.resume().on('end', () => res.writeHead(200).end('{}'))
+  const outbound = request(targetUrl, { method: 'POST', agent: false, headers }, (response) => {
+    response.resume().on('end', () => res.writeHead(200).end('{}'))
   })
-  sending.end(body)
+  outbound.end(body)
 }
 
-async function readAll(req: IncomingMessage): Promise<Buffer> {
+async function readBody(req: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of req) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks)

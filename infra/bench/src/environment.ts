@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { migrate } from '@workflow-service/database'
+import {
+  freePort,
+  type PrivatePostgres,
+  type PrivateRabbitMq,
+  startPostgres,
+  startProcess,
+  type StartedProcess,
+  startRabbitMq,
+} from '@workflow-service/testkit'
+import { Client } from 'pg'
+
+const TOKEN = randomBytes(24).toString('base64')
+const SECRETS_KEY = randomBytes(32).toString('base64')
+
+/** PostgreSQL with all guarantees of durability. */
+const POSTGRES_SETTINGS = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+}
+
+/** A service in a process of its own. */
+export interface Service {
+  readonly process: StartedProcess
+  readonly url: string
+  /** From the start of the process until /readyz answers 200. */
+  readonly bootMs: number
+}
+
+/** PostgreSQL and RabbitMQ for one part of the benchmark, and functions that start services on them. */
+export interface Environment {
+  readonly postgres: PrivatePostgres
+  readonly rabbitMq: PrivateRabbitMq
+  readonly client: Client
+  /** For calls of the dispatcher's internal API. */
+  readonly internalHeaders: Record<string, string>
+  startGateway(): Promise<Service>
+  startDispatcher(env?: Record<string, string>): Promise<Service>
+  startRunner(dispatcherUrl: string, env?: Record<string, string>): Promise<Service>
+  /** Runs a script of this folder that prints `listening PORT`. */
+  startScript(script: string, args?: string[]): Promise<{ process: StartedProcess; url: string }>
+  /** Stops everything that was started here. */
+  close(): Promise<void>
+}
+
+/** @param options.profile The folder for a CPU profile of each service; undefined for none. */
+export async function startEnvironment({ profile }: { profile?: string | undefined }): Promise<Environment> {
+  const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
+  const [postgres, rabbitMq] = await Promise.all([startPostgres({ settings: POSTGRES_SETTINGS }), startRabbitMq()])
+  await migrate({ databaseUrl: postgres.url })
+  const client = new Client({ connectionString: postgres.url })
+  await client.connect()
+  const started: StartedProcess[] = []
+  const commonEnv = {
+    DATABASE_URL: postgres.url,
+    AMQP_URL: rabbitMq.url,
+    HOST: '127.0.0.1',
+    LOG_LEVEL: 'warn',
+    NODE_ENV: 'production',
+  }
+
+  async function startService(
+    name: string,
+    env: Record<string, string>,
+    ports: { port: number; readyPort: number },
+  ): Promise<Service> {
+    const startedAt = performance.now()
+    const folder = new URL(`../../../services/${name}/`, import.meta.url)
+    const process = await startProcess({
+      args: [...profiling, ...(await argumentsOfStartScript(folder))],
+      cwd: fileURLToPath(folder),
+      env: { ...commonEnv, PORT: String(ports.port), ...env },
+      readyWhen: { url: `http://127.0.0.1:${ports.readyPort}/readyz` },
+    })
+    started.push(process)
+    return { process, url: `http://127.0.0.1:${ports.port}`, bootMs: performance.now() - startedAt }
+  }
+
+  return {
+    postgres,
+    rabbitMq,
+    client,
+    internalHeaders: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    async startGateway() {
+      const [port, readyPort] = [await freePort(), await freePort()]
+      const env = { METRICS_PORT: String(readyPort), RATE_LIMIT_PER_MINUTE: '0' }
+      return startService('gateway', env, { port, readyPort })
+    },
+    async startDispatcher(env = {}) {
+      const port = await freePort()
+      const ownEnv = { INTERNAL_API_TOKEN: TOKEN, SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
+      return startService('dispatcher', { ...ownEnv, ...env }, { port, readyPort: port })
+    },
+    async startRunner(dispatcherUrl, env = {}) {
+      const port = await freePort()
+      const ownEnv = { INTERNAL_API_TOKEN: TOKEN, DISPATCHER_URL: dispatcherUrl }
+      return startService('runner', { ...ownEnv, ...env }, { port, readyPort: port })
+    },
+    async startScript(script, args = []) {
+      const process = await startProcess({
+        args: [fileURLToPath(new URL(script, import.meta.url)), ...args],
+        env: { NODE_ENV: 'production' },
+        readyWhen: { line: 'listening' },
+      })
+      started.push(process)
+      const port = /listening (\d+)/.exec(process.stdout)?.[1]
+      return { process, url: `http://127.0.0.1:${port}` }
+    },
+    async close() {
+      await Promise.all(started.map((process) => process.stop()))
+      await client.end()
+      await Promise.all([postgres.stop(), rabbitMq.stop()])
+    },
+  }
+}
+
+/** The arguments of a service's start script. Run without pnpm, whose process would be measured instead of Node's. */
+async function argumentsOfStartScript(folder: URL): Promise<string[]> {
+  const text = await readFile(new URL('package.json', folder), 'utf8')
+  const { scripts } = JSON.parse(text) as { scripts: { start: string } }
+  const [command, ...args] = scripts.start.split(' ')
+  if (command !== 'node') throw new Error(`${folder.pathname}: the start script does not begin with "node"`)
+  return args
+}
