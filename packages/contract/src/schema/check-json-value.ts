@@ -6,11 +6,6 @@ import { isStorableText } from './text.ts'
 /** The top-level `type` by which receivers recognize a verification request (contract README, "Verification request"). */
 export const VERIFICATION_TYPE = 'service.webhook.verification'
 
-/** Reports whether a receiver would take the body for a verification request. */
-export function hasVerificationType(body: unknown): boolean {
-  return isJsonObject(body) && Object.hasOwn(body, 'type') && body['type'] === VERIFICATION_TYPE
-}
-
 /** A list of field errors that stops at MISMATCHES_MAX_COUNT entries. */
 export interface ErrorCollector {
   readonly errors: FieldError[]
@@ -35,7 +30,7 @@ export function collectErrors(): ErrorCollector {
 
 /** Adds an error if a receiver would take the body for a verification request. */
 export function checkReservedType(body: unknown, errors: ErrorCollector): void {
-  if (!hasVerificationType(body)) return
+  if (!isJsonObject(body) || !Object.hasOwn(body, 'type') || body['type'] !== VERIFICATION_TYPE) return
   const message = `must not be ${VERIFICATION_TYPE}: receivers recognize verification requests by it`
   errors.add(['type'], 'reserved_value', message)
 }

@@ -2,8 +2,6 @@ import type { FieldError } from '../errors.ts'
 import { checkJsonValue, checkReservedType, collectErrors } from './check-json-value.ts'
 import { isJsonObject } from './payload-shape.ts'
 
-export { hasVerificationType, VERIFICATION_TYPE } from './check-json-value.ts'
-
 /**
  * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, has the
  * `type` of verification requests, nests too deep, or holds text or names that the service refuses. At most 20 entries;
