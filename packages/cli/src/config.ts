@@ -9,7 +9,7 @@ const Settings = {
   DATABASE_URL: Type.String({
     format: 'postgres-url',
     writeOnly: true,
-    description: 'Where PostgreSQL is.',
+    description: 'The URL of PostgreSQL.',
     examples: ['postgres://workflow:secret@localhost:5432/workflow'],
   }),
   DISPATCHER_URL: Type.String({
@@ -32,7 +32,7 @@ const Settings = {
   AMQP_URL: Type.String({
     format: 'amqp-url',
     writeOnly: true,
-    description: 'Where RabbitMQ is.',
+    description: 'The URL of RabbitMQ.',
     examples: ['amqp://workflow:secret@localhost:5672'],
   }),
   AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({

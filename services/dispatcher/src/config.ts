@@ -8,7 +8,7 @@ export const DispatcherSettings = Type.Object({
   DATABASE_URL: Type.String({
     format: 'postgres-url',
     writeOnly: true,
-    description: 'Where PostgreSQL is.',
+    description: 'The URL of PostgreSQL.',
     examples: ['postgres://workflow:secret@postgres:5432/workflow'],
   }),
   INTERNAL_API_TOKEN: Type.String({
@@ -29,14 +29,14 @@ export const DispatcherSettings = Type.Object({
     minimum: 0,
     maximum: 65_535,
     default: 8081,
-    description: 'The port to listen on; 0 takes any free one.',
+    description: 'The port to listen on; 0 selects a free one.',
     examples: [8081],
   }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
-    description: 'The least severe log lines to write.',
+    description: 'The lowest level of log lines to write.',
     examples: ['info'],
   }),
   WEBHOOK_ALLOWED_SUBNETS: Type.String({
@@ -75,7 +75,7 @@ export const DispatcherSettings = Type.Object({
     minimum: 2,
     maximum: 1_000,
     default: 20,
-    description: 'Connections to PostgreSQL at most.',
+    description: 'Maximum connections to PostgreSQL.',
     examples: [20],
   }),
 })

@@ -10,33 +10,33 @@ export const GatewaySettings = Type.Object({
   DATABASE_URL: Type.String({
     format: 'postgres-url',
     writeOnly: true,
-    description: 'Where PostgreSQL is.',
+    description: 'The URL of PostgreSQL.',
     examples: ['postgres://workflow:secret@postgres:5432/workflow'],
   }),
   AMQP_URL: Type.String({
     format: 'amqp-url',
     writeOnly: true,
-    description: 'Where RabbitMQ is.',
+    description: 'The URL of RabbitMQ.',
     examples: ['amqp://workflow:secret@rabbitmq:5672'],
   }),
   AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
     type: 'string',
     enum: ['quorum', 'classic'],
     default: 'quorum',
-    description: 'The type of the queue of wake-ups; the same for gateways and runners.',
+    description: 'The type of the session queue; the same for gateways and runners.',
     examples: ['quorum'],
   }),
   HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
-  PORT: Port({ default: 8080, description: 'The port of the public API; 0 takes any free one.' }),
+  PORT: Port({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
   METRICS_PORT: Port({
     default: 9080,
-    description: 'The port of /readyz and /metrics, which the public must not reach; 0 takes any free one.',
+    description: 'The port of /readyz and /metrics, which the public must not reach; 0 selects a free one.',
   }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
-    description: 'The least severe log lines to write.',
+    description: 'The lowest level of log lines to write.',
     examples: ['info'],
   }),
   RATE_LIMIT_PER_MINUTE: Type.Integer({
@@ -77,7 +77,7 @@ export const GatewaySettings = Type.Object({
     minimum: 2,
     maximum: 1_000,
     default: 20,
-    description: 'Connections to PostgreSQL at most.',
+    description: 'Maximum connections to PostgreSQL.',
     examples: [20],
   }),
 })

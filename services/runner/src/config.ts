@@ -2,38 +2,38 @@ import { readSettings, splitList } from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
 import { type AgentConfig, agentSettings, agentSettingsRules, toAgentConfig } from './agent/agent-settings.ts'
 
-/** Every setting of the runner (design 4). docker-compose.yml is held against it. */
+/** Every setting of the runner. A test compares docker-compose.yml with it. */
 export const RunnerSettings = Type.Object(
   {
     DATABASE_URL: Type.String({
       format: 'postgres-url',
       writeOnly: true,
-      description: 'Where PostgreSQL is.',
+      description: 'The URL of PostgreSQL.',
       examples: ['postgres://workflow:secret@postgres:5432/workflow'],
     }),
     DATABASE_POOL_SIZE: Type.Integer({
       minimum: 2,
       maximum: 1_000,
       default: 10,
-      description: 'Connections to PostgreSQL at most.',
+      description: 'Maximum connections to PostgreSQL.',
       examples: [10],
     }),
     AMQP_URL: Type.String({
       format: 'amqp-url',
       writeOnly: true,
-      description: 'Where RabbitMQ is.',
+      description: 'The URL of RabbitMQ.',
       examples: ['amqp://workflow:secret@rabbitmq:5672'],
     }),
     AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
       type: 'string',
       enum: ['quorum', 'classic'],
       default: 'quorum',
-      description: 'The type of the queue of wake-ups; the same for gateways and runners.',
+      description: 'The type of the session queue; the same for gateways and runners.',
       examples: ['quorum'],
     }),
     DISPATCHER_URL: Type.String({
       format: 'http-url',
-      description: 'Where the dispatcher is.',
+      description: 'The URL of the dispatcher.',
       examples: ['http://dispatcher:8081'],
     }),
     INTERNAL_API_TOKEN: Type.String({
@@ -47,28 +47,28 @@ export const RunnerSettings = Type.Object(
       minimum: 0,
       maximum: 65_535,
       default: 8082,
-      description: 'The port of /healthz, /readyz and /metrics; 0 takes any free one.',
+      description: 'The port of /healthz, /readyz and /metrics; 0 selects a free one.',
       examples: [8082],
     }),
     LOG_LEVEL: Type.Unsafe<string>({
       type: 'string',
       enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
       default: 'info',
-      description: 'The least severe log lines to write.',
+      description: 'The lowest level of log lines to write.',
       examples: ['info'],
     }),
     RUNNER_CONCURRENCY: Type.Integer({
       minimum: 1,
       maximum: 10_000,
       default: 100,
-      description: 'Sessions that this process runs at once.',
+      description: 'Sessions that this process runs at once (its slots).',
       examples: [100],
     }),
     RUNNER_ORGANIZATION_SHARE: Type.Integer({
       minimum: 1,
       maximum: 100,
       default: 75,
-      description: 'Per cent of the places that one organization may take, so that others find some free.',
+      description: 'Percentage of the slots that one organization may use, so that others find free ones.',
       examples: [75],
     }),
     ...agentSettings,
@@ -76,11 +76,11 @@ export const RunnerSettings = Type.Object(
   agentSettingsRules,
 )
 
-/** What the runner runs by. */
+/** The runner's settings in the form that its code uses. */
 export interface RunnerConfig {
   databaseUrl: string
   databasePoolSize: number
-  /** Not used when the caller brings a session queue of its own. */
+  /** Unused if the caller passes a session queue. */
   amqpUrl: string
   amqpQueueType: 'quorum' | 'classic'
   dispatcherUrl: string
@@ -88,15 +88,16 @@ export interface RunnerConfig {
   host: string
   port: number
   logLevel: string
-  /** Sessions at once, in all and of one organization. */
+  /** Maximum sessions at once. */
   concurrency: number
+  /** Maximum sessions of one organization at once. */
   perOrganization: number
   agent: AgentConfig
 }
 
 /**
- * Reads the environment once.
- * @throws SettingsError with every fault at once.
+ * Reads the settings from the environment.
+ * @throws SettingsError with all errors at once.
  */
 export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
   return toConfig(readSettings(RunnerSettings, env))

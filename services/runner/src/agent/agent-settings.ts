@@ -4,44 +4,44 @@ import { BUILTIN } from './builtin-agent.ts'
 const PROVIDERS = ['openai-compatible', 'anthropic'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]
 
-/** The agent's settings (design section 4), for the runner's one schema; spread `agentSettingsRules` into its options. */
+/** The agent's settings, a part of the runner's. `agentSettingsRules` are the constraints between them. */
 export const agentSettings = {
   AGENT_MODEL: Type.String({
     pattern: `^(${BUILTIN}|(${PROVIDERS.join('|')}):\\S+)$`,
     default: BUILTIN,
     description:
-      'What carries out a run: builtin (no model, no network), openai-compatible:NAME with AGENT_BASE_URL, or anthropic:NAME with AGENT_API_KEY.',
+      'What executes a run: builtin (no model, no network), openai-compatible:NAME with AGENT_BASE_URL, or anthropic:NAME with AGENT_API_KEY.',
     examples: ['anthropic:claude-sonnet-4-5'],
   }),
   AGENT_BASE_URL: Type.Optional(
     Type.String({
       format: 'http-url',
       description:
-        "Where the model's API is, up to and including the version; for anthropic only if it is not Anthropic's.",
+        "The base URL of the model's API, including its version; for anthropic only if it is not Anthropic's.",
       examples: ['https://models.example.com/v1'],
     }),
   ),
   AGENT_API_KEY: Type.Optional(
-    Type.String({ writeOnly: true, description: "The key for the model's API.", examples: ['sk-…'] }),
+    Type.String({ writeOnly: true, description: "The key of the model's API.", examples: ['sk-…'] }),
   ),
   AGENT_TIMEOUT_SECONDS: Type.Integer({
     minimum: 1,
     maximum: 280,
     default: 120,
-    description: "How long one answer of the model may take. Node's fetch gives up at 300 by itself.",
+    description: "Time limit for one answer of the model. Node's fetch has a limit of 300 s of its own.",
     examples: [120],
   }),
   AGENT_RETRY_SECONDS: Type.Integer({
     minimum: 0,
     maximum: 3_600,
     default: 300,
-    description: 'How long a run waits altogether for a model that is busy or away, for one answer.',
+    description: 'Total delay before retries of one answer, while the model is overloaded or unavailable.',
     examples: [300],
   }),
   AGENT_MAX_OUTPUT_TOKENS: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: "The longest answer of the model, in tokens; unset leaves it to the model's API.",
+      description: "Maximum tokens of one answer; unset uses the limit of the model's API.",
       examples: [4_096],
     }),
   ),
@@ -50,17 +50,17 @@ export const agentSettings = {
     maximum: 1_000_000,
     default: 8_000,
     description:
-      'How much of the session so far the model is told, in tokens (estimated); older runs are left out whole.',
+      "Maximum tokens (estimated) of the session's earlier runs in the prompt; older runs are left out whole.",
     examples: [8_000],
   }),
   AGENT_STREAMING: Type.Boolean({
     default: false,
-    description: "Whether the model's answers are read as a stream, for servers that answer no other way in time.",
+    description: "Whether the model's answers are read as a stream, for servers that would time out otherwise.",
     examples: ['false'],
   }),
 }
 
-/** What the settings ask of each other, as JSON Schema. */
+/** The settings that each provider requires, as JSON Schema. */
 export const agentSettingsRules = {
   allOf: [requiredFor('openai-compatible', 'AGENT_BASE_URL'), requiredFor('anthropic', 'AGENT_API_KEY')],
 }
@@ -72,14 +72,14 @@ function requiredFor(provider: ModelProvider, name: keyof typeof agentSettings) 
       properties: { AGENT_MODEL: { type: 'string', pattern: `^${provider}:` } },
       required: ['AGENT_MODEL'],
     },
-    // oxlint-disable-next-line unicorn/no-thenable -- JSON Schema's own word
+    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
     then: { type: 'object', properties: { [name]: true }, required: [name] },
   }
 }
 
 export type AgentSettings = Static<TObject<typeof agentSettings>>
 
-/** Which agent carries out the runs. */
+/** The agent that executes the runs. */
 export type AgentConfig = { readonly kind: 'builtin' } | ModelConfig
 
 export interface ModelConfig {

@@ -1,35 +1,36 @@
 import { isStorableText, type JsonSchema, PAYLOAD_MAX_DEPTH, derivePayloadSchema } from '@workflow-service/contract'
 import { type ContextObject, type ContextValue, isContextObject, NumberText, parseContext } from './parse-context.ts'
 
-/** A payload of the example's shape and, field by field, where each value came from. */
+/** A payload in the shape of the example, and where the value of each field came from. */
 export interface FilledPayload {
   readonly payload: Record<string, unknown>
   readonly report: FillReport
 }
 
 export interface FillReport {
-  /** Fields that the context names. */
+  /** Fields with a value that the context names. */
   readonly named: string[]
-  /** Text fields that got the whole context. */
+  /** Text fields that contain the whole context. */
   readonly wholeContext: string[]
-  /** Fields of which the context says nothing. */
+  /** Fields that the context does not name. */
   readonly empty: string[]
-  /** Fields that the context names with a value that does not become the example's type; they are left empty. */
+  /** Fields left empty because their value in the context cannot be converted to the example's type. */
   readonly unconverted: { readonly field: string; readonly reason: string }[]
 }
 
-/** The last word of a name that makes an unfilled text field take the whole context (design section 6). */
+/** A text field whose name ends with one of these words gets the whole context if the context does not name the field. */
 const TEXT_WORDS = new Set(['text', 'message', 'summary', 'content', 'body'])
 
 /**
- * Builds a payload for the example out of the context, the same for the same input (design section 6, `builtin`). Field
- * by field: what the context names so, converted to the example's type; else, for a text field named like text, message,
- * summary, content or body, the whole context; else the empty value of the type. Never a value of the example.
+ * Builds a payload in the shape of the example from the context (contract README, "The built-in agent"). Each field gets
+ * the value that the context names, converted to the example's type; otherwise, if it is a text field whose name ends
+ * with one of TEXT_WORDS, the whole context; otherwise the empty value of its type. It never gets a value of the example.
+ * The same input always gives the same payload.
  */
 export function fillPayload(example: Record<string, unknown>, context: string): FilledPayload {
   const schema = derivePayloadSchema(example)
   const report = emptyReport()
-  const scope = createScope(schema, parseContext(context), { prefix: [], report, wholeText: context })
+  const scope = createScope(schema, parseContext(context), { path: [], report, wholeText: context })
   return { payload: fillObject(scope, schema, []), report }
 }
 
@@ -37,18 +38,18 @@ function emptyReport(): FillReport {
   return { named: [], wholeContext: [], empty: [], unconverted: [] }
 }
 
-/** An object of the example beside the object of the context that it is filled from: the whole, or an item of a list. */
+/** Fills one object of the example from one object of the context: the whole payload, or an item of a list. */
 interface Scope {
-  /** What the context says at the place of this field; undefined when it says nothing. */
+  /** The context's value for the field at this path inside the object; undefined when the context does not name it. */
   readonly find: (path: readonly string[]) => ContextValue | undefined
-  readonly at: ScopePlace
+  readonly position: Position
 }
 
-interface ScopePlace {
-  /** Where the object stands in the payload. */
-  readonly prefix: readonly string[]
+/** The position of an object or value in the payload. */
+interface Position {
+  readonly path: readonly string[]
   readonly report: FillReport
-  /** The text for text fields; null within lists, where every item would repeat it. */
+  /** The text for text fields; null inside lists, where every item would repeat it. */
   readonly wholeText: string | null
 }
 
@@ -57,22 +58,22 @@ interface NamedValue {
   readonly value: ContextValue
 }
 
-function createScope(schema: JsonSchema, context: ContextObject, at: ScopePlace): Scope {
+function createScope(schema: JsonSchema, context: ContextObject, position: Position): Scope {
   const values = listValues(context, [])
   const fieldNames = Map.groupBy(listFieldPaths(schema, []), (path) => lastName(path))
   const valueNames = Map.groupBy(values, ({ path }) => lastName(path))
-  const byPath = Map.groupBy(values, ({ path }) => path.map(foldName).join(''))
+  const byPath = Map.groupBy(values, ({ path }) => path.map(normalizeName).join(''))
   const find = (path: readonly string[]): ContextValue | undefined => {
-    const samePlace = byPath.get(path.map(foldName).join('')) ?? []
-    const best = samePlace.find((candidate) => candidate.path.length === path.length) ?? samePlace[0]
+    const samePath = byPath.get(path.map(normalizeName).join('')) ?? []
+    const best = samePath.find((candidate) => candidate.path.length === path.length) ?? samePath[0]
     if (best) return best.value
-    // The same name in another place: only where nothing else can be meant, and one of the two places is the top.
+    // The same last name at another path: only if no other field or value has it, and one of the two is at the top level.
     const name = lastName(path)
     const [only, ...others] = valueNames.get(name) ?? []
-    const isUnmistakable = only && others.length === 0 && fieldNames.get(name)?.length === 1
-    return isUnmistakable && (path.length === 1 || only.path.length === 1) ? only.value : undefined
+    const isUnambiguous = only && others.length === 0 && fieldNames.get(name)?.length === 1
+    return isUnambiguous && (path.length === 1 || only.path.length === 1) ? only.value : undefined
   }
-  return { find, at }
+  return { find, position }
 }
 
 function fillObject(scope: Scope, schema: JsonSchema, path: readonly string[]): Record<string, unknown> {
@@ -86,17 +87,18 @@ function fillObject(scope: Scope, schema: JsonSchema, path: readonly string[]): 
 }
 
 function fillField(scope: Scope, schema: JsonSchema, path: readonly string[]): unknown {
-  const { report, prefix, wholeText } = scope.at
+  const { report, wholeText } = scope.position
   if (propertiesOf(schema).length > 0 && schema['type'] === 'object') return fillObject(scope, schema, path)
-  const field = [...prefix, ...path].join('.')
+  const fullPath = [...scope.position.path, ...path]
+  const field = fullPath.join('.')
   const found = scope.find(path)
   if (found !== undefined && found !== null && found !== '') {
-    const converted = convert(schema, found, { ...scope.at, prefix: [...prefix, ...path] })
+    const converted = convert(schema, found, { ...scope.position, path: fullPath })
     if ('value' in converted) {
       report.named.push(field)
       return converted.value
     }
-    report.unconverted.push({ field, reason: converted.fault })
+    report.unconverted.push({ field, reason: converted.error })
     return emptyValue(schema)
   }
   if (wholeText !== null && wholeText !== '' && found === undefined && isTextField(schema, path)) {
@@ -107,22 +109,22 @@ function fillField(scope: Scope, schema: JsonSchema, path: readonly string[]): u
   return emptyValue(schema)
 }
 
-type Converted = { readonly value: unknown } | { readonly fault: string }
+type Conversion = { readonly value: unknown } | { readonly error: string }
 
-function convert(schema: JsonSchema, value: ContextValue, at: ScopePlace): Converted {
+function convert(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   const types = alternativesOf(schema)
-  if (types.length === 0) return toPlain(value, at.prefix.length)
-  const natural = types.find((type) => isNaturally(type, value))
-  const faults: string[] = []
-  for (const type of natural ? [natural, ...types] : types) {
-    const converted = convertTo(type, value, at)
+  if (types.length === 0) return toPlain(value, position.path.length)
+  const sameType = types.find((type) => hasType(value, type))
+  const errors: string[] = []
+  for (const type of sameType ? [sameType, ...types] : types) {
+    const converted = convertTo(type, value, position)
     if ('value' in converted) return converted
-    faults.push(converted.fault)
+    errors.push(converted.error)
   }
-  return { fault: faults[0] ?? 'does not fit' }
+  return { error: errors[0] ?? 'does not fit' }
 }
 
-function convertTo(schema: JsonSchema, value: ContextValue, at: ScopePlace): Converted {
+function convertTo(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   switch (schema['type']) {
     case 'string':
       return { value: toText(value) }
@@ -131,11 +133,11 @@ function convertTo(schema: JsonSchema, value: ContextValue, at: ScopePlace): Con
     case 'boolean':
       return toBoolean(value)
     case 'array':
-      return toList((schema['items'] as JsonSchema | undefined) ?? {}, value, at)
+      return toList((schema['items'] as JsonSchema | undefined) ?? {}, value, position)
     case 'object':
-      return toObject(schema, value, at)
+      return toObject(schema, value, position)
     default:
-      return value === null ? { value: null } : { fault: `${quote(value)} is not null` }
+      return value === null ? { value: null } : { error: `${quote(value)} is not null` }
   }
 }
 
@@ -151,41 +153,41 @@ function toText(value: ContextValue): string {
   )
 }
 
-/** A plain number, if need be with a currency beside it: `$ 12.50`, `12.50 EUR`. Never a guess at separators. */
+/** A number, optionally with a currency: `$ 12.50`, `12.50 EUR`. Thousands separators are not supported: `1,234` is ambiguous. */
 const NUMBER = /^(?:\p{Sc}|[A-Z]{3})?\s*(?<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?:\p{Sc}|[A-Z]{3})?$/u
 
-function toNumber(value: ContextValue): Converted {
+function toNumber(value: ContextValue): Conversion {
   const text = value instanceof NumberText ? value.source : value
   const digits = typeof text === 'string' ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
-  if (digits === undefined) return { fault: `${quote(value)} is not a number` }
+  if (digits === undefined) return { error: `${quote(value)} is not a number` }
   const number = Number(digits)
-  if (!Number.isFinite(number)) return { fault: `${quote(value)} is too large for a number` }
+  if (!Number.isFinite(number)) return { error: `${quote(value)} is too large for a number` }
   if (Number.isInteger(number) && !Number.isSafeInteger(number) && /^[+-]?\d+$/u.test(digits)) {
-    return { fault: `${quote(value)} has more digits than a number keeps` }
+    return { error: `${quote(value)} has more digits than a number keeps` }
   }
   return { value: number === 0 ? 0 : number }
 }
 
-function toBoolean(value: ContextValue): Converted {
+function toBoolean(value: ContextValue): Conversion {
   const word = toText(value).trim().toLowerCase()
   if (['true', 'yes', 'y', 'on', '1'].includes(word)) return { value: true }
   if (['false', 'no', 'n', 'off', '0'].includes(word)) return { value: false }
-  return { fault: `${quote(value)} is neither true nor false` }
+  return { error: `${quote(value)} is neither true nor false` }
 }
 
-/** A list, the parts of `a, b` (or `a; b`), or the one value alone. */
-function toList(itemSchema: JsonSchema, value: ContextValue, at: ScopePlace): Converted {
+/** The items of a list, the parts of `a, b` or `a; b`, or the value as the only item. */
+function toList(itemSchema: JsonSchema, value: ContextValue, position: Position): Conversion {
   const items = Array.isArray(value) ? value : typeof value === 'string' ? splitText(value) : [value]
   const converted: unknown[] = []
   const report = emptyReport()
   for (const [index, item] of items.entries()) {
-    const result = convert(itemSchema, item, { prefix: [...at.prefix, String(index)], report, wholeText: null })
-    if ('fault' in result) return result
+    const result = convert(itemSchema, item, { path: [...position.path, String(index)], report, wholeText: null })
+    if ('error' in result) return result
     converted.push(result.value)
   }
-  at.report.named.push(...report.named)
-  at.report.empty.push(...report.empty)
-  at.report.unconverted.push(...report.unconverted)
+  position.report.named.push(...report.named)
+  position.report.empty.push(...report.empty)
+  position.report.unconverted.push(...report.unconverted)
   return { value: converted }
 }
 
@@ -194,31 +196,31 @@ function splitText(text: string): string[] {
   return parts.filter((part) => part !== '')
 }
 
-function toObject(schema: JsonSchema, value: ContextValue, at: ScopePlace): Converted {
-  if (!isContextObject(value)) return { fault: `${quote(value)} is not an object` }
-  if (propertiesOf(schema).length === 0) return toPlain(value, at.prefix.length)
-  return { value: fillObject(createScope(schema, value, { ...at, wholeText: null }), schema, []) }
+function toObject(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
+  if (!isContextObject(value)) return { error: `${quote(value)} is not an object` }
+  if (propertiesOf(schema).length === 0) return toPlain(value, position.path.length)
+  return { value: fillObject(createScope(schema, value, { ...position, wholeText: null }), schema, []) }
 }
 
-/** The value as plain JSON, for where the example does not say what it should be; `depth` levels stand above it. */
-function toPlain(value: ContextValue, depth: number): Converted {
+/** The value as JSON, for a field whose type the example leaves open; `depth` is the number of levels above it. */
+function toPlain(value: ContextValue, depth: number): Conversion {
   if (typeof value === 'string') return { value: toText(value) }
   if (value instanceof NumberText) {
     const number = toNumber(value)
     return 'value' in number ? number : { value: value.source }
   }
   if (typeof value !== 'object' || value === null) return { value }
-  if (depth >= PAYLOAD_MAX_DEPTH) return { fault: `it makes the payload more than ${PAYLOAD_MAX_DEPTH} levels deep` }
+  if (depth >= PAYLOAD_MAX_DEPTH) return { error: `it makes the payload more than ${PAYLOAD_MAX_DEPTH} levels deep` }
   const entries: [string, unknown][] = []
   for (const [name, item] of Object.entries(value)) {
     const plain = toPlain(item, depth + 1)
-    if ('fault' in plain) return plain
+    if ('error' in plain) return plain
     if (name !== '__proto__') entries.push([toText(name), plain.value])
   }
   return { value: Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries) }
 }
 
-/** Null where the example has it, else the plainest of the types. */
+/** Null if the example allows it, otherwise the empty value of the simplest type. */
 function emptyValue(schema: JsonSchema): unknown {
   const types = new Map(alternativesOf(schema).map((type) => [type['type'], type]))
   if (types.size === 0 || types.has('null')) return null
@@ -232,7 +234,7 @@ function emptyValue(schema: JsonSchema): unknown {
   return Object.fromEntries(fields.map(([name, field]) => [name, emptyValue(field)]))
 }
 
-/** The schema's types, one schema each; none means that anything goes. */
+/** The schemas of the allowed types; none means that every type is allowed. */
 function alternativesOf(schema: JsonSchema): JsonSchema[] {
   const alternatives = (schema['anyOf'] as JsonSchema[] | undefined) ?? [schema]
   return alternatives.flatMap((alternative) => {
@@ -242,7 +244,7 @@ function alternativesOf(schema: JsonSchema): JsonSchema[] {
   })
 }
 
-function isNaturally(schema: JsonSchema, value: ContextValue): boolean {
+function hasType(value: ContextValue, schema: JsonSchema): boolean {
   switch (schema['type']) {
     case 'string':
       return typeof value === 'string'
@@ -265,12 +267,12 @@ function isTextField(schema: JsonSchema, path: readonly string[]): boolean {
   return schema['type'] === 'string' && TEXT_WORDS.has(words.findLast((word) => word !== '')?.toLowerCase() ?? '')
 }
 
-/** Every named place of the context outside lists, objects before what is in them. */
+/** All named values of the context outside lists; an object comes before its members. */
 function listValues(context: ContextObject, path: readonly string[]): NamedValue[] {
   if (path.length >= PAYLOAD_MAX_DEPTH) return []
   return Object.entries(context).flatMap(([name, value]) => {
-    const here = { path: [...path, name], value }
-    return isContextObject(value) ? [here, ...listValues(value, here.path)] : [here]
+    const named = { path: [...path, name], value }
+    return isContextObject(value) ? [named, ...listValues(value, named.path)] : [named]
   })
 }
 
@@ -283,12 +285,12 @@ function propertiesOf(schema: JsonSchema): [string, JsonSchema][] {
 }
 
 function lastName(path: readonly string[]): string {
-  return foldName(path.at(-1) ?? '')
+  return normalizeName(path.at(-1) ?? '')
 }
 
-/** What `customerName`, `customer_name`, `Customer name` and `CUSTOMER-NAME` have in common. */
-function foldName(name: string): string {
-  // Most names are ASCII, for which the Unicode tables cost ten times as much.
+/** Normalizes a name, so that `customerName`, `customer_name`, `Customer name` and `CUSTOMER-NAME` are equal. */
+function normalizeName(name: string): string {
+  // Most names are ASCII; the Unicode path takes ten times as long.
   const folded = /^[ -~]*$/.test(name)
     ? name.toLowerCase().replace(/[^a-z0-9]+/g, '')
     : name

@@ -4,34 +4,34 @@ import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
 import { markUntrusted } from './untrusted-text.ts'
 import { findNamedSources } from './named-sources.ts'
 
-/** OpenAI takes 128 tools at most; the rest is for the files and for whoever counts differently. */
+/** OpenAI accepts at most 128 tools; the margin is for the file tools and for APIs with lower limits. */
 const MAX_SOURCE_TOOLS = 100
-/** What every API takes as the name of a tool (64 characters). */
-const TOOL_NAME_LENGTH = 64
-/** What every API takes as the name of a field: Anthropic refuses all others. */
+/** All APIs accept tool names of this length. */
+const MAX_TOOL_NAME_LENGTH = 64
+/** Field names that all APIs accept; Anthropic rejects others. */
 const FIELD_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
-/** How much of an example a tool's description shows; its schema is always whole. */
-const EXAMPLE_LENGTH = 4_000
-/** How much of a file one call reads. */
+/** Characters of an example in a tool's description. The tool's schema is never shortened. */
+const MAX_EXAMPLE_LENGTH = 4_000
+/** Characters that one call of read_file returns. */
 const FILE_PAGE_LENGTH = 20_000
 
-/** The tools of one run: one for each webhook source, and two for the workflow's files if it has any. */
+/** The tools of one run: one per webhook source, and two for the workflow's files if it has any. */
 export interface Toolbox {
-  /** For the AI SDK: without `execute`, since the agent carries calls out itself, journaled. */
+  /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
   readonly definitions: ToolSet
-  /** Webhook sources that got no tool because there are too many. */
+  /** The number of webhook sources beyond MAX_SOURCE_TOOLS; they have no tool. */
   readonly leftOut: number
-  /** What the tool of that name is; undefined when there is none. */
+  /** The tool of that name; undefined when there is none. */
   find(name: string): ToolEntry | undefined
-  /** The source's name; a source that is gone by now has none. */
+  /** The name of the webhook source, or a placeholder if it was deleted. */
   sourceName(sourceId: string): string
-  /** The payload that the arguments of a source's tool mean. */
+  /** Converts the arguments of a webhook source's tool to a payload. */
   toPayload(sourceId: string, args: Record<string, unknown>): Record<string, unknown>
 }
 
 export type ToolEntry = { readonly kind: 'source'; readonly source: AgentWebhookSource } | { readonly kind: 'files' }
 
-/** Makes the tools. With more sources than an API takes, those that the workflow's description names come first. */
+/** Creates the tools. Sources that the workflow's description names come first, in case there are too many sources. */
 export function createToolbox(
   run: AgentRun['run'],
   sources: readonly AgentWebhookSource[],
@@ -61,7 +61,7 @@ export function createToolbox(
     sourceName: (sourceId) => bySourceId.get(sourceId)?.name ?? 'a deleted webhook source',
     toPayload(sourceId, args) {
       const source = bySourceId.get(sourceId)
-      // A source that is gone by now: the dispatcher says so.
+      // A source that was deleted meanwhile: the dispatcher refuses the delivery.
       return source ? toToolSchema(derivePayloadSchema(source.exampleRequestBody)).toPayload(args) : args
     },
   }
@@ -86,7 +86,7 @@ const fileTools = {
   }),
 } satisfies ToolSet
 
-/** Carries out `list_files` or `read_file`. Both only read, so doing them again after a crash does no harm. */
+/** Executes `list_files` or `read_file`. Both only read, so they are safe to repeat after a crash. */
 export async function runFileTool(
   run: AgentRun,
   name: string,
@@ -99,7 +99,7 @@ export async function runFileTool(
   const file = files.find((candidate) => pathOf(candidate) === path)
   const content = file ? await run.readFile(file.id) : undefined
   if (content === undefined) {
-    return { ok: false, text: 'There is no such file. list_files gives the paths of those that there are.' }
+    return { ok: false, text: 'There is no such file. list_files gives the paths of all files.' }
   }
   const characters = Array.from(content)
   if (typeof offset !== 'number' || !Number.isInteger(offset) || offset < 0 || offset > characters.length) {
@@ -115,7 +115,7 @@ function pathOf(file: AgentFile): string {
   return [...file.path, file.name].join('/')
 }
 
-/** `send_to_order_intake`: a name that every API takes, the same each time for the same sources. */
+/** A name such as `send_to_order_intake` that all APIs accept. The same sources always get the same names. */
 function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>): string {
   const words =
     sourceName
@@ -126,13 +126,13 @@ function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>)
   const base = `send_to_${words.join('_') || 'source'}`
   for (let number = 1; ; number += 1) {
     const suffix = number === 1 ? '' : `_${number}`
-    const name = base.slice(0, TOOL_NAME_LENGTH - suffix.length) + suffix
+    const name = base.slice(0, MAX_TOOL_NAME_LENGTH - suffix.length) + suffix
     if (!taken.has(name)) return name
   }
 }
 
 function describeSource({ name, description, exampleRequestBody }: AgentWebhookSource): string {
-  const example = truncateText(JSON.stringify(exampleRequestBody), EXAMPLE_LENGTH)
+  const example = truncateText(JSON.stringify(exampleRequestBody), MAX_EXAMPLE_LENGTH)
   return [
     `Sends a payload to the webhook source ${JSON.stringify(name)}: one request, at once.`,
     description,
@@ -143,8 +143,8 @@ function describeSource({ name, description, exampleRequestBody }: AgentWebhookS
 }
 
 /**
- * The schema with field names that every API takes: others get a name of letters and digits and say in their description
- * what they stand for. `toPayload` gives the arguments their true names back.
+ * Replaces field names that some APIs reject by aliases of letters and digits; the field's description gives its real
+ * name. `toPayload` restores the real names in the arguments.
  */
 function toToolSchema(schema: JsonSchema): {
   schema: JsonSchema
@@ -166,10 +166,10 @@ function toToolSchema(schema: JsonSchema): {
     aliases.set(name, alias)
   }
   if (aliases.size === 0) return { schema, toPayload: (args) => args }
-  const trueNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
+  const realNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
   return {
     schema: renameFields(schema, aliases),
-    toPayload: (args) => restoreNames(args, trueNames) as Record<string, unknown>,
+    toPayload: (args) => restoreNames(args, realNames) as Record<string, unknown>,
   }
 }
 
@@ -177,7 +177,7 @@ function listFieldNames(schema: JsonSchema): string[] {
   return subschemas(schema).flatMap(([name, sub]) => [...(name === null ? [] : [name]), ...listFieldNames(sub)])
 }
 
-/** The schemas inside a schema, with the names of those that are fields. */
+/** The direct subschemas, with the field name of each that is a field. */
 function subschemas({ properties, items, anyOf }: JsonSchema): [string | null, JsonSchema][] {
   return [
     ...Object.entries((properties ?? {}) as Record<string, JsonSchema>),
@@ -206,10 +206,10 @@ function renameFields(schema: JsonSchema, aliases: ReadonlyMap<string, string>):
   }
 }
 
-function restoreNames(value: unknown, trueNames: ReadonlyMap<string, string>): unknown {
-  if (Array.isArray(value)) return value.map((item) => restoreNames(item, trueNames))
+function restoreNames(value: unknown, realNames: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => restoreNames(item, realNames))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [trueNames.get(name) ?? name, restoreNames(item, trueNames)]),
+    Object.entries(value).map(([name, item]) => [realNames.get(name) ?? name, restoreNames(item, realNames)]),
   )
 }

@@ -1,4 +1,4 @@
-/** A number of the context as it was written, so that `1.10` and 20 digits survive where the example has a string. */
+/** A number as it was written, so that `1.10` and numbers with 20 digits stay unchanged in a text field. */
 export class NumberText {
   readonly source: string
 
@@ -7,18 +7,18 @@ export class NumberText {
   }
 }
 
-/** What a name in the context stands for. Objects have no prototype's names: ask with `Object.hasOwn`. */
+/** The value of a name in the context. */
 export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
 export type ContextObject = { [name: string]: ContextValue }
 
-/** A name is short, and no URL: `https://example.com` names nothing. */
+/** `name: value` or `name = value`, with a name of at most 100 characters. A URL such as `https://example.com` is not a match. */
 const NAMED_LINE =
   /^\s*(?:[-*•]\s+)?["'`*_]{0,2}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.\-/()#]{0,99}?)["'`*_]{0,2}\s*[:=](?!\/\/)(?<value>.*)$/u
 
 /**
- * The names and values of a context: those of its JSON object, or of its `name: value` lines (`=` works as well, so do
- * bullets). A line's value may itself be JSON (`lines: [{"sku": "A"}]`) or in double quotes; a name that is repeated
- * stands for the list of its values. A text without either has no names.
+ * Reads the names and values of a context: a JSON object, or lines of the form `name: value` or `name = value`, with or
+ * without bullets. A line's value may be JSON (`lines: [{"sku": "A"}]`) or in double quotes. The values of a repeated
+ * name become a list. Any other text has no names.
  */
 export function parseContext(context: string): ContextObject {
   return parseObject(context) ?? parseLines(context)
@@ -55,7 +55,7 @@ function parseJson(text: string): ContextValue | undefined {
   try {
     return JSON.parse(text, keepNumberText) as ContextValue
   } catch {
-    // No JSON, or nested beyond what the stack holds: plain text either way.
+    // Not JSON, or nested deeper than the stack allows: it is read as plain text.
     return undefined
   }
 }
