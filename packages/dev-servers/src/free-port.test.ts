@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import { freePort } from './free-port.ts'
 
-test('a free port can be listened on, and is none that an outgoing connection may get', async () => {
+test('a free port can be bound, and is outside the range of outgoing connections', async () => {
   for (let round = 0; round < 20; round++) {
     const port = await freePort()
     expect(port).toBeLessThan(32_768)

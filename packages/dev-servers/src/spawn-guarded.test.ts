@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from '@jest/globals'
+import { isAlive } from './is-alive.ts'
 import { spawnGuarded } from './spawn-guarded.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -10,28 +11,20 @@ function node(script: string, deathSignal: 'SIGINT' | 'SIGTERM' | 'SIGKILL' = 'S
   return spawnGuarded({ command: process.execPath, args: ['-e', script], deathSignal })
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
 describe('spawnGuarded', () => {
-  test('tells the exit status of the program, not that of the shell between', async () => {
+  test('resolves to the exit code of the program', async () => {
     const program = await node('process.exit(7)')
     expect(await program.exited).toEqual({ code: 7, signal: null })
   })
 
-  test('keeps what the program said until it is read, also when it has ended', async () => {
+  test('keeps output until it is read, also after the program has ended', async () => {
     const program = await node(`console.log('out'); console.error('err')`)
     await program.exited
     await new Promise((done) => setImmediate(done))
     expect([await text(program.stdout), await text(program.stderr)]).toEqual(['out\n', 'err\n'])
   })
 
-  test('signals the program itself and tells which signal ended it', async () => {
+  test('signals the program itself, and resolves to the signal that ended it', async () => {
     const program = await node('setInterval(() => {}, 1000)')
     expect(isAlive(program.pid)).toBe(true)
     expect(program.kill('SIGKILL')).toBe(true)
@@ -40,7 +33,7 @@ describe('spawnGuarded', () => {
     expect(program.kill('SIGKILL')).toBe(false)
   })
 
-  test('lets the program handle an interrupt, although it runs behind a shell', async () => {
+  test('the program can handle SIGINT itself', async () => {
     const program = await node(
       `process.on('SIGINT', () => process.exit(3)); console.log('up'); setInterval(() => {}, 1e3)`,
     )
@@ -54,7 +47,7 @@ describe('spawnGuarded', () => {
     await expect(spawnGuarded(options)).rejects.toThrow('ENOENT')
   })
 
-  test('tells 127 for a program that does not exist', async () => {
+  test('a program that does not exist ends with exit code 127', async () => {
     const program = await spawnGuarded({ command: '/does/not/exist', args: [], deathSignal: 'SIGKILL' })
     expect(await program.exited).toEqual({ code: 127, signal: null })
   })

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 import { freePort } from './free-port.ts'
 import { controlServer, type PrivateServer } from './private-server.ts'
 import { makeRunFolder } from './run-folder.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './start-embedded-postgres.ts'
 
 /** A PostgreSQL server that one test owns. `url` is the application's database, as its owner, who is no superuser. */
 export interface PrivatePostgres extends PrivateServer {

@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals'
 import { waitUntil } from './wait-until.ts'
 
 describe('waitUntil', () => {
-  test('returns what the condition gives once it is truthy', async () => {
+  test('resolves to the first truthy value', async () => {
     let asked = 0
     expect(await waitUntil(() => (++asked === 3 ? 'third' : undefined), { intervalMs: 1 })).toBe('third')
   })
 
-  test('takes a condition that throws for not yet', async () => {
+  test('tries a condition that throws again', async () => {
     let asked = 0
     const condition = () => {
       asked++
@@ -17,15 +17,15 @@ describe('waitUntil', () => {
     expect(await waitUntil(condition, { intervalMs: 1 })).toBe(true)
   })
 
-  test('gives up on a condition that hangs', async () => {
+  test('rejects while the condition is still pending', async () => {
     const waiting = waitUntil(() => new Promise<boolean>(() => {}), { timeoutMs: 20 })
-    await expect(waiting).rejects.toThrow('Waited 20 ms in vain for the condition')
+    await expect(waiting).rejects.toThrow('Waited 20 ms for the condition')
   })
 
-  test('says what it waited for in vain, with the last error', async () => {
+  test('rejects with the message and the last error', async () => {
     const cause = new Error('refused')
     const condition = () => Promise.reject(cause)
     const waiting = waitUntil(condition, { timeoutMs: 20, intervalMs: 1, message: 'the port to open' })
-    await expect(waiting).rejects.toMatchObject({ message: 'Waited 20 ms in vain for the port to open', cause })
+    await expect(waiting).rejects.toMatchObject({ message: 'Waited 20 ms for the port to open', cause })
   })
 })

@@ -1,17 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** How long to wait, and what to say when it was in vain. */
 export interface WaitOptions {
-  /** Default 10,000. */
+  /** @default 10_000 */
   timeoutMs?: number
-  /** Default 20. */
+  /** @default 20 */
   intervalMs?: number
+  /** What is waited for: part of the error. */
   message?: string | (() => string)
 }
 
 /**
- * Polls until the condition gives something truthy and returns that. A condition that throws counts as not yet. Rejects
- * after the timeout with the message and the last error, also when the condition itself hangs.
+ * Polls until the condition returns a truthy value, and resolves to it. A condition that throws or rejects is tried again.
+ * Rejects after the timeout, also while the condition is pending, with the last error as `cause`.
  */
 export async function waitUntil<Value>(
   condition: () => Value | Promise<Value>,
@@ -33,7 +33,7 @@ export async function waitUntil<Value>(
     }
     if (Date.now() >= deadline) {
       const what = typeof message === 'string' ? message : message()
-      throw new Error(`Waited ${timeoutMs} ms in vain for ${what}`, { cause })
+      throw new Error(`Waited ${timeoutMs} ms for ${what}`, { cause })
     }
     await pause(intervalMs)
   }

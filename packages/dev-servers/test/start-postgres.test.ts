@@ -24,14 +24,14 @@ async function connected(): Promise<Client> {
 }
 
 describe('startPostgres', () => {
-  test('keeps what was committed when every process of it is killed, at the same address', async () => {
+  test('keeps committed data and its URL when all of its processes are killed', async () => {
     const before = await connected()
     await before.query('CREATE TABLE kept AS SELECT 1 AS id')
     const running = before
       .query('SELECT sum(i) FROM generate_series(1, 1000000000) AS i')
       .catch((error: unknown) => error)
     await postgres.kill()
-    // What the client sees first: the end of the connection or its reset.
+    // The client sees either the end or the reset of the connection first.
     expect(await running).toMatchObject({ message: expect.stringMatching(/terminated|ECONNRESET/) })
     await expect(connected()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     await postgres.restart()
@@ -40,7 +40,7 @@ describe('startPostgres', () => {
     await after.end()
   })
 
-  test('answers no new connection while it is paused, and does again afterwards', async () => {
+  test('accepts no new connection while it is paused', async () => {
     postgres.pause()
     await expect(connected()).rejects.toThrow('timeout')
     postgres.resume()

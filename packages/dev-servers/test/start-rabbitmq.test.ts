@@ -20,7 +20,7 @@ async function connected(): Promise<ChannelModel> {
 }
 
 describe('startRabbitMq', () => {
-  test('keeps queues over an orderly stop and confirmed messages over a kill, at the same address', async () => {
+  test('keeps queues over a shutdown, confirmed messages over a kill, and its URL over both', async () => {
     const first = await connected()
     const declaring = await first.createChannel()
     declaring.on('error', () => {})
@@ -49,7 +49,7 @@ describe('startRabbitMq', () => {
     await third.close()
   }, 180_000)
 
-  test('answers nothing while it is paused, and does again afterwards', async () => {
+  test('answers nothing while it is paused', async () => {
     broker.pause()
     expect(await acceptsAmqp(broker.port)).toBe(false)
     broker.resume()

@@ -64,19 +64,7 @@ describe('connectRabbitMq', () => {
 
   test('asks the broker for a heartbeat every 5 s', async () => {
     await open()
-    const listConnections = async () => {
-      const answer = await callManagementApi(
-        broker.managementUrl,
-        'GET',
-        `/api/vhosts/${broker.virtualHost}/connections`,
-      )
-      const connections = (await answer.json()) as {
-        timeout?: number
-        client_properties: { connection_name?: string }
-      }[]
-      return connections.find(({ client_properties: { connection_name } }) => connection_name === 'test publisher')
-    }
-    expect(await waitUntil(listConnections)).toMatchObject({ timeout: 5 })
+    expect(await waitUntil(() => findConnection(broker, 'test publisher'))).toMatchObject({ timeout: 5 })
   })
 
   test('uses a queue that exists with other arguments as it is', async () => {
@@ -213,3 +201,19 @@ describe('connectRabbitMq when the broker fails', () => {
     )
   }, 120_000)
 })
+
+/** A connection as the management API shows it. */
+interface ListedConnection {
+  /** The heartbeat interval in seconds. */
+  timeout?: number
+  client_properties: { connection_name?: string }
+}
+
+async function findConnection(
+  { managementUrl, virtualHost }: TestBroker,
+  name: string,
+): Promise<ListedConnection | undefined> {
+  const answer = await callManagementApi(managementUrl, 'GET', `/api/vhosts/${virtualHost}/connections`)
+  const connections = (await answer.json()) as ListedConnection[]
+  return connections.find((connection) => connection.client_properties.connection_name === name)
+}

@@ -59,40 +59,31 @@ describe('startEmbeddedPostgres without data', () => {
   beforeEach(setUp)
   afterEach(tearDown)
 
-  test('makes a half-made data folder anew', async () => {
-    const gone = spawn(process.execPath, ['-e', ''])
-    await once(gone, 'exit')
-    await mkdir(join(`${dataDir}.new-${gone.pid}`, 'base'), { recursive: true })
-    const { url } = await start()
-    expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
-    expect(await readdir(folder)).toEqual(['postgres'])
-  })
-
-  test('makes a whole folder when killed at any moment before', async () => {
-    const maker = startInChild()
+  test('creates the data folder again when the process that creates it is killed', async () => {
+    const creator = startInChild()
     await waitUntil(async () => (await readdir(folder)).some((name) => name.startsWith('postgres.new-')))
-    maker.kill('SIGKILL')
-    await once(maker, 'exit')
+    creator.kill('SIGKILL')
+    await once(creator, 'exit')
     const { url } = await start()
     expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
     expect(await readdir(folder)).toEqual(['postgres'])
   })
 
-  test('lets exactly one of two that begin at once have the folder', async () => {
+  test('two starts at once: one gets the folder, the other an error', async () => {
     const outcomes = await Promise.allSettled([start(), start()])
     expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const { reason } = outcomes.find(({ status }) => status === 'rejected') as PromiseRejectedResult
     expect(String(reason)).toContain('is in use by another running instance')
   })
 
-  test("leaves a folder with somebody else's files alone", async () => {
+  test('refuses a folder with other files and leaves them as they are', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'letter.txt'), 'dear …')
     await expect(start()).rejects.toThrow('holds files that are not of this service')
     expect(await readFile(join(dataDir, 'letter.txt'), 'utf8')).toBe('dear …')
   })
 
-  test('listens on 127.0.0.1 only and keeps what is committed safe unless told otherwise', async () => {
+  test('listens on 127.0.0.1 only, with durable commits by default', async () => {
     const server = await startEmbeddedPostgres({ dataDir })
     servers.push(server)
     const show = `SELECT current_setting('listen_addresses') AS listen, current_setting('unix_socket_directories') AS sockets,
@@ -112,7 +103,7 @@ describe('startEmbeddedPostgres', () => {
 
   afterAll(tearDown)
 
-  test('serves a Unicode database: any letter has trigrams, names sort by code point', async () => {
+  test('has a Unicode database: every letter has trigrams, text sorts by code point', async () => {
     const { url } = await start()
     const [row] = await query(
       url,
@@ -124,7 +115,7 @@ describe('startEmbeddedPostgres', () => {
     expect(row).toEqual({ encoding: 'UTF8', folded: 'äпσ', by_code_point: true, trigrams: 7 })
   })
 
-  test('gives the application a role that is no superuser, and lets nobody in without the password', async () => {
+  test('gives the application a role that is no superuser, and refuses a wrong password', async () => {
     const { url, adminUrl } = await start()
     expect(await query(url, 'SHOW is_superuser')).toEqual([{ is_superuser: 'off' }])
     expect(await query(adminUrl, 'SHOW is_superuser')).toEqual([{ is_superuser: 'on' }])
@@ -135,7 +126,7 @@ describe('startEmbeddedPostgres', () => {
     }
   })
 
-  test('keeps data and password from one start to the next, also when it was killed', async () => {
+  test('keeps data and password over restarts and kills', async () => {
     const first = await start()
     await query(first.url, 'CREATE TABLE kept (id int)', 'INSERT INTO kept VALUES (1)')
     await first.stop()
@@ -148,7 +139,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(third.url, 'SELECT id FROM kept ORDER BY id')).toEqual([{ id: 1 }, { id: 2 }])
   })
 
-  test('takes over a lock whose pid belongs to another program by now', async () => {
+  test('starts although the lock file has the pid of another program', async () => {
     const first = await start()
     await first.stop()
     await writeFile(join(dataDir, 'postmaster.pid'), `${process.pid}\n${dataDir}\n1795248291\n5432\n\n127.0.0.1\n`)
@@ -156,13 +147,13 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(second.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('says which instance holds the folder when there is one', async () => {
+  test('rejects with the pid of the server that uses the folder', async () => {
     const { pid } = await start()
     const message = `${dataDir} is in use by another running instance (PostgreSQL pid ${pid}): stop that one first`
     await expect(start()).rejects.toMatchObject({ name: 'EmbeddedPostgresError', message })
   })
 
-  test('says when the port is taken, and has nothing running then', async () => {
+  test('rejects when the port is taken, and leaves no process', async () => {
     const port = await freePort()
     const other = createServer().listen(port, '127.0.0.1')
     await once(other, 'listening')
@@ -174,14 +165,14 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('stops although it is paused', async () => {
+  test('stops while it is paused', async () => {
     const server = await start()
     server.kill('SIGSTOP')
     await server.stop()
     await expect(query(server.url, 'SELECT 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
-  test('ends in an orderly way when the process that started it is killed', async () => {
+  test('shuts down when the process that started it is killed', async () => {
     const parent = startInChild()
     const lines = createInterface({ input: parent.stdout })
     const [line] = (await once(lines, 'line')) as [string]
@@ -193,7 +184,7 @@ describe('startEmbeddedPostgres', () => {
     expect(await query(again.url, 'SELECT count(*)::int AS rows FROM written')).toEqual([{ rows: 0 }])
   })
 
-  test('says when the data is of another major version', async () => {
+  test('rejects data of another major version', async () => {
     const first = await start()
     await first.stop()
     await writeFile(join(dataDir, 'PG_VERSION'), '17\n')
@@ -202,7 +193,7 @@ describe('startEmbeddedPostgres', () => {
 })
 
 function startInChild() {
-  const module = new URL('../src/embedded-postgres.ts', import.meta.url).href
+  const module = new URL('../src/start-embedded-postgres.ts', import.meta.url).href
   const script = `
     import { startEmbeddedPostgres } from ${JSON.stringify(module)}
     const { url } = await startEmbeddedPostgres(${JSON.stringify({ dataDir, settings })})

@@ -1,0 +1,99 @@
+import { cp, lstat, mkdtemp, rename, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { EmbeddedPostgresError } from './embedded-postgres-error.ts'
+import { run, type ServerUser } from './postgres-process.ts'
+
+/** The programs of one PostgreSQL version. */
+export interface PostgresBinaries {
+  home: string
+  version: string
+  major: string
+  initdb: string
+  postgres: string
+}
+
+/**
+ * Finds the binaries for this platform where the server's user can read them. A checkout below a closed folder such as
+ * /root is out of that user's reach: then the binaries are copied to a temporary folder, once for each version. Rejects
+ * with an EmbeddedPostgresError when there are none.
+ */
+export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
+  const installed = installedBinaries()
+  if (user.uid === undefined || (await canRead(installed, user))) return installed
+  const name = `workflow-service-postgres-${installed.version}`
+  for (const folder of new Set([tmpdir(), '/var/tmp', '/tmp'])) {
+    const shared = binariesIn(join(folder, name), installed.version)
+    if ((await isWrittenByRootOnly(shared.home)) && (await canRead(shared, user))) return shared
+    const copied = await copyTo(shared, installed, await makeFolder(join(folder, `${name}-`)))
+    if (!copied) continue
+    if (await canRead(copied, user)) return copied
+    await rm(copied.home, { recursive: true, force: true })
+  }
+  throw new EmbeddedPostgresError(
+    `The user that PostgreSQL runs as (uid ${user.uid}) can read neither ${installed.home} nor a temporary folder: ` +
+      'put the checkout where other users may read it, or run this as another user than root',
+  )
+}
+
+/** Copies into `draft`, then renames it, so that another process never finds half a copy. */
+async function copyTo(
+  shared: PostgresBinaries,
+  installed: PostgresBinaries,
+  draft: string | undefined,
+): Promise<PostgresBinaries | undefined> {
+  if (draft === undefined) return undefined
+  await cp(installed.home, draft, { recursive: true, verbatimSymlinks: true })
+  await run({}, 'chmod', ['-R', 'u=rwX,go=rX', draft])
+  if (!(await isWrittenByRootOnly(shared.home))) await rename(draft, shared.home).catch(() => {})
+  // Another user may have taken the shared name: then the draft itself is used.
+  if (!(await isWrittenByRootOnly(shared.home))) return binariesIn(draft, installed.version)
+  await rm(draft, { recursive: true, force: true })
+  return shared
+}
+
+async function makeFolder(prefix: string): Promise<string | undefined> {
+  return await mkdtemp(prefix).catch(() => undefined)
+}
+
+function installedBinaries(): PostgresBinaries {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  try {
+    const resolver = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+    const root = dirname(dirname(resolver.resolve(name)))
+    const { version } = resolver(join(root, 'package.json')) as { version: string }
+    return binariesIn(join(root, 'native'), version)
+  } catch (error) {
+    throw new EmbeddedPostgresError(
+      `There is no embedded PostgreSQL for ${platform}-${process.arch} (${name} is not installed): ` +
+        'set DATABASE_URL to a PostgreSQL of your own',
+      { cause: error },
+    )
+  }
+}
+
+function binariesIn(home: string, version: string): PostgresBinaries {
+  const suffix = process.platform === 'win32' ? '.exe' : ''
+  return {
+    home,
+    version,
+    major: version.split('.')[0] ?? '',
+    initdb: join(home, 'bin', `initdb${suffix}`),
+    postgres: join(home, 'bin', `postgres${suffix}`),
+  }
+}
+
+async function canRead(binaries: PostgresBinaries, user: ServerUser): Promise<boolean> {
+  const script = '"$1" --version && "$2" --version && test -r "$3"'
+  const catalog = join(binaries.home, 'share', 'postgresql', 'postgres.bki')
+  const result = await run(user, '/bin/sh', ['-c', script, 'sh', binaries.postgres, binaries.initdb, catalog])
+  return !result.failed
+}
+
+/** Any user may write to a temporary folder, and these programs are about to be executed. */
+async function isWrittenByRootOnly(folder: string): Promise<boolean> {
+  const found = await lstat(folder).catch(() => undefined)
+  return found !== undefined && found.isDirectory() && found.uid === 0 && (found.mode & 0o022) === 0
+}
