@@ -1,11 +1,11 @@
 import { createApiKey } from '@workflow-service/database'
-import { customerEndpoint } from '@workflow-service/testkit'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createSetting, type Setting } from './support/setting.ts'
 import { wf } from './support/wf.ts'
 
-type Endpoint = Awaited<ReturnType<typeof customerEndpoint>>
+type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
 let setting: Setting
 let endpoint: Endpoint
@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => await setting.close())
 beforeEach(async () => {
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
 })
 afterEach(async () => {
   await endpoint.close()

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { customerEndpoint, waitUntil } from '@workflow-service/testkit'
+import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import got from 'got'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createSetting, type Setting } from './support/setting.ts'
 import { wf } from './support/wf.ts'
 
 let setting: Setting
-let endpoint: Awaited<ReturnType<typeof customerEndpoint>>
+let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
 let organizationId: string
 let sourceId: string
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => await setting.close())
 beforeEach(async () => {
-  endpoint = await customerEndpoint({ answer: { body: 'thank you' } })
+  endpoint = await startCustomerEndpoint({ answer: { body: 'thank you' } })
   const source = {
     name: 'Order intake',
     description: 'Takes orders.',

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { customerEndpoint } from '@workflow-service/testkit'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createSetting, type Setting } from './support/setting.ts'
 import { wf } from './support/wf.ts'
 
 let setting: Setting
-let endpoint: Awaited<ReturnType<typeof customerEndpoint>>
+let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
 
 beforeAll(async () => {
   setting = await createSetting()
 }, 60_000)
 afterAll(async () => await setting.close())
 beforeEach(async () => {
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
   const source = {
     name: 'Order intake',
     description: 'Takes orders.',

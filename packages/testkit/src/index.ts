@@ -19,26 +19,26 @@ export {
   waitUntil,
   type WaitOptions,
 } from '@workflow-service/dev-servers'
-export { type CapturedLogger, createCapturedLogger } from './captured-logger.ts'
+export { type CapturedLogger, createCapturedLogger } from './create-captured-logger.ts'
 export {
-  customerEndpoint,
+  startCustomerEndpoint,
   type Answer,
   type Answering,
   type CustomerEndpoint,
   type CustomerEndpointOptions,
   type RecordedRequest,
-} from './customer-endpoint.ts'
-export { rawEndpoint, type RawEndpoint, type RawEndpointOptions } from './raw-endpoint.ts'
-export { selfSignedCertificate, type Certificate, type CertificateOptions } from './self-signed-certificate.ts'
+} from './start-customer-endpoint.ts'
+export { startRawEndpoint, type RawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
+export { createCertificate, type Certificate, type CertificateOptions } from './create-certificate.ts'
 export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
 export {
-  stubModelServer,
+  startStubModelServer,
   type ModelAnswer,
-  type ModelFault,
+  type ModelFailure,
   type ModelRequest,
   type ModelToolCall,
   type ModelTurn,
   type StubModelServer,
-} from './stub-model-server.ts'
-export { createTestBroker, type TestBroker } from './test-broker.ts'
-export { createTestDatabase, type TestDatabase } from './test-database.ts'
+} from './start-stub-model-server.ts'
+export { createTestBroker, type TestBroker } from './create-test-broker.ts'
+export { createTestDatabase, type TestDatabase } from './create-test-database.ts'

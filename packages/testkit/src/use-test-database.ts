@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from '@jest/globals'
 import { createDatabase, type Database, type DatabaseOptions } from '@workflow-service/database'
-import { createTestDatabase, type TestDatabase } from './test-database.ts'
+import { createTestDatabase, type TestDatabase } from './create-test-database.ts'
 
 /** The database of a test file. Reading a property outside of hooks and tests throws. */
 export interface UsedTestDatabase {

@@ -3,10 +3,10 @@ import type { DeliveryOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import {
   type CustomerEndpoint,
-  customerEndpoint,
+  startCustomerEndpoint,
   freePort,
-  rawEndpoint,
-  selfSignedCertificate,
+  startRawEndpoint,
+  createCertificate,
 } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import {
@@ -22,7 +22,7 @@ let endpoint: CustomerEndpoint
 
 beforeAll(async () => {
   dispatcher = await startTestDispatcher()
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
 }, 120_000)
 afterAll(async () => {
   await dispatcher.stop()
@@ -364,8 +364,8 @@ describe('422 verification_failed', () => {
   })
 
   test('the certificate is not trusted, and its fault is said', async () => {
-    const tls = await selfSignedCertificate({ names: ['127.0.0.1'] })
-    const secure = await customerEndpoint({ tls })
+    const tls = await createCertificate({ names: ['127.0.0.1'] })
+    const secure = await startCustomerEndpoint({ tls })
     expect(await refused({ endpoint_url: secure.url })).toMatchObject({
       reason: 'unreachable',
       kind: 'tls',
@@ -377,7 +377,7 @@ describe('422 verification_failed', () => {
 
   test('an endpoint that repeats the secret in its answer does not get it into the error or the log', async () => {
     const secret = 'echoed-secret with space'
-    const echo = await rawEndpoint((socket) => {
+    const echo = await startRawEndpoint((socket) => {
       const location = `https://x.example/?s=${encodeURIComponent(secret)}&t=${secret.replaceAll(' ', '%20')}`
       socket.end(`HTTP/1.1 302 Found\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
     })

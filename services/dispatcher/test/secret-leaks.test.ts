@@ -6,9 +6,9 @@ import { createDatabase, migrate, newId } from '@workflow-service/database'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import {
   type CustomerEndpoint,
-  customerEndpoint,
+  startCustomerEndpoint,
   freePort,
-  selfSignedCertificate,
+  createCertificate,
   type StartedProcess,
   waitUntil,
 } from '@workflow-service/testkit'
@@ -49,8 +49,8 @@ beforeAll(async () => {
   const db = createDatabase({ url: postgres.url, applicationName: 'test', maxConnections: 1 })
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
   await db.close()
-  endpoint = await customerEndpoint()
-  secureEndpoint = await customerEndpoint({ tls: await selfSignedCertificate({ names: ['127.0.0.1'] }) })
+  endpoint = await startCustomerEndpoint()
+  secureEndpoint = await startCustomerEndpoint({ tls: await createCertificate({ names: ['127.0.0.1'] }) })
   dispatcher = await startDispatcherProcess({ ...testEnv(postgres.url), LOG_LEVEL: 'trace' })
 }, 120_000)
 afterAll(async () => {

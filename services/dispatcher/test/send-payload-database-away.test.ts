@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
 import {
   type CustomerEndpoint,
-  customerEndpoint,
+  startCustomerEndpoint,
   type PrivatePostgres,
   startPostgres,
   waitUntil,
@@ -25,7 +25,7 @@ beforeAll(async () => {
   await migrate({ databaseUrl: postgres.url })
   db = createDatabase({ url: postgres.url, applicationName: 'test', maxConnections: 2 })
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
   const logger = createLogger({ service: 'dispatcher', level: 'silent' })
   dispatcher = await startDispatcher(readDispatcherConfig(testEnv(postgres.url)), { logger })
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`

@@ -4,7 +4,7 @@ import { createDatabase, type Database, newId } from '@workflow-service/database
 import {
   createTestDatabase,
   type CustomerEndpoint,
-  customerEndpoint,
+  startCustomerEndpoint,
   type StartedProcess,
   type TestDatabase,
   waitUntil,
@@ -25,7 +25,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
   env = testEnv(database.url)
   dispatcher = await startDispatcherProcess(env)
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, customerEndpoint, freePort, rawEndpoint, waitUntil } from '@workflow-service/testkit'
+import {
+  type CustomerEndpoint,
+  startCustomerEndpoint,
+  freePort,
+  startRawEndpoint,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import {
   type Answer,
@@ -20,7 +26,7 @@ let sourceId: string
 
 beforeAll(async () => {
   dispatcher = await startTestDispatcher({ placeWaitMs: 100 })
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
   sourceId = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: SECRET })
 }, 120_000)
 afterAll(async () => {
@@ -123,7 +129,9 @@ describe('200', () => {
   })
 
   test.each(['000', '099', '600', '999'])('the odd status %s is a rejection, and recorded', async (status) => {
-    const odd = await rawEndpoint((socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`))
+    const odd = await startRawEndpoint(
+      (socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`),
+    )
     const source = await saveTestSource(dispatcher, { endpoint_url: odd.url }, 'never')
     const id = newId()
     const answer = await send(id, { source_id: source })
@@ -447,7 +455,7 @@ describe('limits', () => {
       status: 200,
       body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are under way') },
     })
-    const others = await customerEndpoint()
+    const others = await startCustomerEndpoint()
     const otherSource = await saveTestSource(dispatcher, { endpoint_url: others.url })
     expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
     await others.close()
@@ -490,7 +498,7 @@ describe('limits', () => {
 
   test('three hundred slow endpoints at once do not delay a fast one', async () => {
     const { open, answer } = gate()
-    const slowEndpoint = await customerEndpoint({ answer })
+    const slowEndpoint = await startCustomerEndpoint({ answer })
     const slowSources = await Promise.all(
       Array.from({ length: 30 }, () => saveTestSource(dispatcher, { endpoint_url: slowEndpoint.url }, 'never')),
     )

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, customerEndpoint } from '@workflow-service/testkit'
+import { type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { saveTestSource, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
 
@@ -11,7 +11,7 @@ let otherOrganizationId: string
 
 beforeAll(async () => {
   dispatcher = await startTestDispatcher()
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
   listPath = `/internal/organizations/${dispatcher.organizationId}/webhook-sources`
   otherOrganizationId = newId()
   await dispatcher.db.prisma.organization.create({ data: { id: otherOrganizationId, name: 'Other' } })

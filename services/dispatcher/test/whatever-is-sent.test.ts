@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, customerEndpoint } from '@workflow-service/testkit'
+import { type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import { type Answer, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
 
@@ -14,7 +14,7 @@ let endpoint: CustomerEndpoint
 
 beforeAll(async () => {
   dispatcher = await startTestDispatcher()
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
 }, 120_000)
 afterAll(async () => {
   await dispatcher.stop()

@@ -22,13 +22,13 @@ export interface ModelSpeech {
 }
 
 /** What goes wrong instead of an answer. */
-export type ModelFault =
-  | { fault: 'hang' }
-  | { fault: 'reset' }
-  | { fault: 'status'; status: number; message?: string; retryAfterSeconds?: number; body?: string }
+export type ModelFailure =
+  | { failure: 'hang' }
+  | { failure: 'reset' }
+  | { failure: 'status'; status: number; message?: string; retryAfterSeconds?: number; body?: string }
 
 /** What one request gets. */
-export type ModelAnswer = ModelSpeech | ModelFault
+export type ModelAnswer = ModelSpeech | ModelFailure
 
 /** An answer, or what makes one from the request and the number of requests before it. */
 export type ModelTurn = ModelAnswer | ((request: ModelRequest, index: number) => ModelAnswer | Promise<ModelAnswer>)

@@ -1,7 +1,7 @@
 import { connect as netConnect, Socket } from 'node:net'
 import type { TcpNetConnectOpts } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { customerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
+import { startCustomerEndpoint, freePort, waitUntil } from '@workflow-service/testkit'
 import type { CustomerEndpoint } from '@workflow-service/testkit'
 import { openConnection } from '../../src/outbound/open-connection.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -20,7 +20,7 @@ let resolver: NameResolver
 let zone: Zone
 
 beforeEach(async () => {
-  endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+  endpoint = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
   zone = zoneOf({})
   server = await nameServer((question, before) => zone(question, before))
   resolver = createResolver({ servers: [server.address], timeoutMs: 20_000, tries: 1 })

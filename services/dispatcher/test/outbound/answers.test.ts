@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
-import { customerEndpoint } from '@workflow-service/testkit'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { loopback, postTo, request, says, saysAndEnds, secrets } from './post-to.ts'
@@ -42,7 +42,7 @@ describe('a request', () => {
   })
 
   test('has a new connection each time', async () => {
-    const endpoint = await customerEndpoint({
+    const endpoint = await startCustomerEndpoint({
       answer: { status: 200, headers: { connection: 'keep-alive' }, body: 'ok' },
     })
     const send = createSendRequest({ allowedSubnets: loopback })
@@ -53,7 +53,9 @@ describe('a request', () => {
   })
 
   test('sends no cookie of an earlier answer', async () => {
-    const endpoint = await customerEndpoint({ answer: { status: 200, headers: { 'set-cookie': 'a=b' }, body: 'ok' } })
+    const endpoint = await startCustomerEndpoint({
+      answer: { status: 200, headers: { 'set-cookie': 'a=b' }, body: 'ok' },
+    })
     const send = createSendRequest({ allowedSubnets: loopback })
     await send(request(endpoint.url))
     await send(request(endpoint.url))
@@ -63,7 +65,7 @@ describe('a request', () => {
 
   test('rejects only for a header that HTTP forbids, and does not repeat its value', async () => {
     const send = createSendRequest({ allowedSubnets: loopback })
-    const endpoint = await customerEndpoint()
+    const endpoint = await startCustomerEndpoint()
     const wrong = send(request(endpoint.url, { headers: { 'X-Request-Id': `a\r\nX-Service-Token: ${secrets.token}` } }))
     await expect(wrong).rejects.toThrow('Invalid character in header content ["X-Request-Id"]')
     await endpoint.close()
@@ -87,7 +89,7 @@ describe('the status', () => {
   test.each([300, 301, 302, 303, 304, 305, 307, 308])(
     '%i is an answer with its location, which is not followed',
     async (status) => {
-      const trap = await customerEndpoint()
+      const trap = await startCustomerEndpoint()
       const answer = `HTTP/1.1 ${status} Go\r\nLocation: ${trap.url}/trap\r\nContent-Length: 0\r\n\r\n`
       expect(await resultOf(says(answer))).toEqual(answered(status, null, `${trap.url}/trap`))
       await trap.close()

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { customerEndpoint, freePort, selfSignedCertificate } from '@workflow-service/testkit'
+import { startCustomerEndpoint, freePort, createCertificate } from '@workflow-service/testkit'
 import type { CustomerEndpoint } from '@workflow-service/testkit'
 import { parseEgressProxy } from '../../src/outbound/egress-proxy.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -23,7 +23,7 @@ let proxy: {
 let endpoint: CustomerEndpoint
 
 beforeEach(async () => {
-  endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+  endpoint = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
   const sockets = new Set<Socket>()
   const requests: { authority: string; headers: IncomingHttpHeaders }[] = []
   const server = createServer((_, response) => response.writeHead(599).end())
@@ -92,8 +92,8 @@ describe('through an egress proxy', () => {
   })
 
   test('an HTTPS request does its TLS handshake with the endpoint, and checks its name', async () => {
-    const certificate = await selfSignedCertificate({ names: ['hooks.example.com'] })
-    const secure = await customerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
+    const certificate = await createCertificate({ names: ['hooks.example.com'] })
+    const secure = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' }, tls: certificate })
     proxy.behave = tunnelTo(secure.port)
     const trusted = await post('https://hooks.example.com:8443/in', { ca: certificate.cert })
     const untrusted = await post('https://hooks.example.com:8443/in')

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import { customerEndpoint, freePort } from '@workflow-service/testkit'
+import { startCustomerEndpoint, freePort } from '@workflow-service/testkit'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { drips, floods, loopback, postTo, request, says, saysAndEnds } from './post-to.ts'
 
@@ -232,8 +232,8 @@ describe('an unused port', () => {
 
 describe('hundreds of slow endpoints at once', () => {
   test('do not delay a fast one', async () => {
-    const slow = await customerEndpoint({ answer: 'hang' })
-    const fast = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+    const slow = await startCustomerEndpoint({ answer: 'hang' })
+    const fast = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
     const send = createSendRequest({ allowedSubnets: loopback })
     let ended = 0
     const pending = Array.from({ length: 400 }, () => send(request(slow.url)).then(() => void ended++))

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { rawEndpoint, waitUntil } from '@workflow-service/testkit'
+import { startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import type { RawEndpointOptions } from '@workflow-service/testkit'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../../src/outbound/parse-subnets.ts'
@@ -36,7 +36,7 @@ export async function postTo(
   { when, tls, client, path = '/hook', scheme, ...changes }: PostOptions = {},
 ): Promise<{ result: OutboundResult; received: string }> {
   const open = new Set<Socket>()
-  const endpoint = await rawEndpoint(
+  const endpoint = await startRawEndpoint(
     (socket, bytes) => {
       open.add(socket)
       socket.once('close', () => open.delete(socket))

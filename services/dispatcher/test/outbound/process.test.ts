@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
-import { customerEndpoint, selfSignedCertificate } from '@workflow-service/testkit'
+import { startCustomerEndpoint, createCertificate } from '@workflow-service/testkit'
 import { nameServer, zoneOf } from './name-server.ts'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
@@ -39,7 +39,7 @@ async function run(program: string, env: Record<string, string>): Promise<unknow
 
 describe('a hundred requests to endpoints of every kind', () => {
   test('leave no socket and no timer behind', async () => {
-    const endpoint = await customerEndpoint({ paths: { '/hang': 'hang', '/reset': 'reset' } })
+    const endpoint = await startCustomerEndpoint({ paths: { '/hang': 'hang', '/reset': 'reset' } })
     const server = await nameServer(zoneOf({ 'name.example.com': ['127.0.0.1'] }))
     const targets = [
       [`${endpoint.url}/`, 'answered', 60_000],
@@ -83,7 +83,7 @@ describe('the environment', () => {
     const proxy = `http://127.0.0.1:${(trap.address() as AddressInfo).port}`
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
     const env = { ...Object.fromEntries(names.map((name) => [name, proxy])), NODE_USE_ENV_PROXY: '1', NO_PROXY: '' }
-    const endpoint = await customerEndpoint({ answer: { status: 200, body: 'ok' } })
+    const endpoint = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
     expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
     await endpoint.close()
     trap.close()
@@ -91,7 +91,7 @@ describe('the environment', () => {
   })
 
   test('cannot turn off certificate checks', async () => {
-    const endpoint = await customerEndpoint({ tls: await selfSignedCertificate({ names: ['127.0.0.1'] }) })
+    const endpoint = await startCustomerEndpoint({ tls: await createCertificate({ names: ['127.0.0.1'] }) })
     const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_NO_WARNINGS: '1' }
     const result = await sendWith(env, endpoint.url)
     await endpoint.close()
@@ -113,7 +113,7 @@ describe('the environment', () => {
   })
 
   test('cannot turn on old TLS versions', async () => {
-    const certificate = await selfSignedCertificate({ names: ['127.0.0.1'] })
+    const certificate = await createCertificate({ names: ['127.0.0.1'] })
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
     const server = createTlsServer({ ...certificate, ...old }, (socket) => socket.end())
     server.on('tlsClientError', () => undefined)
@@ -128,11 +128,11 @@ describe('the environment', () => {
 
   test('may add certificate authorities to those given in code', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
-    const named = await selfSignedCertificate({ names: ['127.0.0.1'] })
-    const other = await selfSignedCertificate({ names: ['127.0.0.1'] })
+    const named = await createCertificate({ names: ['127.0.0.1'] })
+    const other = await createCertificate({ names: ['127.0.0.1'] })
     writeFileSync(join(folder, 'named.pem'), named.cert)
     const env = { NODE_EXTRA_CA_CERTS: join(folder, 'named.pem') }
-    const endpoint = await customerEndpoint({ tls: named })
+    const endpoint = await startCustomerEndpoint({ tls: named })
     expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered' })
     expect(await sendWith(env, endpoint.url, other.cert)).toMatchObject({ kind: 'answered' })
     expect(await sendWith({}, endpoint.url)).toMatchObject({ kind: 'unreachable', cause: 'tls' })

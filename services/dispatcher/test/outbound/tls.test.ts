@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsOptions, TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { selfSignedCertificate } from '@workflow-service/testkit'
+import { createCertificate } from '@workflow-service/testkit'
 import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -28,8 +28,8 @@ let authority: Certificate
 let good: Certificate
 
 beforeAll(async () => {
-  authority = await selfSignedCertificate({ names: ['Test Authority'] })
-  good = await selfSignedCertificate({ names: ['hooks.example.com', '127.0.0.1'], issuer: authority })
+  authority = await createCertificate({ names: ['Test Authority'] })
+  good = await createCertificate({ names: ['hooks.example.com', '127.0.0.1'], issuer: authority })
 })
 
 interface Seen {
@@ -124,40 +124,40 @@ describe('a TLS endpoint', () => {
   const tlsErrors: [string, () => Promise<TlsOptions>, tlsError: string, detail: RegExp][] = [
     [
       'has expired',
-      () => selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority, expired: true }),
+      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, expired: true }),
       'expired',
       /^the certificate has expired/u,
     ],
     [
       'is not valid yet',
-      () => selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority, notYetValid: true }),
+      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, notYetValid: true }),
       'not_yet_valid',
       /^the certificate is not valid yet/u,
     ],
     [
       'is self-signed',
-      () => selfSignedCertificate({ names: ['hooks.example.com'] }),
+      () => createCertificate({ names: ['hooks.example.com'] }),
       'self_signed',
       /^the certificate is self-signed/u,
     ],
     [
       'is for another name',
-      () => selfSignedCertificate({ names: ['other.example.com', '127.0.0.1'], issuer: authority }),
+      () => createCertificate({ names: ['other.example.com', '127.0.0.1'], issuer: authority }),
       'wrong_name',
       /^the certificate is for another host name/u,
     ],
     [
       'is for the address while the URL has a name',
-      () => selfSignedCertificate({ names: ['127.0.0.1'], issuer: authority }),
+      () => createCertificate({ names: ['127.0.0.1'], issuer: authority }),
       'wrong_name',
       /^the certificate is for another host name/u,
     ],
     [
       'is from an unknown authority',
       async () =>
-        selfSignedCertificate({
+        createCertificate({
           names: ['hooks.example.com'],
-          issuer: await selfSignedCertificate({ names: ['Another Authority'] }),
+          issuer: await createCertificate({ names: ['Another Authority'] }),
         }),
       'untrusted',
       /^the certificate was not issued by a trusted authority/u,
@@ -171,7 +171,7 @@ describe('a TLS endpoint', () => {
   })
 
   test('gets nothing if its certificate does not have the address of the URL', async () => {
-    const named = await selfSignedCertificate({ names: ['hooks.example.com'], issuer: authority })
+    const named = await createCertificate({ names: ['hooks.example.com'], issuer: authority })
     const { result } = await postOverTls(named, { host: '127.0.0.1' })
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'wrong_name' })
   })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { stubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
 import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
@@ -13,7 +13,7 @@ afterEach(async () => {
 })
 
 async function modelConfig(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
-  server = await stubModelServer({ turns })
+  server = await startStubModelServer({ turns })
   return {
     kind: 'model',
     provider: 'openai-compatible',

@@ -4,7 +4,7 @@ import {
   type ModelAnswer,
   type ModelRequest,
   type ModelTurn,
-  stubModelServer,
+  startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
 import type { JournalStep, ModelAnswerStep } from '@workflow-service/contract'
@@ -51,7 +51,7 @@ async function createScriptedAgent(
   turns: ModelTurn[],
   options: { config?: Partial<ModelConfig>; hooks?: AgentHooks; otherwise?: ModelTurn } = {},
 ): Promise<Agent> {
-  server = await stubModelServer({ turns, ...(options.otherwise ? { otherwise: options.otherwise } : {}) })
+  server = await startStubModelServer({ turns, ...(options.otherwise ? { otherwise: options.otherwise } : {}) })
   servers.push(server)
   const config: ModelConfig = {
     kind: 'model',
@@ -227,13 +227,13 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
   })
 
   const faults: [string, ModelTurn][] = [
-    ['429', { fault: 'status', status: 429 }],
-    ['500', { fault: 'status', status: 500 }],
-    ['529', { fault: 'status', status: 529 }],
-    ['an error page', { fault: 'status', status: 502, body: '<html>Bad gateway</html>' }],
-    ['a broken connection', { fault: 'reset' }],
+    ['429', { failure: 'status', status: 429 }],
+    ['500', { failure: 'status', status: 500 }],
+    ['529', { failure: 'status', status: 529 }],
+    ['an error page', { failure: 'status', status: 502, body: '<html>Bad gateway</html>' }],
+    ['a broken connection', { failure: 'reset' }],
     ['an answer that breaks off', { toolCalls: [sendOrder], cutOff: true }],
-    ['an answer of another kind', { fault: 'status', status: 200, body: '{"hello": "world"}' }],
+    ['an answer of another kind', { failure: 'status', status: 200, body: '{"hello": "world"}' }],
   ]
   test.each(faults)('asks again after %s, and says so in the journal', async (_what, fault) => {
     const agent = await createScriptedAgent(variant, [fault, fault, { toolCalls: [sendOrder] }, { text: 'Done.' }])
@@ -245,7 +245,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
   })
 
   test('asks again when the model hangs', async () => {
-    const agent = await createScriptedAgent(variant, [{ fault: 'hang' }, { text: 'Done.' }], {
+    const agent = await createScriptedAgent(variant, [{ failure: 'hang' }, { text: 'Done.' }], {
       config: { timeoutMs: 1_000 },
     })
     const run = createInMemoryRun({ sources })
@@ -257,7 +257,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
 
   test('gives up on a model that stays away', async () => {
     const agent = await createScriptedAgent(variant, [], {
-      otherwise: { fault: 'status', status: 503, message: 'overloaded' },
+      otherwise: { failure: 'status', status: 503, message: 'overloaded' },
     })
     await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
       name: 'RunError',
@@ -274,7 +274,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     [404, 'model_not_found'],
     [413, 'model_request_refused'],
   ])('does not ask again after %i', async (status, code) => {
-    const agent = await createScriptedAgent(variant, [{ fault: 'status', status, message: `no ${apiKey} for you` }])
+    const agent = await createScriptedAgent(variant, [{ failure: 'status', status, message: `no ${apiKey} for you` }])
     const error = createInMemoryRun({ sources }).execute(agent)
     await expect(error).rejects.toMatchObject({ code, message: expect.stringContaining('no [hidden] for you') })
     expect(requests()).toHaveLength(1)
@@ -316,14 +316,14 @@ describe('an agent with a model', () => {
     [7, 7_000],
     [0, 0],
   ])('delays as long as Retry-After: %i asks for', async (retryAfterSeconds, waitMs) => {
-    const busy: ModelTurn = { fault: 'status', status: 429, retryAfterSeconds }
+    const busy: ModelTurn = { failure: 'status', status: 429, retryAfterSeconds }
     const agent = await createScriptedAgent(variant, [busy, { text: 'Done.' }])
     await createInMemoryRun({ sources }).execute(agent)
     expect(delays).toEqual([waitMs])
   })
 
   test('gives up at once when it is asked to wait for longer than it may', async () => {
-    const busy: ModelTurn = { fault: 'status', status: 429, message: 'quota', retryAfterSeconds: 3_600 }
+    const busy: ModelTurn = { failure: 'status', status: 429, message: 'quota', retryAfterSeconds: 3_600 }
     const agent = await createScriptedAgent(variant, [busy])
     await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
       code: 'model_unavailable',
@@ -345,7 +345,7 @@ describe('an agent with a model', () => {
   test('asks again when a stream ends before the answer does', async () => {
     const half = { choices: [{ index: 0, delta: { role: 'assistant', content: 'I will now' }, finish_reason: null }] }
     const body = `data: ${JSON.stringify({ id: 'x', created: 1, model: 'stub-1', ...half })}\n\n`
-    const turns: ModelTurn[] = [{ fault: 'status', status: 200, body }, { text: 'Done.' }]
+    const turns: ModelTurn[] = [{ failure: 'status', status: 200, body }, { text: 'Done.' }]
     const agent = await createScriptedAgent({ ...variant, isStreaming: true }, turns)
     const run = createInMemoryRun({ sources })
     await run.execute(agent)
@@ -370,7 +370,7 @@ describe('an agent with a model', () => {
     const busy = await createScriptedAgent(variant, [
       () => {
         waiting.interrupt()
-        return { fault: 'status', status: 429 }
+        return { failure: 'status', status: 429 }
       },
     ])
     await expect(waiting.execute(busy)).rejects.toMatchObject({ name: 'RunInterruptedError' })
@@ -382,7 +382,7 @@ describe('an agent with a model', () => {
     const agent = await createScriptedAgent(variant, [
       () => {
         run.abort()
-        return { fault: 'hang' }
+        return { failure: 'hang' }
       },
     ])
     await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
@@ -468,7 +468,7 @@ test('gives the model its signed thoughts back, also after a crash', async () =>
     stop_sequence: null,
     usage: { input_tokens: 10, output_tokens: 5 },
   })
-  const turns: ModelTurn[] = [{ fault: 'status', status: 200, body }, { text: 'Done.' }]
+  const turns: ModelTurn[] = [{ failure: 'status', status: 200, body }, { text: 'Done.' }]
   const agent = await createScriptedAgent({ provider: 'anthropic', isStreaming: false }, turns)
   const run = createInMemoryRun({ sources })
   run.crashAt({ operation: 3, when: 'after' })

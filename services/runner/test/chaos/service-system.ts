@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { applyManifests, createDatabase, type Database, migrate, newId, toManifest } from '@workflow-service/database'
 import {
-  customerEndpoint,
+  startCustomerEndpoint,
   type CustomerEndpoint,
   freePort,
   startPostgres,
@@ -48,7 +48,11 @@ export async function startServiceSystem(options: {
     for (const stop of stops.toReversed()) await stop()
   }
   try {
-    const [postgres, rabbitMq, endpoint] = await Promise.all([startPostgres(), startRabbitMq(), customerEndpoint()])
+    const [postgres, rabbitMq, endpoint] = await Promise.all([
+      startPostgres(),
+      startRabbitMq(),
+      startCustomerEndpoint(),
+    ])
     stops.push(
       () => endpoint.close(),
       () => rabbitMq.stop(),

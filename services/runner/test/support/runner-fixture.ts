@@ -15,7 +15,7 @@ import { createInProcessQueue, type SessionQueue } from '@workflow-service/messa
 import { createLogger, newRequestId } from '@workflow-service/service-kit'
 import {
   createTestDatabase,
-  customerEndpoint,
+  startCustomerEndpoint,
   type CustomerEndpoint,
   type StartedProcess,
   startProcess,
@@ -128,7 +128,7 @@ export async function startRunnerFixture(): Promise<RunnerFixture> {
     runnerEnv,
     run,
     async createOrganization({ name = 'Acme', description = 'Post what came in to Order intake.' } = {}) {
-      const endpoint = await customerEndpoint()
+      const endpoint = await startCustomerEndpoint()
       endpoints.push(endpoint)
       const organizationId = newId()
       const [applied] = await applyManifests(db, [

@@ -23,7 +23,7 @@ export interface RawEndpoint {
  * Starts a server on 127.0.0.1 whose handler writes bytes as it likes. Sockets that the handler leaves open are closed
  * by `close`; timers of its own should be `unref`ed.
  */
-export async function rawEndpoint(
+export async function startRawEndpoint(
   handler: (socket: Socket, requestBytes: Buffer) => void | Promise<void>,
   { when = 'request', tls }: RawEndpointOptions = {},
 ): Promise<RawEndpoint> {

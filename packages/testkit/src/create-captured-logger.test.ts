@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { createCapturedLogger } from './captured-logger.ts'
+import { createCapturedLogger } from './create-captured-logger.ts'
 
 test('a captured logger keeps what it writes, as objects and as text, without secrets', () => {
   const captured = createCapturedLogger({ service: 'runner', level: 'info' })

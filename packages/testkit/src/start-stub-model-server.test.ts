@@ -2,7 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { APICallError, generateText, jsonSchema, streamText, tool, type LanguageModel } from 'ai'
-import { stubModelServer, type ModelTurn, type StubModelServer } from './stub-model-server.ts'
+import { startStubModelServer, type ModelTurn, type StubModelServer } from './start-stub-model-server.ts'
 
 const tools = {
   send_order: tool({
@@ -18,7 +18,7 @@ const tools = {
 let server: StubModelServer
 
 beforeEach(async () => {
-  server = await stubModelServer()
+  server = await startStubModelServer()
 })
 
 afterEach(async () => {
@@ -51,7 +51,7 @@ async function ask(model: LanguageModel, turn: ModelTurn, streaming: boolean) {
   return { text, toolCalls, finishReason, usage }
 }
 
-describe.each(models)('stubModelServer, as the %s client understands it', (protocol, createModel) => {
+describe.each(models)('startStubModelServer, as the %s client understands it', (protocol, createModel) => {
   describe.each([
     ['whole', false],
     ['streamed', true],
@@ -104,7 +104,7 @@ describe.each(models)('stubModelServer, as the %s client understands it', (proto
     })
 
     test('answers with a status and when to come back', async () => {
-      const turn: ModelTurn = { fault: 'status', status: 429, message: 'slow down', retryAfterSeconds: 3 }
+      const turn: ModelTurn = { failure: 'status', status: 429, message: 'slow down', retryAfterSeconds: 3 }
       const failure = await ask(createModel(), turn, streaming).catch((error: unknown) => error)
       expect(failure).toBeInstanceOf(APICallError)
       expect(failure).toMatchObject({
@@ -116,12 +116,12 @@ describe.each(models)('stubModelServer, as the %s client understands it', (proto
     })
 
     test('resets the connection', async () => {
-      await expect(ask(createModel(), { fault: 'reset' }, streaming)).rejects.toThrow('fetch failed')
+      await expect(ask(createModel(), { failure: 'reset' }, streaming)).rejects.toThrow('fetch failed')
     })
   })
 
   test('hangs until the client gives up', async () => {
-    server.script({ fault: 'hang' })
+    server.script({ failure: 'hang' })
     const abortSignal = AbortSignal.timeout(100)
     const call = { model: createModel(), prompt: 'go', maxRetries: 0, maxOutputTokens: 1000, abortSignal }
     await expect(generateText(call)).rejects.toThrow('timeout')

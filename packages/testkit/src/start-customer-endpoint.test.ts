@@ -2,20 +2,20 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { Agent, request as httpsRequest } from 'node:https'
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { customerEndpoint, type CustomerEndpoint } from './customer-endpoint.ts'
-import { selfSignedCertificate } from './self-signed-certificate.ts'
+import { startCustomerEndpoint, type CustomerEndpoint } from './start-customer-endpoint.ts'
+import { createCertificate } from './create-certificate.ts'
 
 let endpoint: CustomerEndpoint
 
 beforeEach(async () => {
-  endpoint = await customerEndpoint()
+  endpoint = await startCustomerEndpoint()
 })
 
 afterEach(async () => {
   await endpoint.close()
 })
 
-describe('customerEndpoint', () => {
+describe('startCustomerEndpoint', () => {
   test('records a request as it arrived', async () => {
     const answer = await fetch(`${endpoint.url}/hook?a=1`, {
       method: 'POST',
@@ -53,7 +53,7 @@ describe('customerEndpoint', () => {
   })
 
   test('answers by path', async () => {
-    const routed = await customerEndpoint({ answer: { status: 201 }, paths: { '/gone': { status: 410 } } })
+    const routed = await startCustomerEndpoint({ answer: { status: 201 }, paths: { '/gone': { status: 410 } } })
     expect((await fetch(`${routed.url}/gone?now`)).status).toBe(410)
     expect((await fetch(`${routed.url}/there`)).status).toBe(201)
     await routed.close()
@@ -94,8 +94,8 @@ describe('customerEndpoint', () => {
   })
 
   test('serves HTTPS with the certificate it was given', async () => {
-    const certificate = await selfSignedCertificate()
-    const secure = await customerEndpoint({ tls: certificate, answer: { body: 'hello' } })
+    const certificate = await createCertificate()
+    const secure = await startCustomerEndpoint({ tls: certificate, answer: { body: 'hello' } })
     const sent = httpsRequest(secure.url, { agent: new Agent({ ca: certificate.cert }) }).end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
     expect(answer.statusCode).toBe(200)

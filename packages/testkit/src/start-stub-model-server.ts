@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { anthropicProtocol } from './stub-model/anthropic-protocol.ts'
 import { openAiProtocol } from './stub-model/openai-protocol.ts'
-import type { ModelAnswer, ModelFault, ModelProtocol, ModelRequest, ModelTurn } from './stub-model/turn.ts'
+import type { ModelAnswer, ModelFailure, ModelProtocol, ModelRequest, ModelTurn } from './stub-model/turn.ts'
 import { waitUntil } from '@workflow-service/dev-servers'
 
-export type { ModelAnswer, ModelFault, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
+export type { ModelAnswer, ModelFailure, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
 
 /** A model that says what the test wrote down. */
 export interface StubModelServer {
@@ -26,7 +26,7 @@ export interface StubModelServer {
  * (`POST /v1/messages`), streaming or not, as the request asks. Each request takes the next turn; with none left it
  * gets a 400 that no client retries, or `otherwise`.
  */
-export async function stubModelServer(
+export async function startStubModelServer(
   options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},
 ): Promise<StubModelServer> {
   const turns = [...(options.turns ?? [])]
@@ -69,7 +69,7 @@ export async function stubModelServer(
   }
 }
 
-const outOfTurns: ModelAnswer = { fault: 'status', status: 400, message: 'The stub model has no turn left' }
+const outOfTurns: ModelAnswer = { failure: 'status', status: 400, message: 'The stub model has no turn left' }
 
 function protocolOf({ method, url }: IncomingMessage): ModelProtocol | undefined {
   if (method !== 'POST') return undefined
@@ -98,8 +98,8 @@ async function answer(
   request: ModelRequest,
   turn: ModelAnswer,
 ): Promise<void> {
-  if ('fault' in turn) {
-    answerFault(response, protocol, turn)
+  if ('failure' in turn) {
+    answerWithFailure(response, protocol, turn)
     return
   }
   if (turn.delayMs) await new Promise((done) => setTimeout(done, turn.delayMs).unref())
@@ -114,13 +114,13 @@ async function answer(
   response.write(whole.slice(0, Math.floor(whole.length / 2)), () => response.socket?.resetAndDestroy())
 }
 
-function answerFault(response: ServerResponse, protocol: ModelProtocol, turn: ModelFault): void {
-  if (turn.fault === 'hang') return
-  if (turn.fault === 'reset') {
+function answerWithFailure(response: ServerResponse, protocol: ModelProtocol, turn: ModelFailure): void {
+  if (turn.failure === 'hang') return
+  if (turn.failure === 'reset') {
     response.socket?.resetAndDestroy()
     return
   }
   const headers = turn.retryAfterSeconds === undefined ? {} : { 'retry-after': String(turn.retryAfterSeconds) }
-  const body = turn.body ?? JSON.stringify(protocol.errorBody(turn.status, turn.message ?? 'scripted fault'))
+  const body = turn.body ?? JSON.stringify(protocol.errorBody(turn.status, turn.message ?? 'scripted failure'))
   response.writeHead(turn.status, { 'content-type': 'application/json', ...headers }).end(body)
 }

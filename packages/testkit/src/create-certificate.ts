@@ -22,7 +22,7 @@ export interface Certificate {
 const dayMs = 86_400_000
 
 /** Makes a certificate for a test server: an EC key, so it takes a few milliseconds. */
-export async function selfSignedCertificate(options: CertificateOptions = {}): Promise<Certificate> {
+export async function createCertificate(options: CertificateOptions = {}): Promise<Certificate> {
   const { names = ['localhost', '127.0.0.1'], expired = false, notYetValid = false, issuer } = options
   const from = Date.now() + (notYetValid ? dayMs : expired ? -3 * dayMs : -dayMs)
   const altNames = names.map((name) =>

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import { selfSignedCertificate } from './self-signed-certificate.ts'
+import { createCertificate } from './create-certificate.ts'
 
-describe('selfSignedCertificate', () => {
+describe('createCertificate', () => {
   test('is good for the names and addresses given, and for no other', async () => {
-    const { cert } = await selfSignedCertificate({ names: ['hooks.acme.test', '127.0.0.1', '::1'] })
+    const { cert } = await createCertificate({ names: ['hooks.acme.test', '127.0.0.1', '::1'] })
     const certificate = new X509Certificate(cert)
     expect(certificate.checkHost('hooks.acme.test')).toBe('hooks.acme.test')
     expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1')
@@ -16,7 +16,7 @@ describe('selfSignedCertificate', () => {
     const now = Date.now()
     const validity = []
     for (const options of [{}, { expired: true }, { notYetValid: true }]) {
-      const { validFromDate, validToDate } = new X509Certificate((await selfSignedCertificate(options)).cert)
+      const { validFromDate, validToDate } = new X509Certificate((await createCertificate(options)).cert)
       validity.push([validFromDate.getTime() < now, validToDate.getTime() > now])
     }
     expect(validity).toEqual([
@@ -27,8 +27,8 @@ describe('selfSignedCertificate', () => {
   })
 
   test('is signed by the issuer given', async () => {
-    const issuer = await selfSignedCertificate({ names: ['Authority'] })
-    const issued = new X509Certificate((await selfSignedCertificate({ issuer })).cert)
+    const issuer = await createCertificate({ names: ['Authority'] })
+    const issued = new X509Certificate((await createCertificate({ issuer })).cert)
     expect(issued.verify(new X509Certificate(issuer.cert).publicKey)).toBe(true)
     expect(issued.checkIssued(new X509Certificate(issuer.cert))).toBe(true)
   })

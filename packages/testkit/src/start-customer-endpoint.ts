@@ -65,7 +65,7 @@ export interface CustomerEndpoint {
 }
 
 /** Starts an HTTP server on 127.0.0.1 that plays a customer's endpoint. */
-export async function customerEndpoint(options: CustomerEndpointOptions = {}): Promise<CustomerEndpoint> {
+export async function startCustomerEndpoint(options: CustomerEndpointOptions = {}): Promise<CustomerEndpoint> {
   const requests: RecordedRequest[] = []
   let answering = options.answer ?? { status: 204 }
   let connections = 0
