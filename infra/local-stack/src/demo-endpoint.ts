@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
-import { checkServiceToken, serviceTokenHeader, type ServiceTokenCheck } from '@workflow-service/webhook-token'
+import { checkServiceToken, SERVICE_TOKEN_HEADER, type ServiceTokenCheck } from '@workflow-service/webhook-token'
 
 /** A payload request as the endpoint received it, the token check's result, and the response. */
 export interface ReceivedWebhook {
@@ -71,7 +71,7 @@ async function handle(
 ): Promise<void> {
   const receivedAt = new Date()
   const body = await readText(request)
-  const token = checkServiceToken(request.headersDistinct[serviceTokenHeader.toLowerCase()], secret)
+  const token = checkServiceToken(request.headersDistinct[SERVICE_TOKEN_HEADER.toLowerCase()], secret)
   const payload = parse(body)
   if (token.ok && payload?.['type'] === 'service.webhook.verification') {
     response.writeHead(204).end()

@@ -1,21 +1,21 @@
 /**
- * Makes and checks the `X-Service-Token` header with which the Workflow Automation Service signs the requests that it
- * sends to your endpoint. It does not read the request's body: the signature covers the time alone.
+ * Creates and checks the `X-Service-Token` header, by which the Workflow Automation Service signs its requests to your
+ * endpoint. The signature covers the time only, not the request's body.
  */
 
-/** The name of the header, as the service writes it. */
-export declare const serviceTokenHeader = 'X-Service-Token'
+/** The name of the header, as the service sends it. */
+export declare const SERVICE_TOKEN_HEADER = 'X-Service-Token'
 
 /**
- * The value of the header: the Base64 of `<Unix seconds>.<HMAC-SHA256 of these digits, as 64 lowercase hex digits>`.
- * The secret is used as text (its UTF-8 bytes), also where it looks like hex or Base64.
- * Throws a `TypeError` when the secret is empty.
+ * Creates a value of the header for the current time: the Base64 of `<Unix seconds>.<HMAC-SHA256 of these digits, as 64
+ * lowercase hex digits>`. The key is the secret's UTF-8 bytes, even if it looks like hex or Base64.
+ * Throws a `TypeError` if the secret is empty.
  */
 export declare function createServiceToken(secret: string, options?: { now?: () => number }): string
 
 /**
- * Checks the value of the header. `secret` may be a list while a secret is being changed: any of them will do.
- * Never throws for what was received; throws a `TypeError` when a secret is empty.
+ * Checks a value of the header. While you change the secret, pass a list: any secret of it is accepted.
+ * Never throws because of the received value; throws a `TypeError` if a secret is empty.
  */
 export declare function checkServiceToken(
   headerValue: string | readonly string[] | null | undefined,
@@ -24,25 +24,26 @@ export declare function checkServiceToken(
 ): ServiceTokenCheck
 
 /**
- * A middleware for Express, Connect or a plain `node:http` server: calls `next()` for an authentic request, answers
- * 401 with the reason otherwise. Throws a `TypeError` at once when the secret is empty.
+ * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request and
+ * otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is empty.
  */
 export declare function verifyServiceToken(
   secret: string | readonly string[],
   options?: ServiceTokenOptions,
 ): ServiceTokenMiddleware
 
-export type ServiceTokenOptions = {
+export interface ServiceTokenOptions {
   /** The receiver's clock, in milliseconds since 1970. Default `Date.now`. */
   now?: () => number
-  /** How far the token's time may be from the receiver's, in either direction. Default 300. */
+  /** Allowed difference between the token's time and the receiver's clock, in either direction. Default 300. */
   toleranceSeconds?: number
 }
 
 /** `timestamp` is the time at which the request was created, in Unix seconds. */
-export type ServiceTokenCheck = { ok: true; timestamp: number } | { ok: false; reason: ServiceTokenFault }
+export type ServiceTokenCheck = { ok: true; timestamp: number } | { ok: false; reason: ServiceTokenRejection }
 
-export type ServiceTokenFault = 'missing' | 'repeated' | 'malformed' | 'too_old' | 'too_new' | 'wrong_signature'
+/** Why a value was rejected. */
+export type ServiceTokenRejection = 'missing' | 'repeated' | 'malformed' | 'too_old' | 'too_new' | 'wrong_signature'
 
 export type ServiceTokenMiddleware = (
   request: { headers: { [name: string]: string | string[] | undefined } },

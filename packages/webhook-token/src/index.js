@@ -1,11 +1,16 @@
-// Makes and checks the value of the `X-Service-Token` header. Plain JavaScript without dependencies, so that what is
-// tested here is what a customer installs; `index.d.ts` holds the documentation, and a test holds the two together.
+// Creates and checks the `X-Service-Token` header. Plain JavaScript without dependencies or a build step, so that
+// customers install exactly the tested code. `index.d.ts` holds the documentation; a test type-checks this file against it.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** @typedef {typeof import('./index.d.ts')} Api */
 
-/** @type {Api['serviceTokenHeader']} */
-export const serviceTokenHeader = 'X-Service-Token'
+const DEFAULT_TOLERANCE_SECONDS = 300
+
+/** A token with a timestamp of 15 digits has 108 characters. A longer value is rejected before decoding. */
+const MAX_TOKEN_LENGTH = 128
+
+/** @type {Api['SERVICE_TOKEN_HEADER']} */
+export const SERVICE_TOKEN_HEADER = 'X-Service-Token'
 
 /** @type {Api['createServiceToken']} */
 export function createServiceToken(secret, options = {}) {
@@ -29,12 +34,12 @@ export function checkServiceToken(headerValue, secret, options = {}) {
   if (token === undefined) return { ok: false, reason: 'malformed' }
 
   const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(token.timestamp)
-  const toleranceSeconds = options.toleranceSeconds ?? 300
+  const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
   if (ageSeconds > toleranceSeconds) return { ok: false, reason: 'too_old' }
   if (ageSeconds < -toleranceSeconds) return { ok: false, reason: 'too_new' }
 
   const received = Buffer.from(token.signature, 'latin1')
-  // Every secret is tried, whichever matches, so that the time taken does not tell which one it was.
+  // Compares with every secret, so that the time taken does not disclose which one matched.
   const matches = secrets.map((candidate) => timingSafeEqual(received, Buffer.from(sign(token.timestamp, candidate))))
   return matches.includes(true)
     ? { ok: true, timestamp: Number(token.timestamp) }
@@ -45,21 +50,21 @@ export function checkServiceToken(headerValue, secret, options = {}) {
 export function verifyServiceToken(secret, options = {}) {
   checkServiceToken(undefined, secret)
   return (request, response, next) => {
-    // Node joins a repeated header with a comma, which makes it malformed.
-    const check = checkServiceToken(request.headers[serviceTokenHeader.toLowerCase()], secret, options)
+    // Node joins repeated headers with a comma, which makes the value malformed.
+    const check = checkServiceToken(request.headers[SERVICE_TOKEN_HEADER.toLowerCase()], secret, options)
     if (check.ok) {
       next()
       return
     }
-    const error = { code: 'invalid_service_token', reason: check.reason, message: messages[check.reason] }
+    const error = { code: 'invalid_service_token', reason: check.reason, message: MESSAGES[check.reason] }
     response.statusCode = 401
     response.setHeader('Content-Type', 'application/json')
     response.end(JSON.stringify({ error }))
   }
 }
 
-/** @type {Record<import('./index.d.ts').ServiceTokenFault, string>} */
-const messages = {
+/** @type {Record<import('./index.d.ts').ServiceTokenRejection, string>} */
+const MESSAGES = {
   missing: 'The request has no X-Service-Token header',
   repeated: 'The request has more than one X-Service-Token header',
   malformed: 'The X-Service-Token header is not the Base64 of <timestamp>.<signature>',
@@ -69,14 +74,14 @@ const messages = {
 }
 
 /**
- * The timestamp stays the text that was received, since that text is what was signed.
+ * Decodes a token. The timestamp stays text, because the signature covers the text as received.
  * @param {string} value
  * @returns {{ timestamp: string, signature: string } | undefined}
  */
 function readToken(value) {
-  if (typeof value !== 'string' || value.length > maxTokenLength) return undefined
+  if (typeof value !== 'string' || value.length > MAX_TOKEN_LENGTH) return undefined
   const bytes = Buffer.from(value, 'base64')
-  // Buffer skips what is no Base64; only text that it writes back unchanged is Base64 as the standard has it.
+  // Buffer ignores invalid characters; comparing with the re-encoded text accepts standard Base64 only.
   if (bytes.toString('base64') !== value) return undefined
   const text = bytes.toString('latin1')
   const dot = text.indexOf('.')
@@ -87,21 +92,18 @@ function readToken(value) {
     : undefined
 }
 
-/** Far more than a timestamp of 15 digits needs; a longer value is no token, and is not worth decoding. */
-const maxTokenLength = 128
-
 /**
  * @param {string} timestamp
  * @param {string} secret
  */
 function sign(timestamp, secret) {
-  // The text itself, which Node takes as UTF-8: telling bytes from a key object costs it six times as much.
+  // A string key, which Node encodes as UTF-8: passing a Buffer or KeyObject takes six times as long.
   return createHmac('sha256', secret).update(timestamp, 'latin1').digest('hex')
 }
 
 /** @param {unknown} secret */
 function assertSecret(secret) {
   if (typeof secret !== 'string' || secret === '') {
-    throw new TypeError('the signing secret must be a text that is not empty: is the setting that holds it missing?')
+    throw new TypeError('the signing secret must be a non-empty string: is the setting that holds it missing?')
   }
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { checkServiceToken, createServiceToken, serviceTokenHeader, verifyServiceToken } from './index.js'
+import { checkServiceToken, createServiceToken, SERVICE_TOKEN_HEADER, verifyServiceToken } from './index.js'
 
 const secret = 'whsec-example-3f9d1c7b5a2e8046'
 const timestamp = 1_750_000_000
@@ -12,75 +12,75 @@ const token = 'MTc1MDAwMDAwMC5lODlkNDUxNTNiYmY5ZGRkNTJlZjYwMTI2NDgyYTZkZDA1YjAwN
 const now = () => timestamp * 1000
 
 describe('createServiceToken', () => {
-  test('gives the token of the published vector, which openssl and Python made', () => {
+  test('creates the token of the published vector, which openssl and Python computed', () => {
     expect(createServiceToken(secret, { now })).toBe(token)
     expect(Buffer.from(token, 'base64').toString()).toBe(`${timestamp}.${signature}`)
   })
 
-  test('takes whole seconds of the clock', () => {
+  test('rounds the clock down to whole seconds', () => {
     expect(createServiceToken(secret, { now: () => timestamp * 1000 + 999 })).toBe(token)
     expect(createServiceToken(secret, { now: () => timestamp * 1000 + 1000 })).not.toBe(token)
   })
 
-  test('uses the present time unless told otherwise', () => {
+  test('uses the current time by default', () => {
     expect(checkServiceToken(createServiceToken(secret), secret)).toMatchObject({ ok: true })
   })
 
-  test('takes the secret as text, also when it looks like hex or Base64', () => {
+  test('uses the secret as text, even if it looks like hex or Base64', () => {
     const made = ['6162', 'YWI=', 'ab', 'схема-🔑'].map((each) => createServiceToken(each, { now }))
     expect(new Set(made).size).toBe(4)
   })
 
-  test('refuses an empty secret', () => {
+  test('throws for an empty secret', () => {
     expect(() => createServiceToken('')).toThrow(TypeError)
-    // @ts-expect-error what a missing environment variable gives
+    // @ts-expect-error A missing environment variable is undefined.
     expect(() => createServiceToken(undefined)).toThrow('signing secret')
   })
 })
 
 describe('checkServiceToken', () => {
-  test('accepts the published vector at its own time and gives the timestamp', () => {
+  test('accepts the published vector at its own time and returns the timestamp', () => {
     expect(checkServiceToken(token, secret, { now })).toEqual({ ok: true, timestamp })
     expect(checkServiceToken([token], secret, { now })).toEqual({ ok: true, timestamp })
   })
 
-  test('finds the published vector too old today', () => {
+  test('rejects the published vector today as too old', () => {
     expect(checkServiceToken(token, secret)).toEqual({ ok: false, reason: 'too_old' })
   })
 
-  test.each([undefined, null, '', []])('finds %j missing', (value) => {
+  test.each([undefined, null, '', []])('rejects %j as missing', (value) => {
     expect(checkServiceToken(value, secret, { now })).toEqual({ ok: false, reason: 'missing' })
   })
 
-  test('accepts no repeated header, even of the same valid token', () => {
+  test('rejects a repeated header, even with the same valid token', () => {
     expect(checkServiceToken([token, token], secret, { now })).toEqual({ ok: false, reason: 'repeated' })
     expect(checkServiceToken(`${token}, ${token}`, secret, { now })).toEqual({ ok: false, reason: 'malformed' })
   })
 
   test.each([
-    ['is no Base64', `${timestamp}.${signature}`],
+    ['is not Base64', `${timestamp}.${signature}`],
     ['has white space within', `${token.slice(0, 8)} ${token.slice(8)}`],
     ['has a line end', `${token}\n`],
     ['lacks its last character', token.slice(0, -1)],
-    ['has padding that does not belong', `${token}=`],
-    ['has bits set behind its last byte', base64(`0${timestamp}.${signature}`).replace(/.==$/u, 'Z==')],
+    ['has superfluous padding', `${token}=`],
+    ['has bits set after its last byte', base64(`0${timestamp}.${signature}`).replace(/.==$/u, 'Z==')],
     ['has no dot', base64(`${timestamp}${signature}`)],
     ['has no timestamp', base64(`.${signature}`)],
     ['has no signature', base64(`${timestamp}.`)],
     ['has a timestamp with a sign', base64(`+${timestamp}.${signature}`)],
     ['has a negative timestamp', base64(`-${timestamp}.${signature}`)],
     ['has a timestamp with an exponent', base64(`175e7.${signature}`)],
-    ['has a timestamp with a fraction, of which the signature is cut off', base64(`${timestamp}.5.${signature}`)],
+    ['has a timestamp with a fraction', base64(`${timestamp}.5.${signature}`)],
     ['has a timestamp in hex', base64(`0x684ee180.${signature}`)],
     ['has a timestamp with spaces', base64(` ${timestamp} .${signature}`)],
-    ['has a timestamp beyond all numbers', base64(`${'9'.repeat(20)}.${signature}`)],
+    ['has a timestamp of 20 digits', base64(`${'9'.repeat(20)}.${signature}`)],
     ['has a short signature', base64(`${timestamp}.${signature.slice(1)}`)],
     ['has a long signature', base64(`${timestamp}.${signature}0`)],
     ['has an upper-case signature', base64(`${timestamp}.${signature.toUpperCase()}`)],
-    ['has a signature that is no hex', base64(`${timestamp}.${'g'.repeat(64)}`)],
-    ['has something behind the signature', base64(`${timestamp}.${signature}.1`)],
-    ['is far too long', base64(`${timestamp}.${signature}`.padEnd(1_000_000, 'x'))],
-  ])('finds a value malformed that %s', (_, value) => {
+    ['has a signature that is not hex', base64(`${timestamp}.${'g'.repeat(64)}`)],
+    ['has text after the signature', base64(`${timestamp}.${signature}.1`)],
+    ['has a million characters', base64(`${timestamp}.${signature}`.padEnd(1_000_000, 'x'))],
+  ])('rejects a value that %s as malformed', (_, value) => {
     expect(checkServiceToken(value, secret, { now })).toEqual({ ok: false, reason: 'malformed' })
   })
 
@@ -90,18 +90,18 @@ describe('checkServiceToken', () => {
     [0, undefined],
     [300, undefined],
     [301, 'too_old'],
-  ])('with a receiver %i seconds later', (seconds, reason) => {
+  ])('allows 300 seconds in either direction: %i seconds', (seconds, reason) => {
     const check = checkServiceToken(token, secret, { now: () => (timestamp + seconds) * 1000 })
     expect(check).toEqual(reason === undefined ? { ok: true, timestamp } : { ok: false, reason })
   })
 
-  test('takes another tolerance', () => {
+  test('accepts another tolerance', () => {
     const later = { now: () => (timestamp + 10) * 1000 }
     expect(checkServiceToken(token, secret, { ...later, toleranceSeconds: 10 })).toMatchObject({ ok: true })
     expect(checkServiceToken(token, secret, { ...later, toleranceSeconds: 9 })).toMatchObject({ reason: 'too_old' })
   })
 
-  test('signs the timestamp as received, leading zeros included', () => {
+  test('signs the timestamp as received, including leading zeros', () => {
     const received = `0${timestamp}`
     const madeOf = (text: string) => base64(`${received}.${createHmac('sha256', secret).update(text).digest('hex')}`)
     expect(checkServiceToken(madeOf(received), secret, { now })).toEqual({ ok: true, timestamp })
@@ -109,18 +109,18 @@ describe('checkServiceToken', () => {
     expect(reformatted).toEqual({ ok: false, reason: 'wrong_signature' })
   })
 
-  test('accepts any secret of a list, and no other', () => {
+  test('accepts every secret of a list, and no other', () => {
     expect(checkServiceToken(token, ['other', secret], { now })).toEqual({ ok: true, timestamp })
     expect(checkServiceToken(token, ['other', 'older'], { now })).toEqual({ ok: false, reason: 'wrong_signature' })
   })
 
-  test('throws for an empty secret, whatever was received', () => {
+  test('throws for an empty secret, independent of the received value', () => {
     for (const none of ['', [], [secret, '']]) expect(() => checkServiceToken(token, none)).toThrow(TypeError)
-    // @ts-expect-error what a missing environment variable gives
+    // @ts-expect-error A missing environment variable is undefined.
     expect(() => checkServiceToken(undefined, undefined)).toThrow(TypeError)
   })
 
-  test('agrees with a receiver that shares no code with it, for any secret and time', async () => {
+  test('agrees with an independent implementation for any secret and time', async () => {
     const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 200 })
     const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
     await fc.assert(
@@ -137,32 +137,36 @@ describe('checkServiceToken', () => {
     )
   })
 
-  test('accepts no token in which anything was changed', () => {
-    const places = fc.nat({ max: token.length - 1 })
+  test('rejects every token with a changed character', () => {
+    const positions = fc.nat({ max: token.length - 1 })
     fc.assert(
-      fc.property(places, fc.string({ unit: 'binary-ascii', minLength: 0, maxLength: 3 }), (place, replacement) => {
-        fc.pre(replacement !== token[place])
-        const changed = token.slice(0, place) + replacement + token.slice(place + 1)
-        expect(checkServiceToken(changed, secret, { now }).ok).toBe(false)
-      }),
+      fc.property(
+        positions,
+        fc.string({ unit: 'binary-ascii', minLength: 0, maxLength: 3 }),
+        (position, replacement) => {
+          fc.pre(replacement !== token[position])
+          const changed = token.slice(0, position) + replacement + token.slice(position + 1)
+          expect(checkServiceToken(changed, secret, { now }).ok).toBe(false)
+        },
+      ),
       { numRuns: 1000 },
     )
   })
 
-  test('never throws for what was received', () => {
+  test('never throws because of the received value', () => {
     const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), fc.array(fc.string()))
     fc.assert(fc.property(anything, (value) => expect(checkServiceToken(value, secret).ok).toBe(false)))
   })
 })
 
 describe('verifyServiceToken', () => {
-  test('lets a signed request through and answers 401 with the reason otherwise, on a plain node:http server', async () => {
+  test('passes signed requests on and answers 401 with the reason to others, on a plain node:http server', async () => {
     const verify = verifyServiceToken(secret)
     const server = createServer((request, response) => verify(request, response, () => response.end('welcome')))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
     try {
-      const signed = await fetch(url, { headers: { [serviceTokenHeader]: createServiceToken(secret) } })
+      const signed = await fetch(url, { headers: { [SERVICE_TOKEN_HEADER]: createServiceToken(secret) } })
       expect([signed.status, await signed.text()]).toEqual([200, 'welcome'])
       const unsigned = await fetch(url)
       expect(unsigned.status).toBe(401)
@@ -185,7 +189,7 @@ describe('verifyServiceToken', () => {
     }
   })
 
-  test('throws for an empty secret when it is made, not when the first request comes', () => {
+  test('throws for an empty secret when it is created, not at the first request', () => {
     expect(() => verifyServiceToken('')).toThrow(TypeError)
     expect(() => verifyServiceToken([])).toThrow(TypeError)
   })
@@ -195,7 +199,7 @@ function base64(text: string): string {
   return Buffer.from(text, 'latin1').toString('base64')
 }
 
-/** The contract's receiver once more, on the Web's own functions instead of Node's. */
+/** Checks a token as the contract describes it, with the Web Crypto API instead of the package's code. */
 async function receive(value: string, secretText: string, nowSeconds: number): Promise<boolean> {
   const decoded = atob(value)
   const dot = decoded.indexOf('.')

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { RequestHandler } from 'express'
 import { verifyServiceToken } from '../src/index.js'
 
-const room = join(import.meta.dirname, '..')
+const packageFolder = join(import.meta.dirname, '..')
 
 function npm(args: string[], cwd: string): void {
   execFileSync('npm', args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -19,8 +19,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the package', () => {
-  test('works from its tarball, installed into an empty folder, as a module and by require', () => {
-    npm(['pack', '--pack-destination', folder, '--loglevel', 'error'], room)
+  test('works when installed from its tarball, by import and by require', () => {
+    npm(['pack', '--pack-destination', folder, '--loglevel', 'error'], packageFolder)
     const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
     const customer = join(folder, 'customer')
     mkdirSync(customer)
@@ -40,7 +40,7 @@ describe('the package', () => {
     }
   })
 
-  test('has code that keeps to its declared types', () => {
+  test('has code that conforms to its declared types', () => {
     const config = join(folder, 'tsconfig.json')
     const compilerOptions = {
       allowJs: true,
@@ -51,14 +51,14 @@ describe('the package', () => {
       module: 'nodenext',
       target: 'es2022',
       types: ['node'],
-      typeRoots: [join(room, '../../node_modules/@types')],
+      typeRoots: [join(packageFolder, '../../node_modules/@types')],
     }
-    writeFileSync(config, JSON.stringify({ compilerOptions, files: [join(room, 'src/index.js')] }))
-    const tsc = join(room, '../../node_modules/typescript/bin/tsc')
+    writeFileSync(config, JSON.stringify({ compilerOptions, files: [join(packageFolder, 'src/index.js')] }))
+    const tsc = join(packageFolder, '../../node_modules/typescript/bin/tsc')
     expect(execFileSync(process.execPath, [tsc, '--project', config], { encoding: 'utf8' })).toBe('')
   })
 
-  test('declares a middleware that Express takes', () => {
+  test('declares a middleware that Express accepts', () => {
     const handler: RequestHandler = verifyServiceToken('secret')
     expect(handler).toHaveLength(3)
   })

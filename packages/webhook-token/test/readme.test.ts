@@ -20,18 +20,22 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** One question to a snippet: does it take this header, with this secret, at this time? */
-type Question = { header: string; secret: string; nowSeconds: number }
+/** One call of a snippet: a header, checked with a secret at a time. */
+interface SnippetCall {
+  header: string
+  secret: string
+  nowSeconds: number
+}
 
 /**
- * How a language runs its snippet: `program` is the snippet with a main part that reads a secret, a time and a header
- * from each line of standard input, tab-separated, the first and the last in hex, and prints yes or no for each.
+ * How to run the snippet of a language. `program` adds a main part to the snippet: it reads a secret (hex), a time and a
+ * header (hex) from each line of standard input, separated by tabs, and prints yes or no.
  */
-type Language = {
+interface Language {
   name: string
   fence: string
   command: string
-  /** A call that ends at once when the language is installed. */
+  /** Arguments with which the command succeeds if the language is installed. */
   probe: string[]
   file: string
   program(snippet: string): string
@@ -110,7 +114,7 @@ end
   },
 ]
 
-/** What the snippets need and this machine may lack: then they are not run, and a test's name says so. */
+/** A snippet whose language or tools are not installed is not run; the name of a test lists it. */
 const shellTools = ['bash', 'curl', 'openssl']
 const missingTools = shellTools.filter(
   (tool) => spawnSync(tool, [tool === 'openssl' ? 'version' : '--version']).status !== 0,
@@ -120,10 +124,10 @@ const isInstalled = ({ command, probe }: Language): boolean => spawnSync(command
 const installed = languages.filter(isInstalled)
 const missing = [...languages.filter((each) => !isInstalled(each)).map(({ name }) => name), ...missingTools]
 
-function ask(language: Language, questions: Question[]): boolean[] {
+function runSnippet(language: Language, calls: SnippetCall[]): boolean[] {
   const file = join(folder, language.file)
   writeFileSync(file, language.program(readSnippet(language.fence)))
-  const input = questions.map((each) => `${hex(each.secret)}\t${each.nowSeconds}\t${hex(each.header)}\n`).join('')
+  const input = calls.map((each) => `${hex(each.secret)}\t${each.nowSeconds}\t${hex(each.header)}\n`).join('')
   const { stdout, stderr, status } = spawnSync(language.command, language.run(file), {
     input,
     encoding: 'utf8',
@@ -147,17 +151,17 @@ function base64(text: string): string {
 function readSnippet(fence: string, contains = ''): string {
   const blocks = [...readme.matchAll(/```(\w+)\n([^]*?)```/gu)]
   const block = blocks.find((match) => match[1] === fence && match[2]?.includes(contains))
-  if (block?.[2] === undefined) throw new Error(`the README has no ${fence} snippet`)
+  if (block?.[2] === undefined) throw new Error(`The README has no ${fence} snippet`)
   return block[2]
 }
 
 describe('the README', () => {
-  const left = missing.length === 0 ? '' : `; not installed, so not run: ${missing.join(', ')}`
-  test(`shows the check in four languages; run here: ${installed.map(({ name }) => name).join(', ')}${left}`, () => {
+  const skipped = missing.length === 0 ? '' : `; not installed and not run: ${missing.join(', ')}`
+  test(`shows the check in four languages; run here: ${installed.map(({ name }) => name).join(', ')}${skipped}`, () => {
     for (const { fence } of languages) expect(readSnippet(fence)).toMatch(/sha256/iu)
   })
 
-  test('publishes a vector that is right', () => {
+  test('publishes a valid test vector', () => {
     const [, token = ''] = /\| token +\| `([^`]+)` \|/u.exec(readme) ?? []
     const [, published = ''] = /\| secret +\| `([^`]+)` +\|/u.exec(readme) ?? []
     const [, signature = ''] = /\| signature \| `([^`]+)` +\|/u.exec(readme) ?? []
@@ -166,7 +170,7 @@ describe('the README', () => {
     expect(checkServiceToken(token, secret, { now: () => timestamp * 1000 })).toEqual({ ok: true, timestamp })
   })
 
-  test('shows an Express endpoint that works as it stands', async () => {
+  test('shows an Express endpoint that works unchanged', async () => {
     const file = join(import.meta.dirname, `../express-example-${process.pid}.mjs`)
     writeFileSync(
       file,
@@ -182,7 +186,7 @@ describe('the README', () => {
     try {
       const port = await new Promise<string>((resolve, reject) => {
         child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim()))
-        child.once('exit', () => reject(new Error('the example ended')))
+        child.once('exit', () => reject(new Error('The example ended')))
       })
       const post = (body: unknown, headers: Record<string, string>) =>
         fetch(`http://127.0.0.1:${port}/webhook`, {
@@ -211,7 +215,7 @@ if (missingTools.length === 0)
         response.end()
       })
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      // A child beside a server of this process must not block it.
+      // Asynchronous, because the child calls a server of this process.
       const child = spawn('bash', ['-euc', readSnippet('bash')], {
         env: {
           ...process.env,
@@ -231,42 +235,42 @@ if (missingTools.length === 0)
 describe.each(installed)('the snippet in $name', (language) => {
   const vector = createServiceToken(secret, { now: () => timestamp * 1000 })
   const signature = Buffer.from(vector, 'base64').toString().slice(11)
-  const asks = (header: string, nowSeconds = timestamp): Question => ({ header, secret, nowSeconds })
+  const callWith = (header: string, nowSeconds = timestamp): SnippetCall => ({ header, secret, nowSeconds })
 
-  test('is right about the vector, the age and malformed headers', () => {
-    const cases: [Question, boolean][] = [
-      [asks(vector), true],
-      [asks(vector, timestamp + 300), true],
-      [asks(vector, timestamp - 300), true],
-      [asks(vector, timestamp + 301), false],
-      [asks(vector, timestamp - 301), false],
-      [{ ...asks(vector), secret: 'another secret' }, false],
-      [asks(''), false],
-      [asks('no Base64 at all!'), false],
-      [asks(base64(`${timestamp}${signature}`)), false],
-      [asks(base64(`${timestamp}.`)), false],
-      [asks(base64(`.${signature}`)), false],
-      [asks(base64(`+${timestamp}.${signature}`)), false],
-      [asks(base64(`-${timestamp}.${signature}`)), false],
-      [asks(base64(`x.${signature}`)), false],
-      [asks(base64(`${timestamp}.${signature.slice(1)}`)), false],
-      [asks(base64(`${timestamp}.${signature.toUpperCase()}`)), false],
-      [asks(base64(`${timestamp}.${signature}.`)), false],
-      [asks(base64(`${'9'.repeat(400)}.${signature}`)), false],
-      [asks('\u00e4'), false],
+  test('accepts the test vector and rejects wrong ages and malformed headers', () => {
+    const cases: [SnippetCall, boolean][] = [
+      [callWith(vector), true],
+      [callWith(vector, timestamp + 300), true],
+      [callWith(vector, timestamp - 300), true],
+      [callWith(vector, timestamp + 301), false],
+      [callWith(vector, timestamp - 301), false],
+      [{ ...callWith(vector), secret: 'another secret' }, false],
+      [callWith(''), false],
+      [callWith('not Base64!'), false],
+      [callWith(base64(`${timestamp}${signature}`)), false],
+      [callWith(base64(`${timestamp}.`)), false],
+      [callWith(base64(`.${signature}`)), false],
+      [callWith(base64(`+${timestamp}.${signature}`)), false],
+      [callWith(base64(`-${timestamp}.${signature}`)), false],
+      [callWith(base64(`x.${signature}`)), false],
+      [callWith(base64(`${timestamp}.${signature.slice(1)}`)), false],
+      [callWith(base64(`${timestamp}.${signature.toUpperCase()}`)), false],
+      [callWith(base64(`${timestamp}.${signature}.`)), false],
+      [callWith(base64(`${'9'.repeat(400)}.${signature}`)), false],
+      [callWith('\u00e4'), false],
     ]
-    const answers = ask(
+    const results = runSnippet(
       language,
-      cases.map(([question]) => question),
+      cases.map(([call]) => call),
     )
-    const wrong = cases.filter(([, expected], index) => answers[index] !== expected)
+    const wrong = cases.filter(([, expected], index) => results[index] !== expected)
     expect(wrong).toEqual([])
   })
 
   test('agrees with this package for any secret and time', () => {
     const samples = fc.sample(
       fc.record({
-        // Tabs and line ends are fine here: the secret travels in hex.
+        // Any characters, including tabs and line ends: the secret is passed in hex.
         secret: fc.string({ unit: 'binary', minLength: 1, maxLength: 100 }),
         seconds: fc.integer({ min: 0, max: 4_102_444_800 }),
         driftSeconds: fc.integer({ min: -330, max: 330 }),
@@ -274,15 +278,15 @@ describe.each(installed)('the snippet in $name', (language) => {
       }),
       { numRuns: 200 },
     )
-    const questions = samples.map(({ secret: any, seconds, driftSeconds, otherSecret }) => ({
+    const calls = samples.map(({ secret: any, seconds, driftSeconds, otherSecret }) => ({
       header: createServiceToken(otherSecret ? `${any}x` : any, { now: () => seconds * 1000 }),
       secret: any,
       nowSeconds: seconds + driftSeconds,
     }))
-    const expected = questions.map(
+    const expected = calls.map(
       (each) => checkServiceToken(each.header, each.secret, { now: () => each.nowSeconds * 1000 }).ok,
     )
     expect(expected).toContain(true)
-    expect(ask(language, questions)).toEqual(expected)
+    expect(runSnippet(language, calls)).toEqual(expected)
   })
 })

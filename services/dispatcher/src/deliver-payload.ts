@@ -17,7 +17,7 @@ import {
   UNKNOWN_REASON,
 } from '@workflow-service/database'
 import { ApiError, describeError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
-import { createServiceToken, serviceTokenHeader } from '@workflow-service/webhook-token'
+import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { AppContext } from './app-context.ts'
 import { createHide, toDeliveryResult } from './describe-outcome.ts'
 import { logDelivery } from './log-delivery.ts'
@@ -123,7 +123,7 @@ async function send(
   const result = await ctx.sendRequest({
     url: target.endpointUrl,
     body,
-    headers: { 'X-Request-Id': request.requestId, ...(token === null ? {} : { [serviceTokenHeader]: token }) },
+    headers: { 'X-Request-Id': request.requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) },
     deadlineMs: PAYLOAD_DEADLINE_MS,
   })
   return toDeliveryResult(result, createHide([secret, token]))

@@ -1,7 +1,7 @@
 import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE } from '@workflow-service/contract'
 import { type Delivery, newId, recordVerification } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
-import { createServiceToken, serviceTokenHeader } from '@workflow-service/webhook-token'
+import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { AppContext } from './app-context.ts'
 import { createHide, toDeliveryResult, toVerificationFault, type VerificationFault } from './describe-outcome.ts'
 import { logDelivery } from './log-delivery.ts'
@@ -33,7 +33,7 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
     const result = await ctx.sendRequest({
       url: request.targetUrl,
       body: JSON.stringify(toEnvelope(request, request.signingSecret)),
-      headers: { 'X-Request-Id': request.requestId, ...(token === null ? {} : { [serviceTokenHeader]: token }) },
+      headers: { 'X-Request-Id': request.requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) },
       deadlineMs: VERIFICATION_DEADLINE_MS,
     })
     const hide = createHide([request.signingSecret, token])
