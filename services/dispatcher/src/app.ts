@@ -1,57 +1,71 @@
-import { describeInternalApi } from '@workflow-service/contract'
+import { describeInternalApi, INTERNAL_OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
+  type ApiError,
   assignRequestId,
   handleErrors,
-  handleNotFound,
   healthRoutes,
+  serveOperations,
   serviceUnavailable,
 } from '@workflow-service/service-kit'
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
-import { authenticate } from './authenticate.ts'
-import { mountOperations } from './mount-operations.ts'
+import { requireToken } from './authorize.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'
-import { listSourceDeliveries } from './routes/list-deliveries.ts'
+import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { listSources } from './routes/list-webhook-sources.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
-import { sendPayload } from './routes/send-payload.ts'
+import { checkPayloadDepth, sendPayload } from './routes/send-payload.ts'
 import { testSource } from './routes/test-webhook-source.ts'
+import { validateSource } from './sources/validate-source.ts'
 
-/** The internal API (design 7) and the health routes, which need no token. */
+/** Enough for the largest example or payload (256 KiB) written with escapes and white space. */
+const BODY_MAX_BYTES = 1024 * 1024
+
+/** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
 export function createApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
-  app.set('query parser', 'simple')
   app.use(assignRequestId)
   app.use(healthRoutes({ metrics: ctx.metrics, checks: { postgres: () => ctx.db.ping() } }))
   const document = describeInternalApi()
   app.get('/internal/openapi.json', (_req, res) => {
     res.json(document)
   })
-  app.use(logRequests(ctx), authenticate(ctx.config.internalApiTokens))
+  app.use(logRequests(ctx))
   app.use(
-    mountOperations({
-      listWebhookSources: listSources(ctx),
-      getWebhookSource: getSource(ctx),
-      saveWebhookSource: saveSource(ctx),
-      deleteWebhookSource: deleteSource(ctx),
-      testWebhookSource: testSource(ctx),
-      listDeliveries: listSourceDeliveries(ctx),
-      sendPayload: sendPayload(ctx),
+    serveOperations({
+      operations: INTERNAL_OPERATIONS,
+      authorize: requireToken(ctx.config.internalApiTokens),
+      handlers: {
+        listWebhookSources: listSources(ctx),
+        getWebhookSource: getSource(ctx),
+        saveWebhookSource: saveSource(ctx),
+        deleteWebhookSource: deleteSource(ctx),
+        testWebhookSource: testSource(ctx),
+        listDeliveries: listSourceDeliveries(ctx),
+        sendPayload: sendPayload(ctx),
+      },
+      rules: {
+        saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
+        listDeliveries: { query: checkDeliveryCursor },
+        sendPayload: { body: checkPayloadDepth },
+      },
+      maxBodyBytes: BODY_MAX_BYTES,
     }),
   )
-  app.use(handleNotFound, tellOfDatabase, handleErrors(ctx.logger))
+  app.use(handleErrors(ctx.logger, toDatabaseError))
   return app
 }
 
-const tellOfDatabase: ErrorRequestHandler = (error, _req, _res, next) => {
-  next(isDatabaseUnavailable(error) ? serviceUnavailable('The database does not answer; try again.', error) : error)
+function toDatabaseError(error: unknown): ApiError | undefined {
+  if (!isDatabaseUnavailable(error)) return undefined
+  return serviceUnavailable('The database is unavailable. Try again in a moment.', error)
 }
 
-/** One line when a request ends; a delivery that was answered has a line of its own. */
+/** Logs each request when it ends. A delivery has its own log line, so its request is logged at level debug. */
 function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
   return (req, res, next) => {
     const startedMs = performance.now()

@@ -1,6 +1,7 @@
 /**
- * The dispatcher: webhook sources, their verification, and the payloads sent to them. It is the only service that talks
- * to customers' endpoints and the only one that knows their signing secrets. It never decides what to send.
+ * The dispatcher stores webhook sources, verifies them, and sends payloads to them. It is the only service that sends
+ * requests to customers' endpoints and reads their signing secrets. It never decides what to send.
  */
-export { DispatcherSettings, readDispatcherConfig, type DispatcherConfig } from './config.ts'
-export { startDispatcher, type DispatcherOverrides, type RunningDispatcher } from './start-dispatcher.ts'
+export type { DispatcherOverrides } from './app-context.ts'
+export { type DispatcherConfig, DispatcherSettings, readDispatcherConfig } from './config.ts'
+export { type RunningDispatcher, startDispatcher } from './start-dispatcher.ts'

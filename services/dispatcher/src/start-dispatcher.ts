@@ -4,23 +4,21 @@ import { type AppContext, createAppContext, type DispatcherOverrides } from './a
 import type { DispatcherConfig } from './config.ts'
 import { startMaintenance } from './maintenance.ts'
 
-export type { DispatcherOverrides } from './app-context.ts'
-
 /** A dispatcher that listens. */
 export interface RunningDispatcher extends RunningService {
-  /** Where it listens, as seen from this machine; without a slash at the end. */
+  /** The address of its API as seen from this machine, without a slash at the end. */
   readonly url: string
   readonly port: number
 }
 
-/** Calls that wait for their answer at once; each may hold a body of 1 MiB. */
-const MAX_CALLS_AT_ONCE = 4_000
+/** Maximum calls in flight. Each may hold a body of 1 MiB in memory. */
+const MAX_CALLS_IN_FLIGHT = 4_000
 
-/** A stop waits for the exchanges under way: 30 s for a payload request, and a moment to record what came of it. */
+/** A stop waits for the requests in flight: 30 s for a payload request, and 1 s to record and answer. */
 const STOP_GRACE_MS = 31_000
 const DRAIN_MS = 3_000
 
-/** Starts the dispatcher. Rejects when it cannot listen; a database that is away is waited for instead. */
+/** Starts the dispatcher. Rejects if it cannot listen. Does not need the database to be available yet. */
 export async function startDispatcher(
   config: DispatcherConfig,
   overrides: DispatcherOverrides = {},
@@ -30,14 +28,14 @@ export async function startDispatcher(
     const http = await startHttpServer(createApp(ctx), {
       host: config.host,
       port: config.port,
-      maxRequestsInFlight: MAX_CALLS_AT_ONCE,
+      maxRequestsInFlight: MAX_CALLS_IN_FLIGHT,
       onRefusal: (error, requestId) =>
         ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request refused'),
     })
     const maintenance = startMaintenance(ctx)
     const url = `http://${toReachableHost(config.host)}:${http.port}`
     ctx.logger.info({ url }, 'listening')
-    warnOfOpenings(ctx)
+    logAddressExemptions(ctx)
     return {
       logger: ctx.logger,
       url,
@@ -55,17 +53,15 @@ export async function startDispatcher(
   }
 }
 
-/** What makes the service less careful than it is by default is said at every start. */
-function warnOfOpenings({ config, logger }: AppContext): void {
+function logAddressExemptions({ config, logger }: AppContext): void {
   const { cidrs } = config.allowedSubnets
   if (cidrs.length > 0) {
     logger.warn(
       { allowed_subnets: cidrs },
-      'WEBHOOK_ALLOWED_SUBNETS is set: endpoints in these networks are not refused. For development only.',
+      'WEBHOOK_ALLOWED_SUBNETS is set: endpoints in these networks are allowed. For development only.',
     )
   }
-  if (config.egressProxy)
-    logger.info('requests to endpoints go through WEBHOOK_EGRESS_PROXY, which judges their addresses')
+  if (config.egressProxy) logger.info('requests to endpoints go through WEBHOOK_EGRESS_PROXY, which checks addresses')
 }
 
 function toReachableHost(host: string): string {

@@ -135,7 +135,8 @@ describe('422', () => {
     ['limit=101', 'limit', 'less_than_equal'],
     ['limit=1e1', 'limit', 'int_parsing'],
     ['limit=', 'limit', 'int_parsing'],
-    ['limit=1&limit=2', 'limit', 'string_type'],
+    ['limit=1&limit=2', 'limit', 'int_parsing'],
+    ['kind=payload&kind=payload', 'kind', 'string_type'],
     ['outcome=good', 'outcome', 'enum'],
     ['kind=ping', 'kind', 'enum'],
     ['since=yesterday', 'since', 'datetime_parsing'],
@@ -162,11 +163,10 @@ describe('the cost of a page', () => {
   beforeAll(async () => {
     // Twenty sources with a thousand entries each, of which few are anything but accepted payloads.
     await dispatcher.db.pool.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, sender, created_at,
-         finished_at)
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
        SELECT gen_random_uuid(), $1, CASE WHEN n % 20 = 0 THEN $2 ELSE md5((n % 20)::text)::uuid END,
          CASE WHEN n % 4000 = 0 THEN 'verification' ELSE 'payload' END,
-         CASE WHEN n % 2000 = 0 THEN 'rejected' WHEN n = 100 THEN 'in_flight' ELSE 'accepted' END, 200, '{}', 1,
+         CASE WHEN n % 2000 = 0 THEN 'rejected' WHEN n = 100 THEN 'in_flight' ELSE 'accepted' END, 200, '{}',
          $3::timestamptz + n * interval '1 second', CASE WHEN n <> 100 THEN now() END
        FROM generate_series(1, 20000) AS n`,
       [dispatcher.organizationId, busySourceId, new Date(START_MS)],

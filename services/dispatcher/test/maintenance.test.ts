@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { markAbandonedDeliveries, newId } from '@workflow-service/database'
 import { createLogger, createMetrics } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
-import { createDeliveryMetrics } from '../src/delivery-metrics.ts'
-import { trimLog } from '../src/maintenance.ts'
+import { createDeliveryMetrics } from '../src/metrics.ts'
+import { deleteOldLogEntries } from '../src/maintenance.ts'
 import { startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
 
 let dispatcher: TestDispatcher
@@ -48,7 +48,7 @@ const trim = (logRetentionDays: number): Promise<number> => {
     logger: createLogger({ service: 'test', level: 'silent' }),
     deliveryMetrics: createDeliveryMetrics(metrics, { inFlight: () => 0, waiting: () => 0, unrecorded: () => 0 }),
   }
-  return trimLog(ctx, new AbortController().signal)
+  return deleteOldLogEntries(ctx, new AbortController().signal)
 }
 
 describe('the retention', () => {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import SwaggerParser from '@apidevtools/swagger-parser'
 import { describe, expect, test } from '@jest/globals'
 import { describeInternalApi } from '@workflow-service/contract'
@@ -9,12 +8,7 @@ describe("the internal API's OpenAPI document", () => {
     await expect(SwaggerParser.validate(document)).resolves.toMatchObject({ openapi: '3.1.0' })
   })
 
-  test('is committed as it is served; `pnpm --filter @workflow-service/dispatcher openapi` writes it anew', async () => {
-    const committed = await readFile(new URL('../openapi.json', import.meta.url), 'utf8')
-    expect(JSON.parse(committed)).toEqual(describeInternalApi())
-  })
-
-  test('names nothing that only this code knows', () => {
+  test('has no keywords of our validator', () => {
     const text = JSON.stringify(describeInternalApi())
     expect(text).not.toContain('storable')
     expect(text).not.toContain('~kind')

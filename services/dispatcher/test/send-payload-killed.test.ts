@@ -56,8 +56,17 @@ async function killAndRestart(): Promise<void> {
   dispatcher = await startDispatcherProcess(env)
 }
 
-/** Makes what is in flight older than the 40 s after which its dispatcher counts as dead. */
+/**
+ * Makes deliveries in flight older than their deadline of 40 s, once PostgreSQL has ended the statements of the killed
+ * dispatcher, which may still record one.
+ */
 async function passDeadline(): Promise<void> {
+  await waitUntil(async () => {
+    const connections = await db.pool.query(
+      `SELECT FROM pg_stat_activity WHERE application_name = 'dispatcher' AND datname = current_database()`,
+    )
+    return connections.rows.length === 0
+  })
   await db.pool.query(`UPDATE deliveries SET created_at = created_at - interval '1 minute' WHERE outcome = 'in_flight'`)
 }
 

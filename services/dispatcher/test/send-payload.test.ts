@@ -25,7 +25,7 @@ let endpoint: CustomerEndpoint
 let sourceId: string
 
 beforeAll(async () => {
-  dispatcher = await startTestDispatcher({ placeWaitMs: 100 })
+  dispatcher = await startTestDispatcher({ slotWaitMs: 100 })
   endpoint = await startCustomerEndpoint()
   sourceId = await saveTestSource(dispatcher, { endpoint_url: endpoint.url, signing_secret: SECRET })
 }, 120_000)
@@ -453,7 +453,7 @@ describe('limits', () => {
     const beyond = await send(id, {}, narrow.url)
     expect(beyond).toMatchObject({
       status: 200,
-      body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are under way') },
+      body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are in flight') },
     })
     const others = await startCustomerEndpoint()
     const otherSource = await saveTestSource(dispatcher, { endpoint_url: others.url })
@@ -470,7 +470,7 @@ describe('limits', () => {
   })
 
   test('a delivery waits for a place that comes free in time', async () => {
-    const narrow = await dispatcher.startAnother({ placeWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
+    const narrow = await dispatcher.startAnother({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
     const { open, answer } = gate()
     endpoint.answerWith(answer)
     const calls = Array.from({ length: 5 }, () => send(newId(), {}, narrow.url))

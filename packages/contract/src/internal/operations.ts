@@ -23,6 +23,8 @@ export interface InternalOperation {
   readonly params: TSchema
   readonly query?: TSchema
   readonly body?: TSchema
+  /** Fields of the body whose surrounding white space is removed before they are checked. */
+  readonly trimmed?: readonly string[]
   readonly successes: readonly {
     readonly status: 200 | 201 | 204
     readonly schema?: TSchema
@@ -122,6 +124,7 @@ export const INTERNAL_OPERATIONS = {
     params: WebhookSourceParams,
     query: WebhookSourceSaveQuery,
     body: WebhookSourceIn,
+    trimmed: ['name'],
     successes: [
       { status: 200, schema: WebhookSourceOut, description: 'The source was changed.' },
       { status: 201, schema: WebhookSourceOut, description: 'The source is new.' },

@@ -1,10 +1,10 @@
 import { deleteWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { OperationHandlers } from '../mount-operations.ts'
+import type { InternalHandlers } from './handlers.ts'
 
-/** `DELETE …/webhook-sources/{s}`: the secret goes at once, the log stays. 404 when it is deleted already. */
-export function deleteSource(ctx: Pick<AppContext, 'db' | 'logger'>): OperationHandlers['deleteWebhookSource'] {
+/** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
+export function deleteSource(ctx: Pick<AppContext, 'db' | 'logger'>): InternalHandlers['deleteWebhookSource'] {
   return async ({ params, requestId }) => {
     const isDeleted = await deleteWebhookSource(ctx.db, params.organization_id, params.source_id)
     if (!isDeleted) throw notFound('Webhook source')

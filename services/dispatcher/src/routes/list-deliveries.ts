@@ -1,25 +1,15 @@
-import type { DeliveryPage } from '@workflow-service/contract'
+import type { DeliveryListQuery, DeliveryPage, FieldError } from '@workflow-service/contract'
 import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
-import { invalidFields, notFound } from '@workflow-service/service-kit'
+import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import { readDeliveryCursor, toDeliveryCursor } from '../delivery-cursor.ts'
-import type { OperationHandlers } from '../mount-operations.ts'
-import { toDeliveryOut } from '../to-wire.ts'
+import { readDeliveryCursor, toDeliveryCursor } from '../deliveries/delivery-cursor.ts'
+import type { InternalHandlers } from './handlers.ts'
+import { toDeliveryOut } from './to-wire.ts'
 
-/** `GET …/webhook-sources/{s}/deliveries`: the log, newest first; a deleted source's too. */
-export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): OperationHandlers['listDeliveries'] {
+/** Returns a page of a source's log, newest first. The log of a deleted source stays readable. */
+export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): InternalHandlers['listDeliveries'] {
   return async ({ params, query }) => {
     const { limit = 25, cursor, outcome, kind, since, until } = query
-    const after = cursor ? readDeliveryCursor(cursor) : undefined
-    if (cursor && !after) {
-      throw invalidFields([
-        {
-          field: 'cursor',
-          code: 'invalid_cursor',
-          message: 'is not the next_cursor of a page; omit it to start at the top',
-        },
-      ])
-    }
     const { organization_id: organizationId, source_id: sourceId } = params
     const found = await listDeliveries(ctx.db, organizationId, {
       sourceId,
@@ -27,9 +17,9 @@ export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): OperationHand
       kind,
       since: since === undefined ? undefined : new Date(since),
       until: until === undefined ? undefined : new Date(until),
-      // One more than asked for tells whether there is a further page.
+      // One more than requested shows whether there is another page.
       limit: limit + 1,
-      after,
+      after: cursor ? readDeliveryCursor(cursor) : undefined,
     })
     if (found.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, sourceId))) {
       throw notFound('Webhook source')
@@ -43,4 +33,11 @@ export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): OperationHand
     }
     return { status: 200, body }
   }
+}
+
+/** Checks that the cursor is one of this log. An empty cursor means the first page. */
+export function checkDeliveryCursor({ cursor }: Partial<DeliveryListQuery>): readonly FieldError[] {
+  if (!cursor || readDeliveryCursor(cursor)) return []
+  const message = 'is not the next_cursor of a page; omit it for the first page'
+  return [{ field: 'cursor', code: 'invalid_cursor', message }]
 }

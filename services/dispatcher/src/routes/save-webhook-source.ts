@@ -1,137 +1,121 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { WebhookSourceIn, WebhookSourceSaveQuery } from '@workflow-service/contract'
+import type { WebhookSourceIn } from '@workflow-service/contract'
 import {
   findSaveTarget,
   type SaveTarget,
   saveWebhookSource,
   type StoredWebhookSource,
-  type WebhookSource,
 } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, notFound, type OperationAnswer } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { OperationAnswer, OperationHandlers } from '../mount-operations.ts'
-import { openSecret } from '../open-secret.ts'
-import { toWebhookSourceOut } from '../to-wire.ts'
-import { validateSource } from '../validate-source.ts'
-import { verifySource } from '../verify-source.ts'
+import { decryptSigningSecret } from '../sources/signing-secret.ts'
+import { verifySource } from '../sources/verify-source.ts'
+import type { InternalHandlers } from './handlers.ts'
+import { toWebhookSourceOut } from './to-wire.ts'
 
+/** A save under way. */
 interface Save {
   organizationId: string
   sourceId: string
-  entered: WebhookSourceIn
+  /** The validated body. */
+  input: WebhookSourceIn
   requestId: string
+  /** Whether the endpoint confirms before the source is written. */
+  isVerified: boolean
 }
 
 /**
- * `PUT …/webhook-sources/{s}`: checks, sends exactly one verification request, and saves whole when a 2xx came in time.
- * A save that another one overtook is told so (409 `source_changed`), unless both wanted the same.
+ * Saves a source: verifies it with one request and writes it in one statement after a 2xx answer. If another save was
+ * written meanwhile, this one fails with 409 `source_changed`, unless both have the same values.
  */
-export function saveSource(ctx: AppContext): OperationHandlers['saveWebhookSource'] {
-  return async ({ params, query, body, bodyText, requestId }) => {
-    const entered = validateSource(body, bodyText, ctx.config.allowedSubnets)
-    const save = { organizationId: params.organization_id, sourceId: params.source_id, entered, requestId }
-    const stored = readTarget(await findTarget(ctx, save))
-    // Absent keeps what is stored: then the stored secret is the one as entered, and the verification carries it.
-    const secret =
-      entered.signing_secret === undefined ? stored && openSecret(ctx.secrets, stored) : entered.signing_secret
+export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource'] {
+  return async ({ params, query, body: input, requestId }) => {
+    const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
-    if (stored && mode !== 'always' && isUnchanged(ctx, stored, entered) && (mode === 'never' || stored.verifiedAt)) {
+    const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never' }
+    const stored = await findStored(ctx, save)
+    // An absent secret keeps the stored one, so the verification request carries that.
+    const signingSecret =
+      input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
+    if (stored && mode !== 'always' && isSaved(ctx, save, stored)) {
       return { status: 200, body: toWebhookSourceOut(stored) }
     }
-    if (mode === 'never') warnOfUnverified(ctx, save)
-    else await verify(ctx, save, secret)
-    return await write(ctx, save, stored, mode)
+    if (save.isVerified) await verify(ctx, save, signingSecret)
+    else ctx.logger.warn(logFields(save), 'webhook source saved without verification (verify=never)')
+    return await write(ctx, save, stored)
   }
 }
 
+/** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
 async function verify(ctx: AppContext, save: Save, signingSecret: string | null): Promise<void> {
-  const { delivery, fault } = await verifySource(ctx, {
+  const { input } = save
+  const { delivery, failure } = await verifySource(ctx, {
     organizationId: save.organizationId,
     sourceId: save.sourceId,
-    targetUrl: save.entered.endpoint_url,
+    targetUrl: input.endpoint_url,
     signingSecret,
-    bodyExample: save.entered.example_request_body,
+    bodyExample: input.example_request_body,
     requestId: save.requestId,
   })
-  if (!fault) return
-  throw new ApiError('verification_failed', `${fault.message} Nothing was saved.`, {
-    extra: { ...fault.extra, delivery_id: delivery.id },
+  if (!failure) return
+  throw new ApiError('verification_failed', `${failure.message} Nothing was saved.`, {
+    extra: { ...failure.extra, delivery_id: delivery.id },
   })
 }
 
-async function write(
-  ctx: AppContext,
-  save: Save,
-  stored: StoredWebhookSource | null,
-  mode: NonNullable<WebhookSourceSaveQuery['verify']>,
-): Promise<OperationAnswer> {
-  const { organizationId, sourceId, entered } = save
-  const isVerified = mode !== 'never'
+async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
+  const { organizationId, sourceId, input, isVerified } = save
   const saved = await saveWebhookSource(
     ctx.db,
     organizationId,
     sourceId,
     {
-      name: entered.name,
-      description: entered.description,
-      endpointUrl: entered.endpoint_url,
-      signingSecret: seal(ctx, save),
-      exampleRequestBody: JSON.stringify(entered.example_request_body),
+      name: input.name,
+      description: input.description,
+      endpointUrl: input.endpoint_url,
+      signingSecret: encryptSecret(ctx, save),
+      exampleRequestBody: JSON.stringify(input.example_request_body),
       isVerified,
     },
     stored?.version ?? null,
   )
   switch (saved.kind) {
-    case 'saved':
-      return answer(ctx, save, saved.source, stored === null)
+    case 'saved': {
+      const isNew = stored === null
+      ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook source saved')
+      return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
+    }
     case 'name_taken':
       throw nameTaken()
     case 'changed_meanwhile':
-      return await afterOvertaken(ctx, save, isVerified)
+      return await answerToLostSave(ctx, save)
     default:
       return saved satisfies never
   }
 }
 
-/** Undefined leaves what is stored, null removes it. */
-function seal(ctx: AppContext, { organizationId, sourceId, entered }: Save): Buffer | null | undefined {
-  const { signing_secret: secret } = entered
+/** Returns undefined to keep the stored secret and null to remove it. */
+function encryptSecret(ctx: AppContext, { organizationId, sourceId, input }: Save): Buffer | null | undefined {
+  const { signing_secret: secret } = input
   return typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId }, secret) : secret
 }
 
-/** The winner stands whole. Where it is just what was asked for here, as for a repeated call, there is nothing to say. */
-async function afterOvertaken(ctx: AppContext, save: Save, isVerified: boolean): Promise<OperationAnswer> {
-  const winner = readTarget(await findTarget(ctx, save))
-  if (winner && isUnchanged(ctx, winner, save.entered) && (winner.verifiedAt !== null || !isVerified)) {
-    return { status: 200, body: toWebhookSourceOut(winner) }
-  }
+/** Answers 200 if the save that won has the same values, as for a repeated call. */
+async function answerToLostSave(ctx: AppContext, save: Save): Promise<OperationAnswer> {
+  const winner = await findStored(ctx, save)
+  if (winner && isSaved(ctx, save, winner)) return { status: 200, body: toWebhookSourceOut(winner) }
   throw new ApiError(
     'source_changed',
-    'Another change of this webhook source was saved meanwhile, and nothing of this one was. Look at it, and save again if it still applies.',
+    'Another save of this webhook source was written meanwhile, and this one was not. Read the source, and save again if your change still applies.',
   )
 }
 
-function answer(ctx: AppContext, save: Save, source: WebhookSource, isNew: boolean): OperationAnswer {
-  ctx.logger.info(
-    { request_id: save.requestId, organization_id: save.organizationId, source_id: save.sourceId, is_new: isNew },
-    'webhook source saved',
-  )
-  return { status: isNew ? 201 : 200, body: toWebhookSourceOut(source) }
-}
-
-function warnOfUnverified(ctx: AppContext, save: Save): void {
-  ctx.logger.warn(
-    { request_id: save.requestId, organization_id: save.organizationId, source_id: save.sourceId },
-    'webhook source recorded without verification, as the caller asked (verify=never)',
-  )
-}
-
-function findTarget(ctx: AppContext, { organizationId, sourceId, entered }: Save): Promise<SaveTarget> {
-  return findSaveTarget(ctx.db, organizationId, sourceId, entered.name)
-}
-
-/** What the save would replace; null when it is new. */
-function readTarget(target: SaveTarget): StoredWebhookSource | null {
+/**
+ * Returns the source that the save replaces, or null if the source is new.
+ * @throws ApiError if the organization does not exist, or the name or the id is taken.
+ */
+async function findStored(ctx: AppContext, save: Save): Promise<StoredWebhookSource | null> {
+  const target: SaveTarget = await findSaveTarget(ctx.db, save.organizationId, save.sourceId, save.input.name)
   switch (target.kind) {
     case 'new':
       return null
@@ -144,7 +128,7 @@ function readTarget(target: SaveTarget): StoredWebhookSource | null {
     case 'id_taken':
       throw new ApiError(
         'id_taken',
-        'This id belongs to a webhook source that was deleted, or to another organization: choose a new one.',
+        'This id belongs to a deleted webhook source or to another organization. Choose a new one.',
       )
     default:
       return target satisfies never
@@ -154,26 +138,32 @@ function readTarget(target: SaveTarget): StoredWebhookSource | null {
 function nameTaken(): ApiError {
   return new ApiError(
     'name_taken',
-    'Another webhook source of the organization has this name (case does not matter): choose another.',
+    'Another webhook source of the organization has this name (ignoring case). Choose another.',
   )
 }
 
-function isUnchanged(ctx: AppContext, stored: StoredWebhookSource, entered: WebhookSourceIn): boolean {
+/** Whether the stored source already has the values of the save, and is verified if the save requires it. */
+function isSaved(ctx: AppContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
   return (
-    stored.name === entered.name &&
-    stored.description === entered.description &&
-    stored.endpointUrl === entered.endpoint_url &&
-    isDeepStrictEqual(stored.exampleRequestBody, JSON.parse(JSON.stringify(entered.example_request_body))) &&
-    isSecretUnchanged(ctx, stored, entered.signing_secret)
+    (stored.verifiedAt !== null || !isVerified) &&
+    stored.name === input.name &&
+    stored.description === input.description &&
+    stored.endpointUrl === input.endpoint_url &&
+    isDeepStrictEqual(stored.exampleRequestBody, JSON.parse(JSON.stringify(input.example_request_body))) &&
+    hasSecret(ctx, stored, input.signing_secret)
   )
 }
 
-function isSecretUnchanged(ctx: AppContext, stored: StoredWebhookSource, entered: string | null | undefined): boolean {
-  if (entered === undefined) return true
+function hasSecret(ctx: AppContext, stored: StoredWebhookSource, secret: string | null | undefined): boolean {
+  if (secret === undefined) return true
   try {
-    return openSecret(ctx.secrets, stored) === entered
+    return decryptSigningSecret(ctx.secrets, stored) === secret
   } catch {
-    // What cannot be read is replaced by what was entered.
+    // A stored secret that cannot be decrypted is replaced by the given one.
     return false
   }
+}
+
+function logFields({ requestId, organizationId, sourceId }: Save): Record<string, string> {
+  return { request_id: requestId, organization_id: organizationId, source_id: sourceId }
 }

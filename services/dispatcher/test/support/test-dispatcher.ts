@@ -5,7 +5,8 @@ import { createDatabase, type Database, newId } from '@workflow-service/database
 import { createLogger } from '@workflow-service/service-kit'
 import { createTestDatabase, type StartedProcess, startProcess, type TestDatabase } from '@workflow-service/testkit'
 import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
-import { type DispatcherOverrides, startDispatcher, type RunningDispatcher } from '../../src/start-dispatcher.ts'
+import type { DispatcherOverrides } from '../../src/app-context.ts'
+import { type RunningDispatcher, startDispatcher } from '../../src/start-dispatcher.ts'
 
 /** A token of the test dispatchers. */
 export const TOKEN = randomBytes(24).toString('hex')

@@ -1,7 +1,7 @@
 import type { Delivery } from '@workflow-service/database'
-import type { AppContext } from './app-context.ts'
+import type { AppContext } from '../app-context.ts'
 
-/** The one wide line of a delivery, with the ids that join it to the run, and its count. */
+/** Counts the delivery and logs it in one line, with the ids that connect it to its run. */
 export function logDelivery(ctx: Pick<AppContext, 'logger' | 'deliveryMetrics'>, delivery: Delivery): void {
   ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
   ctx.logger.info(

@@ -1,16 +1,17 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** What the dispatcher counts. No label holds anything of a customer, so their number is bounded. */
+/** The dispatcher's own metrics. No label has a value of a customer, so their number is limited. */
 export interface DeliveryMetrics {
-  /** An outcome that was decided here; the time only where something was sent. */
+  /** Counts an outcome. `durationMs` is null if no request was made. */
   count(kind: DeliveryKind, outcome: DeliveryOutcome, durationMs: number | null): void
-  /** Entries of the log that the retention deleted, and deliveries that were given up. */
+  /** Counts log entries that were deleted because of their age. */
   countDeleted(entries: number): void
-  countGivenUp(deliveries: number): void
+  /** Counts deliveries of dead dispatchers that became `unknown`. */
+  countAbandoned(deliveries: number): void
 }
 
-/** Registers the metrics; the gauges are asked when somebody reads them. */
+/** Registers the metrics. Each gauge function is called when the metrics are read. */
 export function createDeliveryMetrics(
   registry: Registry,
   gauges: { inFlight: () => number; waiting: () => number; unrecorded: () => number },
@@ -24,7 +25,7 @@ export function createDeliveryMetrics(
   })
   const durations = new Histogram({
     name: 'webhook_delivery_duration_seconds',
-    help: 'From the look-up of the name to the outcome.',
+    help: 'Time from the DNS look-up to the outcome.',
     labelNames: ['kind', 'outcome'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30],
     registers,
@@ -34,23 +35,23 @@ export function createDeliveryMetrics(
     help: 'Entries of the delivery log deleted because of their age.',
     registers,
   })
-  const givenUp = new Counter({
+  const abandoned = new Counter({
     name: 'webhook_deliveries_given_up_total',
     help: 'Deliveries of dead dispatchers that became unknown.',
     registers,
   })
-  const gauge = (name: string, help: string, read: () => number): void => {
-    const made: Gauge = new Gauge({ name, help, registers, collect: () => made.set(read()) })
+  const addGauge = (name: string, help: string, read: () => number): void => {
+    const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(read()) })
   }
-  gauge('webhook_deliveries_in_flight', 'Requests to endpoints that are open.', gauges.inFlight)
-  gauge('webhook_deliveries_waiting', 'Deliveries that wait for a place.', gauges.waiting)
-  gauge('webhook_outcomes_unrecorded', 'Outcomes that wait for the database.', gauges.unrecorded)
+  addGauge('webhook_deliveries_in_flight', 'Requests to endpoints in flight.', gauges.inFlight)
+  addGauge('webhook_deliveries_waiting', 'Deliveries that wait for a slot.', gauges.waiting)
+  addGauge('webhook_outcomes_unrecorded', 'Outcomes in memory that are not yet in the database.', gauges.unrecorded)
   return {
     count: (kind, outcome, durationMs) => {
       deliveries.inc({ kind, outcome })
       if (durationMs !== null) durations.observe({ kind, outcome }, durationMs / 1_000)
     },
     countDeleted: (entries) => deleted.inc(entries),
-    countGivenUp: (count) => givenUp.inc(count),
+    countAbandoned: (count) => abandoned.inc(count),
   }
 }

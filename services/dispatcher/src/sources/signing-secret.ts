@@ -2,10 +2,10 @@ import { type SecretBox, SecretError, type StoredWebhookSource } from '@workflow
 import { invalidFields } from '@workflow-service/service-kit'
 
 /**
- * The stored signing secret, or null when there is none.
- * @throws ApiError 422 on `signing_secret` when no key of SECRETS_KEY opens it: it must be entered anew.
+ * Decrypts the signing secret of a source. Returns null if it has none.
+ * @throws ApiError 422 on `signing_secret` if no key of SECRETS_KEY decrypts it: the secret must be entered again.
  */
-export function openSecret(secrets: SecretBox, source: StoredWebhookSource): string | null {
+export function decryptSigningSecret(secrets: SecretBox, source: StoredWebhookSource): string | null {
   if (source.signingSecret === null) return null
   try {
     return secrets.decrypt({ organizationId: source.organizationId, sourceId: source.id }, source.signingSecret)

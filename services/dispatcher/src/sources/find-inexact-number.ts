@@ -1,21 +1,21 @@
-/** The text of the number as it stands in the source, which JSON.parse tells its reviver since ES2025. */
+/** A JSON.parse reviver that gets the source text of each value (ES2025; not yet in TypeScript's types). */
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
 /**
- * The first number of a JSON text that JavaScript cannot hold as written: an id of 20 digits, 1e400. Sent on, it would be
- * another number. Undefined when there is none. The text must be valid JSON.
+ * Finds the first number of a JSON text that JavaScript cannot represent exactly, such as an id of 20 digits or 1e400: the
+ * service would send another number. Returns undefined if there is none. The text must be valid JSON.
  */
 export function findInexactNumber(text: string): string | undefined {
-  // Fifteen digits without an exponent are always exact.
+  // Numbers of up to 15 digits without fraction and exponent are always exact.
   if (!/\d{16}|\d[eE]|\d\.\d/.test(text)) return undefined
   let found: string | undefined
-  const look: Reviver = (_key, value, { source }) => {
+  const inspect: Reviver = (_key, value, { source }) => {
     if (found === undefined && typeof value === 'number' && source !== undefined && !isExact(source, value)) {
       found = source.slice(0, 40)
     }
     return undefined
   }
-  JSON.parse(text, look as Parameters<typeof JSON.parse>[1])
+  JSON.parse(text, inspect as Parameters<typeof JSON.parse>[1])
   return found
 }
 
@@ -23,7 +23,7 @@ function isExact(source: string, value: number): boolean {
   return Number.isFinite(value) && canonical(source) === canonical(String(value))
 }
 
-/** Significant digits and power of ten, so that 1.50, 15e-1 and 1.5 are the same. */
+/** Returns significant digits and exponent, which are equal for 1.50, 15e-1 and 1.5. */
 function canonical(number: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? []

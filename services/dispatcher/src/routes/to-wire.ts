@@ -1,7 +1,7 @@
 import type { DeliveryOut, WebhookSourceOut } from '@workflow-service/contract'
 import type { Delivery, WebhookSource } from '@workflow-service/database'
 
-/** The source as the internal API shows it: never with its secret. */
+/** Returns the source as the internal API answers it, without its secret. */
 export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
   return {
     id: source.id,
@@ -17,7 +17,7 @@ export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
   }
 }
 
-/** The entry of the log as the internal API shows it. */
+/** Returns the delivery as the internal API answers it. */
 export function toDeliveryOut(delivery: Delivery): DeliveryOut {
   return {
     id: delivery.id,

@@ -1,4 +1,4 @@
-/** Whether objects and lists nest in more than `levels` levels. Walks without recursion, so no depth is too much for it. */
+/** Says whether objects and lists nest in more than `levels` levels. Not recursive, so any depth is safe. */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   let level = [value].filter(isNesting)
   for (let depth = 1; level.length > 0; depth += 1) {

@@ -1,4 +1,4 @@
-/** Where a page of the log ended. */
+/** The last entry of a page of the delivery log. */
 export interface DeliveryPosition {
   createdAt: Date
   id: string
@@ -6,12 +6,12 @@ export interface DeliveryPosition {
 
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{32})$/
 
-/** Opaque text for the position: it holds nothing that the page before did not show. */
+/** Encodes the position. The cursor's encoding is opaque and may change. */
 export function toDeliveryCursor({ createdAt, id }: DeliveryPosition): string {
   return Buffer.from(`${createdAt.getTime()}.${id.replaceAll('-', '')}`, 'latin1').toString('base64url')
 }
 
-/** The position, or undefined for any text that is no cursor. */
+/** Decodes the position, or returns undefined if the text is not a cursor. */
 export function readDeliveryCursor(cursor: string): DeliveryPosition | undefined {
   const [, time, id] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
   if (time === undefined || id === undefined) return undefined

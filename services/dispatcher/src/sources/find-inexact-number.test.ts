@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { findInexactNumber } from './find-inexact-number.ts'
 
-describe('numbers that JavaScript', () => {
+describe('findInexactNumber', () => {
   test.each([
     '0',
     '-0',
@@ -25,7 +25,7 @@ describe('numbers that JavaScript', () => {
     '0.000001',
     '100000000000000000000',
     '12345678901234567000',
-  ])('holds as written: %s', (number) => {
+  ])('accepts %s, which JavaScript represents exactly', (number) => {
     expect(findInexactNumber(`{"a":[${number}]}`)).toBeUndefined()
   })
 
@@ -37,11 +37,11 @@ describe('numbers that JavaScript', () => {
     '-1e400',
     '1e-400',
     '3.14159265358979323846',
-  ])('does not hold as written: %s', (number) => {
+  ])('finds %s, which JavaScript does not represent exactly', (number) => {
     expect(findInexactNumber(`{"a":{"b":${number}},"c":1}`)).toBe(number)
   })
 
-  test('are looked for outside of texts only', () => {
+  test('ignores digits in strings', () => {
     expect(findInexactNumber('{"a":"12345678901234567890","12345678901234567890":1}')).toBeUndefined()
   })
 })

@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  describeMismatches,
+  type FieldError,
+  PAYLOAD_DEADLINE_MS,
+  PAYLOAD_MAX_BYTES,
+  findPayloadMismatches,
+} from '@workflow-service/contract'
+import {
+  type Delivery,
+  type DeliveryLease,
+  type DeliveryResult,
+  type DeliveryTarget,
+  findDeliveryState,
+  SecretError,
+  UNKNOWN_REASON,
+} from '@workflow-service/database'
+import { ApiError, backoff, describeError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
+import type { AppContext } from '../app-context.ts'
+import { toDeliveryResult } from './describe-outcome.ts'
+import { inFlightDelivery } from './in-flight-delivery.ts'
+import type { ReleaseSlot } from './in-flight-limiter.ts'
+import { logDelivery } from './log-delivery.ts'
+import { sendSignedRequest } from './send-signed-request.ts'
+
+/** A payload to send once for its id. */
+export interface PayloadRequest {
+  id: string
+  organizationId: string
+  sourceId: string
+  payload: Record<string, unknown>
+  runId: string | null
+  lease: DeliveryLease | null
+  requestId: string
+}
+
+/** A process that was delayed longer than this after its claim (paused, or short of CPU) no longer sends the payload. */
+const SEND_WITHIN_MS = 8_000
+
+/**
+ * Age at which a delivery without an outcome becomes `unknown`. No process can still be sending it: the delay before the
+ * request takes at most 8 s and the request 30 s, which leaves 2 s to record the outcome.
+ */
+export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
+
+/**
+ * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
+ * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
+ * @throws ApiError before anything is sent: 404 for the source, 409 `lease_lost` or `idempotency_conflict`, 503 if this
+ * process is at its limit or the database is slow or unavailable. The caller may repeat the call with the same id.
+ */
+export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
+  // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this process.
+  return ctx.deliveryMutex.runExclusive(request.id, async () => {
+    const unrecorded = ctx.outcomes.find(request.id)
+    if (unrecorded) return assertSamePayload(unrecorded, request)
+    const slot = await ctx.limiter.acquire(request.sourceId)
+    if (slot === 'total_limit') {
+      throw serviceUnavailable('Too many deliveries are in flight. Repeat the call with the same id.')
+    }
+    const releaseSlot = slot === 'key_limit' ? undefined : slot
+    try {
+      return await recordAndSend(ctx, request, releaseSlot)
+    } finally {
+      releaseSlot?.()
+    }
+  })
+}
+
+/** Without a slot (the source is at its limit) the delivery is recorded as `refused`. */
+async function recordAndSend(
+  ctx: AppContext,
+  request: PayloadRequest,
+  releaseSlot: ReleaseSlot | undefined,
+): Promise<Delivery> {
+  const claimedMs = performance.now()
+  const requestBody = JSON.stringify(request.payload)
+  const { id, organizationId, sourceId, runId, requestId, lease } = request
+  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, lease })
+  switch (claim.kind) {
+    case 'no_source':
+      throw notFound('Webhook source')
+    case 'lease_lost':
+      throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
+    case 'known':
+      // Another process may be sending it for up to 30 s; the slot is for requests of this process.
+      releaseSlot?.()
+      return await waitForOutcome(ctx, request)
+    case 'claimed': {
+      const result = releaseSlot
+        ? await send(ctx, request, requestBody, claim.target, claimedMs)
+        : refused(`${ctx.config.maxInFlightPerSource} deliveries to this source are in flight. Nothing was sent.`)
+      const claimed = inFlightDelivery({
+        id,
+        organizationId,
+        sourceId,
+        kind: 'payload',
+        requestBody: request.payload,
+        sessionId: lease?.sessionId ?? null,
+        runId,
+        requestId,
+        createdAt: claim.createdAt,
+      })
+      const delivery = await ctx.outcomes.record(claimed, result)
+      logDelivery(ctx, delivery)
+      return delivery
+    }
+    default:
+      return claim satisfies never
+  }
+}
+
+/** Never rejects: after the claim, every error needs an outcome. */
+async function send(
+  ctx: AppContext,
+  request: PayloadRequest,
+  body: string,
+  target: DeliveryTarget,
+  claimedMs: number,
+): Promise<DeliveryResult> {
+  try {
+    const mismatches = findMismatches(target.exampleRequestBody, request.payload, body)
+    if (mismatches.length > 0) {
+      return { ...refused(describeMismatches(mismatches)), outcome: 'invalid', mismatches }
+    }
+    const signingSecret = target.signingSecret && ctx.secrets.decrypt(request, target.signingSecret)
+    if (performance.now() - claimedMs > SEND_WITHIN_MS) {
+      return refused('The service was delayed before it could send. Nothing was sent.')
+    }
+    const { result, redact } = await sendSignedRequest(ctx, {
+      url: target.endpointUrl,
+      body,
+      signingSecret,
+      requestId: request.requestId,
+      deadlineMs: PAYLOAD_DEADLINE_MS,
+    })
+    return toDeliveryResult(result, redact)
+  } catch (error) {
+    if (error instanceof SecretError) {
+      ctx.logger.error({ source_id: request.sourceId, error: describeError(error) }, 'could not decrypt signing secret')
+      return refused('The service cannot read the signing secret of this source. Nothing was sent.')
+    }
+    ctx.logger.error({ delivery_id: request.id, error: describeError(error) }, 'unexpected error while sending')
+    return unknown()
+  }
+}
+
+function findMismatches(example: Record<string, unknown>, payload: unknown, body: string): FieldError[] {
+  const bytes = Buffer.byteLength(body)
+  if (bytes > PAYLOAD_MAX_BYTES) {
+    const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
+    return [{ field: 'body', code: 'too_large', message }]
+  }
+  return findPayloadMismatches(example, payload)
+}
+
+/**
+ * Waits for the outcome of a delivery that was recorded before this call. After its deadline the dispatcher that sent it
+ * must have died, and the delivery becomes `unknown`.
+ */
+async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
+  const { id, organizationId } = request
+  const nextDelayMs = backoff({ firstMs: 50, maxMs: 500 })
+  for (;;) {
+    const state = await findDeliveryState(ctx.db, organizationId, id)
+    // The id is known, but not in this organization.
+    if (!state) throw idempotencyConflict()
+    const delivery = assertSamePayload(state.delivery, request)
+    if (delivery.outcome !== 'in_flight') return delivery
+    if (state.ageMs > ctx.deliveryDeadlineMs) await ctx.store.recordOutcome({ organizationId, id, result: unknown() })
+    else await sleep(nextDelayMs())
+  }
+}
+
+/**
+ * Returns the recorded delivery if it has the same payload and source. The run and the lease may differ.
+ * @throws ApiError 409 `idempotency_conflict` if it has not.
+ */
+function assertSamePayload(delivery: Delivery, request: PayloadRequest): Delivery {
+  const isSame =
+    delivery.kind === 'payload' &&
+    delivery.organizationId === request.organizationId &&
+    delivery.sourceId === request.sourceId &&
+    isDeepStrictEqual(asJson(delivery.requestBody), asJson(request.payload))
+  if (!isSame) throw idempotencyConflict()
+  return delivery
+}
+
+/** Returns the value as JSON transports it: -0 becomes 0. */
+function asJson(body: Record<string, unknown>): unknown {
+  return JSON.parse(JSON.stringify(body))
+}
+
+function idempotencyConflict(): ApiError {
+  return new ApiError(
+    'idempotency_conflict',
+    'This delivery id was used for a different request. Nothing was sent. Use a new id for another payload.',
+  )
+}
+
+function refused(reason: string): DeliveryResult {
+  return { outcome: 'refused', status: null, reason, mismatches: null, durationMs: null, answer: null }
+}
+
+function unknown(): DeliveryResult {
+  return { ...refused(UNKNOWN_REASON), outcome: 'unknown' }
+}

@@ -1,0 +1,45 @@
+import {
+  claimDeliveries,
+  type Database,
+  type DeliveryClaim,
+  type DeliveryClaimRequest,
+  type DeliveryOutcomeRecord,
+  isStatementError,
+  recordOutcomes,
+} from '@workflow-service/database'
+import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
+
+/** The two writes of every delivery. Concurrent writes share one statement and one commit. */
+export interface DeliveryStore {
+  /**
+   * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
+   * @throws ApiError 503 if the claim waited too long for earlier ones; it was not written then.
+   */
+  claim(request: DeliveryClaimRequest): Promise<DeliveryClaim>
+  /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
+  recordOutcome(record: DeliveryOutcomeRecord): Promise<Date | undefined>
+}
+
+const MAX_BATCH_SIZE = 100
+
+/**
+ * Shorter than the 8 s after which a claimed payload is no longer sent, minus the time of a statement: the caller of a
+ * claim that fails in the queue can repeat it, but a payload that is claimed too late ends as `refused`.
+ */
+const CLAIM_QUEUE_TIMEOUT_MS = 2_500
+
+/** Creates the store on the database's connection pool. */
+export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
+  const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
+  return {
+    claim: batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
+      ...options,
+      queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
+    }),
+    recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
+  }
+}
+
+function databaseTooSlow(): Error {
+  return serviceUnavailable('The database is too slow at the moment. Repeat the call with the same id.')
+}

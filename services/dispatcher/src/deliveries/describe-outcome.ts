@@ -1,0 +1,85 @@
+import type { VerificationReason } from '@workflow-service/contract'
+import type { DeliveryResult } from '@workflow-service/database'
+import type { OutboundResult } from '../outbound/outbound-result.ts'
+import type { Redact } from './redact.ts'
+
+/** Returns the log entry for the result of a request: any 2xx is accepted (contract README, "Payload request"). */
+export function toDeliveryResult(result: OutboundResult, redact: Redact): DeliveryResult {
+  const { durationMs } = result
+  const failed = { status: null, answer: null, mismatches: null, durationMs }
+  switch (result.kind) {
+    case 'answered': {
+      const isAccepted = result.status >= 200 && result.status <= 299
+      return {
+        outcome: isAccepted ? 'accepted' : 'rejected',
+        status: result.status,
+        reason: isAccepted ? null : describeRejection(result.status, result.location, redact),
+        answer: result.text === null ? null : redact(result.text),
+        mismatches: null,
+        durationMs,
+      }
+    }
+    case 'timed_out':
+      return { ...failed, outcome: 'timed_out', reason: toSentence(redact(result.detail)) }
+    case 'unreachable':
+      return { ...failed, outcome: 'unreachable', reason: toSentence(redact(result.detail)) }
+    case 'refused':
+      return { ...failed, outcome: 'refused', reason: toSentence(redact(result.detail)) }
+    default:
+      return result satisfies never
+  }
+}
+
+/** The message and the further fields of a `verification_failed` error (contract README, "Webhook sources"). */
+export interface VerificationFailure {
+  message: string
+  extra: { reason: VerificationReason } & Record<string, unknown>
+}
+
+/** Returns why the endpoint did not confirm the verification request, or undefined if it did. */
+export function toVerificationFailure(result: OutboundResult, redact: Redact): VerificationFailure | undefined {
+  switch (result.kind) {
+    case 'answered': {
+      const { status, location } = result
+      if (status >= 200 && status <= 299) return undefined
+      const message = `${describeRejection(status, location, redact)} It must answer the verification request with a 2xx status.`
+      if (!isRedirect(status, location)) return { message, extra: { reason: 'status', status } }
+      return { message, extra: { reason: 'redirect', status, location: location === null ? null : redact(location) } }
+    }
+    case 'timed_out':
+      return {
+        message: `${toSentence(redact(result.detail))} It must answer the verification request within 10 seconds.`,
+        extra: { reason: 'timed_out', kind: result.phase },
+      }
+    case 'unreachable':
+      return {
+        message: `The endpoint cannot be reached: ${redact(result.detail)}.`,
+        extra: {
+          reason: 'unreachable',
+          kind: result.cause,
+          ...(result.tlsError === null ? {} : { tls_fault: result.tlsError }),
+        },
+      }
+    case 'refused':
+      return {
+        message: `The endpoint must be publicly reachable: ${redact(result.detail)}.`,
+        extra: { reason: 'url_not_public', address: result.address },
+      }
+    default:
+      return result satisfies never
+  }
+}
+
+function describeRejection(status: number, location: string | null, redact: Redact): string {
+  if (!isRedirect(status, location)) return `The endpoint answered ${status}.`
+  const target = location === null ? '' : ` and points to ${redact(location)}`
+  return `The endpoint answered ${status}${target}; redirects are not followed: enter the final URL.`
+}
+
+function isRedirect(status: number, location: string | null): boolean {
+  return location !== null || [301, 302, 303, 307, 308].includes(status)
+}
+
+function toSentence(detail: string): string {
+  return `${detail.slice(0, 1).toUpperCase()}${detail.slice(1).replace(/\.$/, '')}.`
+}

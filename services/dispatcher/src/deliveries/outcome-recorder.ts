@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ANSWER_MAX_LENGTH, truncateText } from '@workflow-service/contract'
+import { type Delivery, type DeliveryResult, isDatabaseUnavailable } from '@workflow-service/database'
+import { backoff, describeError, type Logger, withTimeout } from '@workflow-service/service-kit'
+import type { DeliveryStore } from './delivery-store.ts'
+
+/** Records outcomes, and keeps those in memory that could not be recorded because the database was unavailable. */
+export interface OutcomeRecorder {
+  /** Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background. */
+  record(delivery: Delivery, result: DeliveryResult): Promise<Delivery>
+  /** Returns a delivery whose outcome is in memory and not yet in the database. */
+  find(deliveryId: string): Delivery | undefined
+  /** How many outcomes are not yet in the database. */
+  readonly size: number
+  /** Waits until all outcomes are recorded, at most for this time. */
+  drain(timeoutMs: number): Promise<void>
+  /** Stops retrying. The outcomes in memory are lost; their deliveries become `unknown`. */
+  stop(): void
+}
+
+/** After this time the outcome is given up. Its delivery has been `unknown` for long. */
+const GIVE_UP_AFTER_MS = 600_000
+
+/** Creates a recorder that writes through the store. */
+export function createOutcomeRecorder(options: {
+  store: Pick<DeliveryStore, 'recordOutcome'>
+  logger: Logger
+}): OutcomeRecorder {
+  const { store, logger } = options
+  const unrecorded = new Map<string, { delivery: Delivery; recorded: Promise<void> }>()
+  const stopping = new AbortController()
+
+  const retry = async ({ id, organizationId }: Delivery, result: DeliveryResult): Promise<void> => {
+    const nextDelayMs = backoff({ firstMs: 250, maxMs: 1_000 })
+    const giveUpAtMs = performance.now() + GIVE_UP_AFTER_MS
+    while (!stopping.signal.aborted && performance.now() < giveUpAtMs) {
+      await sleep(nextDelayMs(), undefined, { signal: stopping.signal }).catch(() => {})
+      try {
+        await store.recordOutcome({ organizationId, id, result })
+        logger.info({ delivery_id: id, outcome: result.outcome }, 'outcome recorded late')
+        return
+      } catch (error) {
+        if (!isDatabaseUnavailable(error)) {
+          logger.error({ delivery_id: id, error: describeError(error) }, 'could not record outcome')
+          return
+        }
+      }
+    }
+    logger.error({ delivery_id: id, outcome: result.outcome }, 'outcome lost: the database stayed unavailable')
+  }
+
+  return {
+    record: async (delivery, reported) => {
+      const { id, organizationId } = delivery
+      const result = toStorable(reported)
+      const finished = { ...delivery, ...result, finishedAt: new Date() }
+      try {
+        const finishedAt = await store.recordOutcome({ organizationId, id, result })
+        return finishedAt ? { ...finished, finishedAt } : finished
+      } catch (error) {
+        logger.warn({ delivery_id: id, error: describeError(error) }, 'could not record outcome yet')
+        const recorded = retry(delivery, result).finally(() => unrecorded.delete(id))
+        unrecorded.set(id, { delivery: finished, recorded })
+        return finished
+      }
+    },
+    find: (deliveryId) => unrecorded.get(deliveryId)?.delivery,
+    get size() {
+      return unrecorded.size
+    },
+    drain: async (timeoutMs) => {
+      const all = Promise.all([...unrecorded.values()].map(({ recorded }) => recorded))
+      await withTimeout(all, timeoutMs).catch(() => {})
+    },
+    stop: () => stopping.abort(),
+  }
+}
+
+const REASON_MAX_LENGTH = 2_000
+const FIELD_MAX_LENGTH = 200
+
+/** Makes texts storable: the name of a field that a model made up may contain NUL and be as long as the payload. */
+function toStorable(result: DeliveryResult): DeliveryResult {
+  return {
+    ...result,
+    reason: result.reason && toLine(result.reason, REASON_MAX_LENGTH),
+    answer: result.answer && truncateText(result.answer, ANSWER_MAX_LENGTH),
+    mismatches:
+      result.mismatches?.map(({ field, code, message }) => ({
+        field: toLine(field, FIELD_MAX_LENGTH),
+        code,
+        message: toLine(message, REASON_MAX_LENGTH),
+      })) ?? null,
+  }
+}
+
+function toLine(text: string, maxLength: number): string {
+  return truncateText(text.toWellFormed().replaceAll(/\p{Cc}/gu, '\uFFFD'), maxLength)
+}

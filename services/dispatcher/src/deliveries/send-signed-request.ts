@@ -1,0 +1,28 @@
+import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
+import type { AppContext } from '../app-context.ts'
+import type { OutboundResult } from '../outbound/outbound-result.ts'
+import { createRedactor, type Redact } from './redact.ts'
+
+interface SignedRequest {
+  url: string
+  /** JSON text. */
+  body: string
+  /** Null sends the request without a token. */
+  signingSecret: string | null
+  requestId: string
+  deadlineMs: number
+}
+
+/**
+ * Sends one request with a new service token (contract README, "Service token"). Returns its result and a function that
+ * removes the secret and the token from texts of the endpoint.
+ */
+export async function sendSignedRequest(
+  ctx: Pick<AppContext, 'sendRequest'>,
+  { url, body, signingSecret, requestId, deadlineMs }: SignedRequest,
+): Promise<{ result: OutboundResult; redact: Redact }> {
+  const token = signingSecret === null ? null : createServiceToken(signingSecret)
+  const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
+  const result = await ctx.sendRequest({ url, body, headers, deadlineMs })
+  return { result, redact: createRedactor([signingSecret, token]) }
+}

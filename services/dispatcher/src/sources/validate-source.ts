@@ -1,0 +1,40 @@
+import { findExampleErrors, type FieldError, PAYLOAD_MAX_BYTES, type WebhookSourceIn } from '@workflow-service/contract'
+import type { Rule } from '@workflow-service/service-kit'
+import { checkUrl } from '../outbound/check-url.ts'
+import type { Subnets } from '../outbound/parse-subnets.ts'
+import { findInexactNumber } from './find-inexact-number.ts'
+
+const EXAMPLE = 'example_request_body'
+
+/** Creates the checks of a save beyond its schema: URL and example (contract README, "Webhook sources"). */
+export function validateSource(allowed: Subnets): Rule<WebhookSourceIn, void> {
+  return ({ endpoint_url: url, example_request_body: example }, { bodyText, violations }) => {
+    const errors = [
+      ...(url === undefined ? [] : urlErrors(url, allowed)),
+      ...(example === undefined ? [] : exampleBodyErrors(example)),
+    ]
+    // Searches the whole text: only the example of an otherwise valid body can contain numbers.
+    return errors.length + violations.length > 0 ? errors : numberErrors(bodyText)
+  }
+}
+
+function urlErrors(url: string, allowed: Subnets): FieldError[] {
+  const check = checkUrl(url, allowed)
+  return check.isAllowed ? [] : [{ field: 'endpoint_url', code: check.code, message: check.message }]
+}
+
+function exampleBodyErrors(example: Record<string, unknown>): FieldError[] {
+  const errors = findExampleErrors(example, EXAMPLE)
+  if (errors.length > 0) return errors
+  const bytes = Buffer.byteLength(JSON.stringify(example))
+  if (bytes <= PAYLOAD_MAX_BYTES) return []
+  const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
+  return [{ field: EXAMPLE, code: 'too_large', message }]
+}
+
+function numberErrors(text: string): FieldError[] {
+  const number = findInexactNumber(text)
+  if (number === undefined) return []
+  const message = `contains the number ${number}, which cannot be represented exactly: shorten it, or write it as a string`
+  return [{ field: EXAMPLE, code: 'inexact_number', message }]
+}

@@ -1,0 +1,80 @@
+import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE } from '@workflow-service/contract'
+import { type Delivery, newId, recordVerification } from '@workflow-service/database'
+import { serviceUnavailable } from '@workflow-service/service-kit'
+import type { AppContext } from '../app-context.ts'
+import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
+import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
+import { logDelivery } from '../deliveries/log-delivery.ts'
+import { REDACTED } from '../deliveries/redact.ts'
+import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
+
+/** The content of a verification request. */
+export interface VerificationRequest {
+  organizationId: string
+  sourceId: string
+  targetUrl: string
+  signingSecret: string | null
+  bodyExample: Record<string, unknown>
+  requestId: string
+}
+
+/** `failure` is undefined if the endpoint confirmed. */
+export interface Verification {
+  delivery: Delivery
+  failure: VerificationFailure | undefined
+}
+
+/**
+ * Sends one verification request, the only request that carries the secret, and logs it without the secret. The
+ * organization must exist. Implements contract README, "Verification request".
+ * @throws ApiError 503 if this process is at its limit; nothing was sent then.
+ */
+export async function verifySource(ctx: AppContext, request: VerificationRequest): Promise<Verification> {
+  const { organizationId, sourceId, signingSecret, requestId } = request
+  // Verification has its own concurrency slots, so a source whose deliveries all hang can still be edited.
+  const slot = await ctx.limiter.acquire(`verification:${sourceId}`)
+  if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
+  try {
+    const loggedBody = toBody(request, signingSecret === null ? null : REDACTED)
+    const id = newId()
+    const createdAt = await recordVerification(ctx.db, organizationId, {
+      id,
+      sourceId,
+      requestBody: JSON.stringify(loggedBody),
+      requestId,
+    })
+    const { result, redact } = await sendSignedRequest(ctx, {
+      url: request.targetUrl,
+      body: JSON.stringify(toBody(request, signingSecret)),
+      signingSecret,
+      requestId,
+      deadlineMs: VERIFICATION_DEADLINE_MS,
+    })
+    const recorded = inFlightDelivery({
+      id,
+      organizationId,
+      sourceId,
+      kind: 'verification',
+      requestBody: loggedBody,
+      sessionId: null,
+      runId: null,
+      requestId,
+      createdAt,
+    })
+    // The answer's text is not logged: only payload answers are read by the agent, and this one may repeat the secret.
+    const delivery = await ctx.outcomes.record(recorded, { ...toDeliveryResult(result, redact), answer: null })
+    logDelivery(ctx, delivery)
+    return { delivery, failure: toVerificationFailure(result, redact) }
+  } finally {
+    slot()
+  }
+}
+
+function toBody(request: VerificationRequest, signingSecret: string | null): Record<string, unknown> {
+  return {
+    type: VERIFICATION_TYPE,
+    organization_id: request.organizationId,
+    source_id: request.sourceId,
+    data: { target_url: request.targetUrl, signing_secret: signingSecret, body_example: request.bodyExample },
+  }
+}
