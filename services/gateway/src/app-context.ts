@@ -1,40 +1,41 @@
 import { createDatabase, type Database } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import { type ApiKeyCache, createApiKeyCache } from './auth/api-key-cache.ts'
+import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
 import type { GatewayConfig } from './config.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './gateway-metrics.ts'
-import { createKeyRing, type KeyRing } from './key-ring.ts'
-import { createKeyUses, type KeyUses } from './key-uses.ts'
-import { createRateLimits, type RateLimits } from './rate-limits.ts'
-import { createStartRecorder, type StartRecorder } from './start-recorder.ts'
-import { createWakeUps, type WakeUps } from './wake-ups.ts'
-import { createWorkflowDocuments, type WorkflowDocuments } from './workflow-documents.ts'
+import { createRateLimits, type RateLimits } from './rate-limit/rate-limits.ts'
+import { createSessionNotifier, type SessionNotifier } from './starts/session-notifier.ts'
+import { createStartRecorder, type StartRecorder } from './starts/start-recorder.ts'
+import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
 
-/** All that the gateway's code may touch. */
+/** Everything that the gateway's routes use. */
 export interface AppContext {
   readonly config: GatewayConfig
   readonly logger: Logger
   readonly db: Database
   readonly sessionQueue: SessionQueue
-  readonly keys: KeyRing
-  readonly keyUses: KeyUses
+  readonly apiKeys: ApiKeyCache
+  readonly apiKeyUsage: ApiKeyUsage
   readonly rateLimits: RateLimits
   readonly starts: StartRecorder
-  readonly wakeUps: WakeUps
+  readonly sessionNotifier: SessionNotifier
   readonly workflows: WorkflowDocuments
   readonly metrics: Registry
   readonly gatewayMetrics: GatewayMetrics
-  dispose(): Promise<void>
+  /** Closes every connection and writes what is still pending. */
+  close(): Promise<void>
 }
 
-/** What a caller in the same process, or a test, may put in place. */
+/** Parts that a test, or a program that runs all services in one process, provides itself. */
 export interface GatewayOverrides {
-  /** Stays the caller's: it is not closed here. */
+  /** The caller closes it. */
   sessionQueue?: SessionQueue
   logger?: Logger
 }
 
-/** Opens nothing that can fail: a database or a broker that is away is noticed by the first who asks it. */
+/** Never fails: a database or a broker that is unavailable fails the requests that need it. */
 export function createAppContext(config: GatewayConfig, overrides: GatewayOverrides = {}): AppContext {
   const logger = overrides.logger ?? createLogger({ service: 'gateway', level: config.logLevel })
   const metrics = createMetrics('gateway')
@@ -43,7 +44,7 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     url: config.databaseUrl,
     applicationName: 'gateway',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection broke'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
   })
   const sessionQueue =
     overrides.sessionQueue ??
@@ -55,31 +56,30 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
       onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
     })
   if (overrides.sessionQueue) gatewayMetrics.brokerUp.set(1)
-  const keys = createKeyRing({ db, onLookUp: (count) => gatewayMetrics.keyLookUps.inc(count) })
-  const keyUses = createKeyUses({ db, logger })
+  const apiKeyUsage = createApiKeyUsage({ db, logger })
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
-  const wakeUps = createWakeUps({ sessionQueue, metrics: gatewayMetrics })
+  const sessionNotifier = createSessionNotifier({ sessionQueue, metrics: gatewayMetrics })
   return {
     config,
     logger,
     db,
     sessionQueue,
-    keys,
-    keyUses,
+    apiKeys: createApiKeyCache({ db, onLookUp: (count) => gatewayMetrics.apiKeyLookUps.inc(count) }),
+    apiKeyUsage,
     rateLimits,
     starts: createStartRecorder({ db, metrics: gatewayMetrics }),
-    wakeUps,
+    sessionNotifier,
     workflows: createWorkflowDocuments({
       db,
       onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
     }),
     metrics,
     gatewayMetrics,
-    dispose: async () => {
-      await wakeUps.settle()
+    close: async () => {
+      await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
-      await rateLimits.close()
-      await keyUses.close()
+      rateLimits.close()
+      await apiKeyUsage.close()
       await db.close()
     },
   }

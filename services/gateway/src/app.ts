@@ -1,5 +1,5 @@
 import { OPERATIONS } from '@workflow-service/contract'
-import { isDatabaseUnavailable } from '@workflow-service/database'
+import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
 import {
   type ApiError,
   answerHealthz,
@@ -13,18 +13,17 @@ import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
-import { docsRoutes } from './docs.ts'
+import { docsRoutes } from './routes/docs.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
-import { checkListCursor, listWorkflows } from './routes/list-workflows.ts'
+import { listWorkflows, listWorkflowsRules } from './routes/list-workflows.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
-/** A context of 10,000 characters, each written as two \\u escapes, takes 120,000 bytes. */
-const BODY_MAX_BYTES = 256 * 1024
-/** How long a handler may take before the answer is 503. */
+/** A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. */
+const MAX_BODY_BYTES = 256 * 1024
 const HANDLER_TIMEOUT_MS = 3_000
 
-/** Makes the public API (contract README, "Public API"). Only the health check and the documents need no key. */
+/** Makes the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
 export function createApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -33,7 +32,7 @@ export function createApp(ctx: AppContext): Express {
   app.set('case sensitive routing', true)
   app.set('strict routing', true)
   app.set('trust proxy', ctx.config.trustProxy)
-  app.use(observe(ctx))
+  app.use(logRequests(ctx))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
   app.use(docsRoutes())
@@ -47,8 +46,8 @@ export function createApp(ctx: AppContext): Express {
         getWorkflow: getWorkflow(ctx),
         startWorkflow: startWorkflow(ctx),
       },
-      rules: { listWorkflows: { query: checkListCursor } },
-      maxBodyBytes: BODY_MAX_BYTES,
+      rules: { listWorkflows: listWorkflowsRules },
+      maxBodyBytes: MAX_BODY_BYTES,
       handlerTimeoutMs: HANDLER_TIMEOUT_MS,
     }),
   )
@@ -56,7 +55,7 @@ export function createApp(ctx: AppContext): Express {
   return app
 }
 
-/** What operators ask, on a port of its own. Starts survive the broker's absence, so that is no reason for a 503. */
+/** Makes the operators' routes. RabbitMQ is an optional check: the gateway accepts starts while the broker is down. */
 export function createMetricsApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -71,8 +70,8 @@ export function createMetricsApp(ctx: AppContext): Express {
   return app
 }
 
-/** Gives each request its id and its place for answer headers; counts it and writes one line when its answer ends. */
-function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
+/** Gives each request its id and its list of answer headers; measures and logs it when its answer ends. */
+function logRequests({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
   return (req, res, next) => {
     const startedMs = performance.now()
     const requestId = requestIdFrom(req.headers['x-request-id'])
@@ -80,10 +79,7 @@ function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewa
     res.locals['answerHeaders'] = []
     res.once('close', () => {
       const durationMs = performance.now() - startedMs
-      const { operationId = 'none', principal } = res.locals as {
-        operationId?: string
-        principal?: { organizationId: string; prefix: string }
-      }
+      const { operationId = 'none', principal } = res.locals as { operationId?: string; principal?: Principal }
       gatewayMetrics.requests.observe({ operation: operationId, status: res.statusCode }, durationMs / 1_000)
       if (!logger.isLevelEnabled('info')) return
       logger.info(
@@ -105,7 +101,7 @@ function observe({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewa
   }
 }
 
-/** CORS for the origins named, and for no other: their pages may read the answers and send what the API takes. */
+/** Allows web pages of these origins to call the API. */
 function allowOrigins(origins: readonly string[]): RequestHandler {
   const allow = cors({
     origin: [...origins],
@@ -117,9 +113,9 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
   })
   return (req, res, next) => {
     const { origin } = req.headers
-    // An OPTIONS that is no preflight goes the way of every unknown method.
-    const isPreflight = req.method !== 'OPTIONS' || req.headers['access-control-request-method'] !== undefined
-    if (origin !== undefined && origins.includes(origin) && isPreflight) allow(req, res, next)
+    // `cors` would answer every OPTIONS request. One that is no preflight is an unknown method like any other.
+    const mayUseCors = req.method !== 'OPTIONS' || req.headers['access-control-request-method'] !== undefined
+    if (origin !== undefined && origins.includes(origin) && mayUseCors) allow(req, res, next)
     else next()
   }
 }

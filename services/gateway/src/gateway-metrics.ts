@@ -1,14 +1,14 @@
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** What the gateway counts, beside what every process does. */
+/** The gateway's own metrics, beside those of every process. */
 export interface GatewayMetrics {
   readonly requests: Histogram<'operation' | 'status'>
   readonly refusals: Counter<'code'>
-  readonly keyLookUps: Counter
+  readonly apiKeyLookUps: Counter
   readonly starts: Counter<'kind'>
   readonly startBatches: Histogram
   readonly workflowDocuments: Counter<'from'>
-  readonly wakeUps: Counter<'outcome'>
+  readonly sessionMessages: Counter<'outcome'>
   readonly brokerUp: Gauge
   readonly rateLimitStoreUp: Gauge
   readonly rateLimitLocalDecisions: Counter
@@ -19,7 +19,7 @@ export function createGatewayMetrics(registry: Registry): GatewayMetrics {
   return {
     requests: new Histogram({
       name: 'gateway_request_duration_seconds',
-      help: 'From the request to the end of its answer.',
+      help: 'Time from the arrival of a request to the end of its answer.',
       labelNames: ['operation', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
       registers,
@@ -30,14 +30,14 @@ export function createGatewayMetrics(registry: Registry): GatewayMetrics {
       labelNames: ['code'],
       registers,
     }),
-    keyLookUps: new Counter({
+    apiKeyLookUps: new Counter({
       name: 'gateway_key_look_ups_total',
       help: 'API keys looked up in the database.',
       registers,
     }),
     starts: new Counter({
       name: 'gateway_starts_total',
-      help: 'Start requests by what came of them.',
+      help: 'Start requests by outcome.',
       labelNames: ['kind'],
       registers,
     }),
@@ -49,25 +49,29 @@ export function createGatewayMetrics(registry: Registry): GatewayMetrics {
     }),
     workflowDocuments: new Counter({
       name: 'gateway_workflow_documents_total',
-      help: 'Workflows answered, by whether their document was kept in memory or read from the database.',
+      help: 'Workflows answered, by whether the document came from memory or from the database.',
       labelNames: ['from'],
       registers,
     }),
-    wakeUps: new Counter({
+    sessionMessages: new Counter({
       name: 'gateway_wake_ups_total',
-      help: 'Wake-ups published to the session queue; what failed is found by the sweep.',
+      help: "Messages published to the session queue, by outcome; the runners' sweep makes up for failed ones.",
       labelNames: ['outcome'],
       registers,
     }),
-    brokerUp: new Gauge({ name: 'gateway_broker_up', help: 'Whether wake-ups can be published.', registers }),
+    brokerUp: new Gauge({
+      name: 'gateway_broker_up',
+      help: 'Whether the gateway can publish to RabbitMQ.',
+      registers,
+    }),
     rateLimitStoreUp: new Gauge({
       name: 'gateway_rate_limit_store_up',
-      help: 'Whether the shared rate limit store answers; without one, 1.',
+      help: 'Whether the shared rate limit store is connected; 1 when none is configured.',
       registers,
     }),
     rateLimitLocalDecisions: new Counter({
       name: 'gateway_rate_limit_local_decisions_total',
-      help: 'Rate limit decisions made without the shared store, because it did not answer.',
+      help: 'Rate limit decisions that a gateway made alone because the shared store did not answer.',
       registers,
     }),
   }

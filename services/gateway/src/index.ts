@@ -1,5 +1,5 @@
 /**
- * The public API of the service (contract 4): it finds out whose key a request carries, limits its rate, checks it, reads
+ * The public API (contract README, "Public API"): authenticates API keys, limits rates, validates requests, reads
  * workflows and records starts. It runs no workflow and sends nothing to customers.
  */
 export { type GatewayConfig, GatewaySettings, readGatewayConfig } from './config.ts'

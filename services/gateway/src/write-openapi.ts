@@ -1,4 +1,4 @@
-// Writes openapi.json anew: `pnpm --filter @workflow-service/gateway openapi`. A test says when it is stale.
+// Writes openapi.json: `pnpm --filter @workflow-service/gateway openapi`. A test fails when the file is out of date.
 import { writeFile } from 'node:fs/promises'
 import { describePublicApi } from '@workflow-service/contract'
 

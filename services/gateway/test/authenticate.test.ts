@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createApiKey, hashApiKey, issueApiKey, newId, revokeApiKey } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { createKeyRing, type KeyRing } from '../src/key-ring.ts'
+import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
 import { sendRaw } from './support/raw-request.ts'
 import { startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
 
@@ -183,14 +183,14 @@ describe('the cache', () => {
 describe('the cache and its clock', () => {
   let nowMs: number
   let asked: number
-  let ring: KeyRing
+  let cache: ApiKeyCache
   beforeEach(() => {
     nowMs = 0
     asked = 0
-    ring = createKeyRing({ db: gateway.db, now: () => nowMs, onLookUp: (prefixes) => (asked += prefixes) })
+    cache = createApiKeyCache({ db: gateway.db, now: () => nowMs, onLookUp: (prefixes) => (asked += prefixes) })
   })
 
-  const holds = async (key: string): Promise<boolean> => (await ring.holderOf(key)) !== null
+  const holds = async (key: string): Promise<boolean> => (await cache.findPrincipal(key)) !== null
 
   test('accepts a new key at once, also one that was refused before it existed', async () => {
     const { key } = createApiKey()
@@ -211,10 +211,10 @@ describe('the cache and its clock', () => {
 
   test('notices within three seconds that an organization is suspended', async () => {
     const { id, key } = await gateway.apply({ organization: { name: 'Suspended later' } })
-    expect(await ring.holderOf(key)).toMatchObject({ isSuspended: false })
+    expect(await cache.findPrincipal(key)).toMatchObject({ isSuspended: false })
     await gateway.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [id])
     nowMs = 3_000
-    expect(await ring.holderOf(key)).toMatchObject({ isSuspended: true })
+    expect(await cache.findPrincipal(key)).toMatchObject({ isSuspended: true })
   })
 })
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import type { WorkflowOut } from '@workflow-service/contract'
 import { findWorkflows, newId } from '@workflow-service/database'
-import { createWorkflowDocuments } from '../src/workflow-documents.ts'
+import { createWorkflowDocuments } from '../src/workflows/workflow-documents.ts'
 import {
   apiTrigger,
   startableWorkflow,
@@ -240,9 +240,9 @@ describe('what is kept', () => {
     for (const each of [...workflows, large, large]) {
       const json = await documents.find(id, String(each['id']))
       expect(JSON.parse(json ?? '')).toEqual(await get(String(each['id']), key))
-      expect(documents.keptBytes).toBeLessThanOrEqual(30_000)
+      expect(documents.cachedBytes).toBeLessThanOrEqual(30_000)
     }
-    expect(documents.keptBytes).toBeGreaterThan(20_000)
+    expect(documents.cachedBytes).toBeGreaterThan(20_000)
     expect(reads).toEqual(reads.map(() => 'database'))
     await documents.find(id, String(workflows.at(-1)!['id']))
     expect(reads.at(-1)).toBe('memory')

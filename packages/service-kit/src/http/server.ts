@@ -31,8 +31,9 @@ export interface HttpServerOptions {
 /** A listening HTTP server that can be closed without cutting an answer off. */
 export interface HttpServer {
   readonly server: Server
-  /** The port that it listens on. */
   readonly port: number
+  /** The server's address as seen from this machine, without a slash at the end. */
+  readonly url: string
   /** Requests whose answer has not ended. */
   readonly inFlight: number
   /** Takes no new connection, lets requests under way end for up to `graceMs`, then cuts what is left. Safe to repeat. */
@@ -107,9 +108,11 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
 
   await listen(server, options)
+  const { port } = server.address() as AddressInfo
   return {
     server,
-    port: (server.address() as AddressInfo).port,
+    port,
+    url: `http://${toReachableHost(options.host)}:${port}`,
     get inFlight() {
       return underWay.size
     },
@@ -160,6 +163,12 @@ async function listen(server: Server, { host, port }: HttpServerOptions): Promis
   })
   server.listen(port, host, resolve)
   await promise
+}
+
+function toReachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
 }
 
 async function closeGracefully(server: Server, underWay: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {

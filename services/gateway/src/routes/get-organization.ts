@@ -1,10 +1,10 @@
 import type { OrganizationOut } from '@workflow-service/contract'
 import type { Principal } from '@workflow-service/database'
-import type { PublicApiHandlers } from '../operation-handlers.ts'
+import type { PublicApiHandlers } from './operation-handlers.ts'
 
 /**
- * `GET /v1/organization` (contract 4.1): what was looked up with the key, hence at most as old as the key's entry in the
- * cache. The text is made once for each entry.
+ * `GET /v1/organization` (contract README, "Public API"). The data was read with the API key, so it is at most as old as
+ * the key's cache entry; the JSON is made once per entry.
  */
 export function getOrganization(): PublicApiHandlers['getOrganization'] {
   const bodies = new WeakMap<Principal, string>()

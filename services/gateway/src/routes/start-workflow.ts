@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { ErrorCode, WorkflowStartOut } from '@workflow-service/contract'
 import { newId, type StartRefusal } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { PublicApiHandlers } from '../operation-handlers.ts'
+import type { PublicApiHandlers } from './operation-handlers.ts'
 
 type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
 type ConflictCode = Extract<StartRefusal, ErrorCode>
@@ -18,13 +18,17 @@ const CONFLICTS: Record<ConflictCode, string> = {
     'This Idempotency-Key was used for another request within the last 24 hours. Use a new one for each start.',
 }
 
-/** `POST /v1/workflows/{workflow_id}/start` (contract 4.4): 202 once the start is committed; the wake-up follows. */
+/**
+ * `POST /v1/workflows/{workflow_id}/start` (contract README, "Starts and sessions"): answers 202 once the start is
+ * committed, then notifies the runners.
+ */
 export function startWorkflow({
   starts,
-  wakeUps,
-}: Pick<AppContext, 'starts' | 'wakeUps'>): PublicApiHandlers['startWorkflow'] {
+  sessionNotifier,
+}: Pick<AppContext, 'starts' | 'sessionNotifier'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
     const { params, body, headers, principal, requestId } = request
+    const idempotencyKey = headers['Idempotency-Key']
     const outcome = await starts.record(principal.organizationId, {
       startId: newId(),
       workflowId: params.workflow_id,
@@ -34,12 +38,10 @@ export function startWorkflow({
       apiKeyId: principal.apiKeyId,
       requestId,
       idempotency:
-        headers['Idempotency-Key'] === undefined
-          ? null
-          : { key: headers['Idempotency-Key'], requestSha256: hashRequest(request) },
+        idempotencyKey === undefined ? null : { key: idempotencyKey, requestSha256: hashStartRequest(request) },
     })
     if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toError(outcome.kind)
-    if (outcome.kind === 'accepted') wakeUps.send(outcome.sessionId, requestId)
+    if (outcome.kind === 'accepted') sessionNotifier.notify(outcome.sessionId, requestId)
     const answer: WorkflowStartOut = {
       id: outcome.startId,
       workflow_id: params.workflow_id,
@@ -49,10 +51,10 @@ export function startWorkflow({
   }
 }
 
-/** What makes two requests the same for an Idempotency-Key: what they ask for, not how it is written. */
-function hashRequest({ params, body }: Pick<StartRequest, 'params' | 'body'>): Buffer {
-  const asked = JSON.stringify([params.workflow_id, body.session_id ?? null, body.context])
-  return createHash('sha256').update(asked, 'utf8').digest()
+/** Hashes the values of a request rather than its text: another spelling of the same body is the same request. */
+function hashStartRequest({ params, body }: Pick<StartRequest, 'params' | 'body'>): Buffer {
+  const values = JSON.stringify([params.workflow_id, body.session_id ?? null, body.context])
+  return createHash('sha256').update(values, 'utf8').digest()
 }
 
 function toError(refusal: StartRefusal | 'session_busy'): ApiError {
@@ -64,9 +66,7 @@ function toError(refusal: StartRefusal | 'session_busy'): ApiError {
         { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
       ])
     case 'session_busy':
-      return new ApiError('service_unavailable', 'The session is busy; try again in a moment.', {
-        headers: { 'Retry-After': '1' },
-      })
+      return serviceUnavailable('The session is busy; try again in a moment.')
     default:
       return new ApiError(refusal, CONFLICTS[refusal])
   }

@@ -7,8 +7,7 @@ import express, { type RequestHandler, type Response, Router } from 'express'
 const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
 const ASSETS = new Set(['/swagger-ui.css', '/swagger-ui-bundle.js', '/favicon-32x32.png'])
 
-// The page is all there is to it: it loads nothing from elsewhere, sends nothing elsewhere, and stands in no frame. Swagger
-// UI sets styles on its elements.
+// The page loads and sends nothing beyond its own origin and cannot be framed. Swagger UI sets styles on its elements.
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -20,7 +19,7 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-// Addresses are relative, so that the page also works where a proxy puts a prefix before it.
+// URLs are relative, so that the page also works behind a proxy that adds a path prefix.
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +31,7 @@ const PAGE = `<!doctype html>
 </head>
 <body>
 <div id="reference"></div>
-<noscript>This page needs JavaScript. The same as data: <a href="v1/openapi.json">openapi.json</a>.</noscript>
+<noscript>This page needs JavaScript. The description as data: <a href="v1/openapi.json">openapi.json</a>.</noscript>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>
@@ -52,8 +51,8 @@ const START_SCRIPT = `SwaggerUIBundle({
 `
 
 /**
- * `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. Answers are whole or not at all: no 206, no
- * 304, no redirect, since the contract has no such statuses.
+ * Makes `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. They never answer 206, 304 or a
+ * redirect: the contract has no such statuses.
  */
 export function docsRoutes(): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true })
@@ -79,7 +78,7 @@ export function docsRoutes(): RequestHandler {
     setPageHeaders(res)
     readAsset(req, res, next)
   })
-  // Every other request passes by, without a look at each route.
+  // Keeps other requests from being matched against each route.
   return (req, res, next) => {
     if (req.url.startsWith('/docs') || req.url.startsWith('/v1/openapi.json')) router(req, res, next)
     else next()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { readListCursor, toListCursor } from './list-cursor.ts'
+import { decodeListCursor, encodeListCursor } from './list-cursor.ts'
 
 const listed = { organizationId: '01890a5d-ac96-7ab2-80e2-4536629c90de', search: 'Straße' }
 const position = { createdAt: new Date('2026-01-31T09:00:00.123Z'), id: '01890a5d-ac96-774b-bcce-b302099a8057' }
@@ -12,11 +12,11 @@ describe('list cursors', () => {
     '9999-12-31T23:59:59.999Z',
   ])('come back as the place that they were made from, at %s', (time) => {
     const place = { ...position, createdAt: new Date(time) }
-    expect(readListCursor(toListCursor(place, listed), listed)).toEqual(place)
+    expect(decodeListCursor(encodeListCursor(place, listed), listed)).toEqual(place)
   })
 
   test('are short and need no encoding in a query', () => {
-    expect(toListCursor(position, listed)).toMatch(/^[\w-]{44}$/)
+    expect(encodeListCursor(position, listed)).toMatch(/^[\w-]{44}$/)
   })
 
   test.each([
@@ -24,7 +24,7 @@ describe('list cursors', () => {
     ['another search', { ...listed, search: 'STRASSE' }],
     ['no search', { ...listed, search: '' }],
   ])('are none in the list of %s', (_what, other) => {
-    expect(readListCursor(toListCursor(position, listed), other)).toBeUndefined()
+    expect(decodeListCursor(encodeListCursor(position, listed), other)).toBeUndefined()
   })
 
   test.each([
@@ -32,9 +32,9 @@ describe('list cursors', () => {
     'x',
     'A'.repeat(44),
     '🚀',
-    `${toListCursor(position, listed)}=`,
-    ` ${toListCursor(position, listed)}`,
+    `${encodeListCursor(position, listed)}=`,
+    ` ${encodeListCursor(position, listed)}`,
   ])('are not read out of %j', (text) => {
-    expect(readListCursor(text, listed)).toBeUndefined()
+    expect(decodeListCursor(text, listed)).toBeUndefined()
   })
 })

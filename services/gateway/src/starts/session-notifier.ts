@@ -1,0 +1,35 @@
+import type { SessionQueue } from '@workflow-service/messaging'
+import { withTimeout } from '@workflow-service/service-kit'
+import type { GatewayMetrics } from '../gateway-metrics.ts'
+
+/** Publishes which sessions have starts to run (contract README, "Queue messages"). */
+export interface SessionNotifier {
+  /** Publishes without waiting for the confirm: the runners' sweep finds a session whose message is lost. */
+  notify(sessionId: string, requestId: string): void
+  /** Resolves when all messages are confirmed or have failed, after two seconds at the latest. */
+  close(): Promise<void>
+}
+
+const CLOSE_TIMEOUT_MS = 2_000
+
+export function createSessionNotifier(options: {
+  sessionQueue: SessionQueue
+  metrics: Pick<GatewayMetrics, 'sessionMessages'>
+}): SessionNotifier {
+  const { sessionQueue, metrics } = options
+  const unconfirmed = new Set<Promise<void>>()
+  const publish = async (sessionId: string, requestId: string): Promise<void> => {
+    const outcome = await sessionQueue.publish({ session_id: sessionId }, { requestId })
+    metrics.sessionMessages.inc({ outcome })
+  }
+  return {
+    notify: (sessionId, requestId) => {
+      const publishing = publish(sessionId, requestId)
+      unconfirmed.add(publishing)
+      void publishing.finally(() => unconfirmed.delete(publishing))
+    },
+    close: async () => {
+      await withTimeout(Promise.all(unconfirmed), CLOSE_TIMEOUT_MS).catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,94 @@
+import {
+  type Database,
+  isDatabaseUnavailable,
+  type NewStart,
+  recordStart,
+  recordStarts,
+  type StartOutcome,
+} from '@workflow-service/database'
+import { ApiError, batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
+import type { GatewayMetrics } from '../gateway-metrics.ts'
+
+/** Records starts in the database. */
+export interface StartRecorder {
+  /** Resolves once the start is committed or refused. After a database error it is unknown whether it was recorded. */
+  record(organizationId: string, start: NewStart): Promise<StartOutcome>
+}
+
+interface QueuedStart {
+  readonly organizationId: string
+  readonly start: NewStart
+}
+
+/**
+ * `retry_alone`: skipped in the batch (session row locked or duplicate Idempotency-Key); the caller runs it again by
+ * itself.
+ */
+type BatchOutcome = StartOutcome | 'retry_alone'
+
+const MAX_BATCH_SIZE = 128
+/** With two, one batch travels while the other commits. */
+const MAX_BATCHES_UNDER_WAY = 2
+/** Less than the handler's timeout: a start that was answered 503 while it was queued is never recorded. */
+const QUEUE_TIMEOUT_MS = 2_500
+
+/**
+ * Records the starts of all requests in flight in batches: one statement and one commit for what has arrived while the
+ * last ones were under way. Each start keeps its own outcome; one that cannot be recorded with others is recorded alone.
+ */
+export function createStartRecorder(options: {
+  db: Pick<Database, 'pool'>
+  metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>
+}): StartRecorder {
+  const { db, metrics } = options
+
+  const recordBatch = async (batch: readonly QueuedStart[]): Promise<BatchOutcome[]> => {
+    const isDuplicate = findDuplicateKeys(batch)
+    const distinct = batch.filter((_start, index) => !isDuplicate[index])
+    metrics.startBatches.observe(distinct.length)
+    const outcomes = (await recordStarts(db, distinct)).values()
+    return batch.map((_start, index) => {
+      const outcome = isDuplicate[index] ? undefined : outcomes.next().value
+      return outcome === undefined || outcome.kind === 'session_busy' ? 'retry_alone' : outcome
+    })
+  }
+  const enqueue = batchCalls(recordBatch, {
+    maxSize: MAX_BATCH_SIZE,
+    concurrency: MAX_BATCHES_UNDER_WAY,
+    queueTimeout: {
+      ms: QUEUE_TIMEOUT_MS,
+      error: () => serviceUnavailable('The database is too slow at the moment; nothing was started.'),
+    },
+  })
+
+  const record = async (organizationId: string, start: NewStart): Promise<StartOutcome> => {
+    let outcome: BatchOutcome
+    try {
+      outcome = await enqueue({ organizationId, start })
+    } catch (error) {
+      if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
+      // PostgreSQL refused the statement as a whole, so nothing of it was recorded. Another start may be the cause.
+      outcome = 'retry_alone'
+    }
+    return outcome === 'retry_alone' ? recordStart(db, organizationId, start) : outcome
+  }
+  return {
+    record: async (organizationId, start) => {
+      const outcome = await record(organizationId, start)
+      metrics.starts.inc({ kind: outcome.kind })
+      return outcome
+    },
+  }
+}
+
+/** Finds the starts whose Idempotency-Key is also that of an earlier start of the batch. */
+function findDuplicateKeys(batch: readonly QueuedStart[]): boolean[] {
+  const keys = new Set<string>()
+  return batch.map(({ start: { apiKeyId, idempotency } }) => {
+    if (!idempotency) return false
+    const key = `${apiKeyId} ${idempotency.key}`
+    const isDuplicate = keys.has(key)
+    keys.add(key)
+    return isDuplicate
+  })
+}
