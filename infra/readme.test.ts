@@ -42,6 +42,19 @@ describe('README.md', () => {
   })
 })
 
+describe('infra/README.md', () => {
+  test('lists the metrics of the services, and no others', () => {
+    const metricName = /[`']((?:gateway|runner|webhook|sessions?)_[a-z_]+)[`'{]/g
+    const sources = globSync('services/*/src/**/*metrics*.ts', { cwd: root })
+    const defined = sources.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(metricName)])
+    const text = readFileSync(join(root, 'infra/README.md'), 'utf8')
+    const listed = [...text.matchAll(/^\|(.*?)\|/gm)].flatMap(([, cell = '']) => [...cell.matchAll(metricName)])
+    const names = (matches: RegExpExecArray[]) => matches.map(([, name]) => name).toSorted()
+    expect(defined).not.toEqual([])
+    expect(names(listed)).toEqual(names(defined))
+  })
+})
+
 /** Whether a relative link of a file leads to a file or folder and, if it names one, to a heading there. */
 function leadsSomewhere(file: string, link: string): boolean {
   const [path = '', anchor] = link.split('#')
