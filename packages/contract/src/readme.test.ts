@@ -122,16 +122,16 @@ describe('the README of the contract', () => {
   })
 
   test.each([
-    ['Organization', 'OrganizationOut'],
-    ['Workflow', 'WorkflowOut'],
-    ['AutoRun', 'AutoRunOut'],
-    ['User', 'UserOut'],
-    ['Trigger', 'TriggerOut'],
-    ['SubagentSource', 'SubagentSourceOut'],
-    ['File', 'FileOut'],
-  ] as const)('lists the fields of %s', (resource, schema) => {
+    ['Organization', publicResources.OrganizationOut],
+    ['Workflow', publicResources.WorkflowOut],
+    ['AutoRun', publicResources.AutoRunOut],
+    ['User', publicResources.UserOut],
+    ['Trigger', publicResources.TriggerOut],
+    ['SubagentSource', publicResources.SubagentSourceOut],
+    ['File', publicResources.FileOut],
+  ])('lists the fields of %s', (resource, schema) => {
     const rows = readTable('Resources', 'Field', `**${resource}**`)
-    expect(columnNames(rows, 'Field')).toEqual(propertiesOf(publicResources[schema]))
+    expect(columnNames(rows, 'Field')).toEqual(propertiesOf(schema))
   })
 
   test('lists the fields of a start, a webhook source and a delivery', () => {

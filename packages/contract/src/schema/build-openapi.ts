@@ -20,8 +20,6 @@ export interface DescribedOperation {
     readonly description: string
     readonly examples?: Examples
   }[]
-  /** In addition to those of the API. */
-  readonly errors?: readonly DescribedError[]
 }
 
 /** An error status and its meaning. */
@@ -65,79 +63,91 @@ export interface DescribedApi {
 
 type Json = Record<string, unknown>
 
+/** Object schemas with a title, by title: they become components of the document. */
+type Components = Map<string, Json>
+
 /**
  * Builds the OpenAPI 3.1 document of an API from the schemas that validate its requests. Every object schema with a title
  * becomes a component, at any depth. The same input gives the same document.
  */
 export function buildOpenApi(api: DescribedApi): Json {
-  const components = new Map<string, Json>()
-  const toSchema = (schema: TSchema): Json => toReference(toPlainJson(schema), components)
-  const content = (schema: TSchema, examples?: Examples): Json => ({
-    'application/json': { schema: toSchema(schema), ...(examples ? { examples } : {}) },
-  })
-  const response = (status: number, description: string, schema?: TSchema, examples?: Examples): Json => {
-    const headers = Object.entries(api.responseHeaders ?? {})
-      .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
-      .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
-    return {
-      description,
-      ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
-      ...(schema ? { content: content(schema, examples) } : {}),
-    }
-  }
-  const errorResponses = new Map<string, Json>()
-  const errorResponse = ({ status, description, name, examples }: DescribedError): Json => {
-    const body = response(status, description, api.error, examples)
-    if (name === undefined) return body
-    errorResponses.set(name, body)
-    return { $ref: `#/components/responses/${name}` }
-  }
+  const components: Components = new Map()
   const paths: Record<string, Json> = {}
   for (const operation of api.operations) {
-    const errors = [...api.errors, ...(operation.errors ?? [])].toSorted((a, b) => a.status - b.status)
-    const responses = [
-      ...operation.successes.map(({ status, description, schema, examples }) => [
-        status,
-        response(status, description, schema, examples),
-      ]),
-      ...errors.map((error) => [error.status, errorResponse(error)]),
-    ] as [number, Json][]
     const path = (paths[operation.path] ??= {})
-    path[operation.method] = {
-      operationId: operation.id,
-      summary: operation.summary,
-      description: operation.description,
-      ...(operation.tag === undefined ? {} : { tags: [operation.tag] }),
-      parameters: [
-        ...toParameters(operation.params, 'path'),
-        ...toParameters(operation.query, 'query'),
-        ...toParameters(operation.headers, 'header'),
-      ],
-      ...(operation.body
-        ? { requestBody: { required: true, content: content(operation.body, operation.bodyExamples) } }
-        : {}),
-      responses: Object.fromEntries(responses.map(([status, body]) => [String(status), body])),
-    }
+    path[operation.method] = describeOperation(api, operation, components)
   }
+  const { title, version, description, license, servers, tags, responseHeaders } = api
+  const namedErrors = api.errors.flatMap((error) =>
+    error.name === undefined ? [] : [[error.name, describeError(api, error, components)] as const],
+  )
   return {
     openapi: '3.1.0',
-    info: {
-      title: api.title,
-      version: api.version,
-      description: api.description,
-      ...(api.license ? { license: api.license } : {}),
-    },
-    ...(api.servers ? { servers: api.servers } : {}),
-    ...(api.tags ? { tags: api.tags } : {}),
+    info: { title, version, description, ...(license ? { license } : {}) },
+    ...(servers ? { servers } : {}),
+    ...(tags ? { tags } : {}),
     security: [{ bearer: [] }],
     paths,
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
-      ...(errorResponses.size > 0 ? { responses: Object.fromEntries(errorResponses) } : {}),
-      ...(api.responseHeaders ? { headers: describeHeaders(api.responseHeaders) } : {}),
+      ...(namedErrors.length > 0 ? { responses: Object.fromEntries(namedErrors) } : {}),
+      ...(responseHeaders ? { headers: describeHeaders(responseHeaders) } : {}),
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: api.bearer } },
     },
   }
+}
+
+function describeOperation(api: DescribedApi, operation: DescribedOperation, components: Components): Json {
+  const { id, summary, description, tag, body, bodyExamples, successes } = operation
+  const responses = [
+    ...successes.map((success) => [success.status, describeResponse(api, success, components)] as const),
+    ...api.errors.map((error) => {
+      const response = error.name === undefined ? describeError(api, error, components) : referToError(error.name)
+      return [error.status, response] as const
+    }),
+  ]
+  return {
+    operationId: id,
+    summary,
+    description,
+    ...(tag === undefined ? {} : { tags: [tag] }),
+    parameters: [
+      ...describeParameters(operation.params, 'path'),
+      ...describeParameters(operation.query, 'query'),
+      ...describeParameters(operation.headers, 'header'),
+    ],
+    ...(body ? { requestBody: { required: true, content: describeContent(body, bodyExamples, components) } } : {}),
+    responses: Object.fromEntries(responses),
+  }
+}
+
+function describeError(api: DescribedApi, error: DescribedError, components: Components): Json {
+  return describeResponse(api, { ...error, schema: api.error }, components)
+}
+
+function referToError(name: string): Json {
+  return { $ref: `#/components/responses/${name}` }
+}
+
+function describeResponse(
+  api: DescribedApi,
+  response: { status: number; description: string; schema?: TSchema; examples?: Examples },
+  components: Components,
+): Json {
+  const { status, description, schema, examples } = response
+  const headers = Object.entries(api.responseHeaders ?? {})
+    .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
+    .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
+  return {
+    description,
+    ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
+    ...(schema ? { content: describeContent(schema, examples, components) } : {}),
+  }
+}
+
+function describeContent(schema: TSchema, examples: Examples | undefined, components: Components): Json {
+  const reference = toReference(toPlainJson(schema), components)
+  return { 'application/json': { schema: reference, ...(examples ? { examples } : {}) } }
 }
 
 function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Json {
@@ -146,7 +156,7 @@ function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Js
   )
 }
 
-function toParameters(schema: TSchema | undefined, location: 'path' | 'query' | 'header'): Json[] {
+function describeParameters(schema: TSchema | undefined, location: 'path' | 'query' | 'header'): Json[] {
   if (!schema) return []
   const { properties = {}, required = [] } = toPlainJson(schema) as {
     properties?: Record<string, Json>
@@ -159,7 +169,7 @@ function toParameters(schema: TSchema | undefined, location: 'path' | 'query' | 
 }
 
 /** Replaces each titled object in the schema by a reference to a component. */
-function toReference(schema: Json, components: Map<string, Json>): Json {
+function toReference(schema: Json, components: Components): Json {
   const converted = Object.fromEntries(
     Object.entries(schema)
       // `storable` is a format of our ajv instance that OpenAPI tools do not know.
@@ -172,7 +182,7 @@ function toReference(schema: Json, components: Map<string, Json>): Json {
   return { $ref: `#/components/schemas/${title}` }
 }
 
-function convert(value: unknown, components: Map<string, Json>, key: string): unknown {
+function convert(value: unknown, components: Components, key: string): unknown {
   // These keywords hold plain values, not schemas.
   if (['enum', 'const', 'default', 'examples', 'required'].includes(key)) return value
   if (Array.isArray(value)) return value.map((item) => (isJson(item) ? toReference(item, components) : item))
