@@ -10,7 +10,7 @@ const DATA_DIR_TIMEOUT_MS = 15_000
 const RETRY_MS = 200
 
 /**
- * Starts PostgreSQL on the data of `localDir`. `isNew` tells whether the data folder was created.
+ * Starts PostgreSQL on the data of `localDir`. `isNew`: whether the data folder was created.
  * @throws EmbeddedPostgresError
  * @throws LocalStackError when another local stack runs on this folder.
  */

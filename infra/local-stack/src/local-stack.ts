@@ -34,14 +34,14 @@ export interface LocalStack {
 export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal): Promise<LocalStack> {
   const stack = new AsyncDisposableStack()
   try {
-    return await start(config, screen, signal, stack)
+    return await startAll(config, screen, signal, stack)
   } catch (error) {
     await stack.disposeAsync()
     throw error
   }
 }
 
-async function start(
+async function startAll(
   config: LocalConfig,
   screen: Screen,
   signal: AbortSignal,
@@ -75,7 +75,7 @@ async function start(
   const endpoint = await startDemoEndpoint({
     port: Number(savedSettings['DEMO_ENDPOINT_URL'] ? new URL(savedSettings['DEMO_ENDPOINT_URL']).port : 0),
     secret: secrets.DEMO_SIGNING_SECRET,
-    onWebhook: inbox.add,
+    onWebhook: (webhook) => inbox.add(webhook),
   })
   stack.defer(async () => await endpoint.close())
   const settings = {

@@ -23,7 +23,8 @@ export function createWebhookInbox(screen: Screen): WebhookInbox {
       const { promise, resolve } = Promise.withResolvers<ReceivedWebhook>()
       awaited = { requestId, resolve }
       const index = collected.findIndex((webhook) => hasRequestId(webhook, requestId))
-      if (index !== -1) resolve(collected.splice(index, 1)[0]!)
+      const [webhook] = index === -1 ? [] : collected.splice(index, 1)
+      if (webhook) resolve(webhook)
       return await promise
     },
     showAll: (sourceName) => {

@@ -2,31 +2,31 @@ import type { Command } from 'commander'
 import type { CliContext } from './cli-context.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What a command has to say: to a program and to people. */
+/** The result of a command, as JSON and as text. */
 export interface CommandResult {
   readonly json: unknown
   readonly text: (terminal: Terminal) => string
-  /** 1 when something of what was asked for was refused. */
+  /** 1 when a part of the command failed. Default 0. */
   readonly exitStatus?: 0 | 1
 }
 
-/** What commander hands over: the command's arguments, then its options. */
+/** Gets the parameters that commander passes to an action: the command's arguments, then its options. */
 type Handler<Parameters extends unknown[]> = (
   ctx: CliContext,
   ...parameters: Parameters
 ) => Promise<CommandResult | undefined>
 
-/** Makes a commander action of a handler: prints its answer as a table, or as JSON with `--json`. */
+/** Converts a handler to a commander action that prints the result as text, or as JSON with `--json`. */
 export type Run = <Parameters extends unknown[]>(
   handler: Handler<Parameters>,
 ) => (...parameters: Parameters) => Promise<void>
 
-/** Adds a command that knows `--json`. */
+/** Adds a command with the option `--json`. */
 export function addCommand(parent: Command, nameAndArguments: string, summary: string): Command {
   return parent.command(nameAndArguments).description(summary).option('--json', 'print JSON')
 }
 
-/** `onResult` hears the exit status of each command that ends without an error. */
+/** `onResult` is called with the exit status of a command that did not throw. */
 export function createRun(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): Run {
   return (handler) =>
     async (...parameters) => {

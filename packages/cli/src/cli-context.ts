@@ -3,25 +3,25 @@ import { type CliConfig, readCliConfig } from './config.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
 
-/** All that a command may touch. What it does not ask for needs no settings and is not opened. */
+/** What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened. */
 export interface CliContext {
   readonly terminal: Terminal
   readonly config: CliConfig
   database(): Database
   dispatcher(): DispatcherClient
-  /** Aborts on Ctrl-C; without it Ctrl-C ends the process at once. */
+  /** Returns a signal that aborts on Ctrl-C. Until a command calls this, Ctrl-C ends the process. */
   interrupted(): AbortSignal
   dispose(): Promise<void>
 }
 
-/** What a caller in the same process, or a test, may put in place. */
+/** Replacements for the process's own terminal, environment and Ctrl-C. */
 export interface CliOverrides {
   terminal?: Terminal
   env?: NodeJS.ProcessEnv
   interrupted?: AbortSignal
 }
 
-/** A manifest of thousands of workflows takes longer than any statement of a service may. */
+/** Longer than in the services, because a manifest may have thousands of workflows. */
 const STATEMENT_TIMEOUT_MS = 120_000
 
 export function createCliContext(overrides: CliOverrides = {}): CliContext {

@@ -14,36 +14,36 @@ afterEach(() => rmSync(folder, { recursive: true }))
 const token = 't'.repeat(32)
 
 describe('readCliConfig', () => {
-  test('reads what each command needs, and only then', () => {
+  test('reads only the settings that a command needs', () => {
     const config = readCliConfig({ DATABASE_URL: 'postgres://localhost/x', LOCAL_DIR: folder })
     expect(config.databaseUrl()).toBe('postgres://localhost/x')
     expect(() => config.dispatcher()).toThrow(SettingsError)
   })
 
-  test('names every setting that is missing, with an example', () => {
+  test('names every missing setting, with an example', () => {
     expect(() => readCliConfig({ LOCAL_DIR: folder }).dispatcher()).toThrow(
       /DISPATCHER_URL is missing.*Example: DISPATCHER_URL=http.*\n.*INTERNAL_API_TOKEN is missing.*Example: INTERNAL_API_TOKEN=/,
     )
   })
 
-  test('shows the first token of a list: the dispatcher takes any of them', () => {
+  test('uses the first of several tokens', () => {
     const env = { DISPATCHER_URL: 'http://d', INTERNAL_API_TOKEN: `${token},${'o'.repeat(32)}`, LOCAL_DIR: folder }
     expect(readCliConfig(env).dispatcher()).toEqual({ url: 'http://d', token })
   })
 
-  test('finds the settings of the local stack where there is no DATABASE_URL', () => {
+  test('reads the settings of the local stack if there is no DATABASE_URL', () => {
     writeFileSync(
       join(folder, 'env'),
-      `# made\nDATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\nINTERNAL_API_TOKEN=${token}\n`,
+      `# comment\nDATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\nINTERNAL_API_TOKEN=${token}\n`,
     )
     const config = readCliConfig({ LOCAL_DIR: folder, DATABASE_URL: ' ' })
     expect(config.isLocal).toBe(true)
     expect(config.databaseUrl()).toBe('postgres://local/x')
     expect(config.dispatcher()).toEqual({ url: 'http://local', token })
-    expect(() => config.queue()).toThrow('The local stack of npm start needs no RabbitMQ')
+    expect(() => config.queue()).toThrow('The local stack of npm start does not use RabbitMQ')
   })
 
-  test('never mixes the local stack into another environment', () => {
+  test('never mixes settings of the local stack with those of the environment', () => {
     writeFileSync(
       join(folder, 'env'),
       `DATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\nINTERNAL_API_TOKEN=${token}\n`,

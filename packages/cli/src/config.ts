@@ -4,7 +4,7 @@ import { readSettings, SettingsError, splitList } from '@workflow-service/servic
 import { Type } from 'typebox'
 import { localEnvFile, readLocalDir } from './local-folder.ts'
 
-/** What `wf` may need of the environment, with the services' own names (design 4). Each command reads what it needs. */
+/** Settings of `wf`, with the same names as in the services. Each command reads only those that it needs. */
 const Settings = {
   DATABASE_URL: Type.String({
     format: 'postgres-url',
@@ -14,19 +14,19 @@ const Settings = {
   }),
   DISPATCHER_URL: Type.String({
     format: 'http-url',
-    description: 'Where the dispatcher listens.',
+    description: 'The URL of the dispatcher.',
     examples: ['http://localhost:8081'],
   }),
   INTERNAL_API_TOKEN: Type.String({
     format: 'token-list',
     writeOnly: true,
-    description: 'What is shown to the dispatcher: the token that it was started with.',
+    description: 'The token of the internal API: the same as the dispatcher has.',
     examples: ['$(openssl rand -hex 32)'],
   }),
   SECRETS_KEY: Type.String({
     format: 'base64-32-list',
     writeOnly: true,
-    description: 'Keys for the signing secrets at rest, separated by commas: the first encrypts, all decrypt.',
+    description: 'Keys that encrypt signing secrets at rest, separated by commas. The first encrypts, all decrypt.',
     examples: ['$(openssl rand -base64 32)'],
   }),
   AMQP_URL: Type.String({
@@ -39,7 +39,7 @@ const Settings = {
     type: 'string',
     enum: ['quorum', 'classic'],
     default: 'quorum',
-    description: "The queues' type, as the services have it.",
+    description: 'The type of the queues: the same as the services have.',
     examples: ['quorum'],
   }),
 }
@@ -52,19 +52,19 @@ const DispatcherSettings = Type.Object({
 const SecretsSettings = Type.Object({ SECRETS_KEY: Settings.SECRETS_KEY })
 const QueueSettings = Type.Object({ AMQP_URL: Settings.AMQP_URL, AMQP_QUEUE_TYPE: Settings.AMQP_QUEUE_TYPE })
 
-/** The settings of `wf`, and where they come from. */
+/** The settings of `wf`. Each function throws a SettingsError that names every missing or invalid setting. */
 export interface CliConfig {
   readonly databaseUrl: () => string
   readonly dispatcher: () => { url: string; token: string }
   readonly secretsKeys: () => string[]
   readonly queue: () => { url: string; queueType: 'quorum' | 'classic' }
-  /** Whether the settings are the local stack's, found because the environment has no DATABASE_URL. */
+  /** Whether the settings come from the local stack's file. */
   readonly isLocal: boolean
 }
 
 /**
- * The environment, or, where it has no DATABASE_URL, what the local stack has left in `.local/env`: never a mix of both
- * databases. Each part throws a SettingsError that names every setting it misses, with an example.
+ * Reads the environment if it has DATABASE_URL, else the file `.local/env` that the local stack writes. The two are never
+ * mixed: a command must not combine the database of one installation with the dispatcher of another.
  */
 export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliConfig {
   const file = localEnvFile(readLocalDir(processEnv))
@@ -75,14 +75,14 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
     databaseUrl: () => readSettings(DatabaseSettings, env).DATABASE_URL,
     dispatcher: () => {
       const settings = readSettings(DispatcherSettings, env)
-      // While tokens are changed there are several, and the dispatcher takes any of them.
+      // There are several tokens during a rotation; the dispatcher accepts each of them.
       return { url: settings.DISPATCHER_URL, token: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '' }
     },
     secretsKeys: () => splitList(readSettings(SecretsSettings, env).SECRETS_KEY),
     queue: () => {
       if (isLocal) {
         throw new SettingsError([
-          'AMQP_URL is missing. The local stack of npm start needs no RabbitMQ: it queues in its own process. Example: AMQP_URL=amqp://localhost:5672',
+          'AMQP_URL is missing. The local stack of npm start does not use RabbitMQ; its queue is in its own process. Example: AMQP_URL=amqp://localhost:5672',
         ])
       }
       const settings = readSettings(QueueSettings, env)

@@ -1,10 +1,10 @@
 import type { DeliveryOut, ErrorResponse, WebhookSourceIn, WebhookSourceOut } from '@workflow-service/contract'
 import got, { type Method, RequestError } from 'got'
-import { Refusal } from './refusal.ts'
+import { CliError } from './cli-error.ts'
 
-/** An answer of the dispatcher that is a refusal: what it said, and nothing of the request. */
-export class DispatcherRefusal extends Refusal {
-  override name = 'DispatcherRefusal'
+/** An error response of the dispatcher. Contains nothing of the request, which may hold a secret. */
+export class DispatcherError extends CliError {
+  override name = 'DispatcherError'
   readonly code: string
 
   constructor(error: ErrorResponse['error']) {
@@ -14,43 +14,43 @@ export class DispatcherRefusal extends Refusal {
   }
 }
 
-/** The part of the dispatcher's internal API (design 7) that `wf` uses. */
+/** The operations of the dispatcher's internal API that `wf` uses (contract README, "Internal API"). */
 export interface DispatcherClient {
-  /** Saves the source. `isNew` tells 201 from 200. @throws DispatcherRefusal */
+  /** Saves the source. `isNew`: whether it was created. @throws DispatcherError */
   saveWebhookSource(
     organizationId: string,
     sourceId: string,
     source: WebhookSourceIn,
     verify: 'if_changed' | 'never',
   ): Promise<{ isNew: boolean; source: WebhookSourceOut }>
-  /** Sends the verification request with what is stored. @throws DispatcherRefusal */
+  /** Sends the verification request of the stored source. @throws DispatcherError */
   testWebhookSource(organizationId: string, sourceId: string): Promise<DeliveryOut>
 }
 
-/** A save waits for its verification, at most 10 s (contract 4.5), and perhaps for another save. */
+/** A save waits for the verification request, at most 10 s, and possibly for another save of the source. */
 const TIMEOUT_MS = 30_000
 
-/** Asks once and never again by itself: each save may send a request to a customer. */
+/** Creates a client that never retries, because each save may send a request to a customer's endpoint. */
 export function createDispatcherClient({ url, token }: { url: string; token: string }): DispatcherClient {
   const call = async (
     method: Method,
     path: string,
     options: { json?: object; searchParams?: Record<string, string> } = {},
   ): Promise<{ status: number; body: unknown }> => {
-    const { statusCode, body } = await answerOf(method, `${url.replace(/\/$/, '')}/${path}`, options)
+    const { statusCode, body } = await send(method, `${url.replace(/\/$/, '')}/${path}`, options)
     const answer = parse(body)
     if (statusCode >= 200 && statusCode < 300 && answer !== undefined) return { status: statusCode, body: answer }
     const { error } = (answer ?? {}) as Partial<ErrorResponse>
     if (statusCode === 401) {
-      throw new Refusal(
-        `The dispatcher at ${url} does not know the token: INTERNAL_API_TOKEN must be the one it runs with.`,
+      throw new CliError(
+        `The dispatcher at ${url} rejected the token. Set INTERNAL_API_TOKEN to the value that the dispatcher has.`,
       )
     }
-    if (error) throw new DispatcherRefusal(error)
-    throw new Refusal(`What answers at ${url} is no dispatcher (status ${statusCode}): check DISPATCHER_URL.`)
+    if (error) throw new DispatcherError(error)
+    throw new CliError(`The server at ${url} is not a dispatcher (it answered ${statusCode}). Check DISPATCHER_URL.`)
   }
 
-  const answerOf = async (method: Method, target: string, options: object) => {
+  const send = async (method: Method, target: string, options: object) => {
     try {
       return await got(target, {
         method,
@@ -63,10 +63,10 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
         throwHttpErrors: false,
       })
     } catch (error) {
-      // Without the cause: got's errors carry the request with the token and the secret.
-      const why = error instanceof RequestError ? error.code : String(error)
-      throw new Refusal(
-        `The dispatcher at ${url} does not answer (${why}): is it running? DISPATCHER_URL says where it is.`,
+      // The cause is dropped, because got's errors contain the request with the token and the signing secret.
+      const reason = error instanceof RequestError ? error.code : String(error)
+      throw new CliError(
+        `The dispatcher at ${url} does not answer (${reason}). Check that it is running and that DISPATCHER_URL is right.`,
       )
     }
   }

@@ -6,17 +6,17 @@ import {
   type OrganizationName,
 } from '@workflow-service/database'
 import type { CliContext } from './cli-context.ts'
-import { Refusal } from './refusal.ts'
+import { CliError } from './cli-error.ts'
 
-/** A webhook source as somebody named it; a deleted one has no name any more. */
+/** A webhook source; a deleted one is named by its id. */
 export interface FoundSource {
   readonly id: string
   readonly name: string
 }
 
 /**
- * The organization's source of that name, ignoring case, or of that id; with `includeDeleted` also a deleted one that has
- * a log. @throws Refusal
+ * Finds a source of the organization by its name, ignoring case, or by its id. With `includeDeleted`, also finds a deleted
+ * one that has a log. @throws CliError
  */
 export async function findSource(
   ctx: CliContext,
@@ -38,7 +38,7 @@ export async function findSource(
     return { id: text.toLowerCase(), name: `deleted source ${text}` }
   }
   const names = sources.map(({ name }) => `  ${name}`).join('\n')
-  throw new Refusal(
+  throw new CliError(
     `${organization.name} has no webhook source ${isId ? text : JSON.stringify(text)}.${names && ` It has:\n${names}`}`,
   )
 }

@@ -1,6 +1,6 @@
 import '@workflow-service/service-kit/compile-cache'
 
-// Whoever reads the output may have read enough: `wf runs list | head`.
+// The reader of a pipe may close it early: `wf runs list | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

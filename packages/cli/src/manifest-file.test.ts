@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { parseManifest } from './manifest-file.ts'
 
-const faultsOf = (text: string) =>
-  parseManifest('m.yaml', text).faults.map(({ path, message, line }) => `${line ?? '-'} ${path}: ${message}`)
+const errorsOf = (text: string) =>
+  parseManifest('m.yaml', text).errors.map(({ path, message, line }) => `${line ?? '-'} ${path}: ${message}`)
 const valueOf = (text: string) => parseManifest('m.yaml', text).value
 
 describe('parseManifest', () => {
@@ -14,45 +14,41 @@ describe('parseManifest', () => {
   })
 
   test.each<[string, string, string[]]>([
-    ['nothing', '', ['- : is empty: a manifest begins with "organization:"']],
-    ['a comment alone', '# nothing\n', ['- : is empty: a manifest begins with "organization:"']],
+    ['nothing', '', ['- : is empty; a manifest begins with "organization:"']],
+    ['a comment alone', '# nothing\n', ['- : is empty; a manifest begins with "organization:"']],
     ['a scalar', 'hello', ['1 : must be a JSON object']],
     ['no organization', 'users: []\n', ['1 organization: is missing']],
+    ['a duplicate key', 'organization: { name: A }\nusers: []\nusers: []\n', ['3 : duplicate key in one object']],
     [
-      'the same name twice',
-      'organization: { name: A }\nusers: []\nusers: []\n',
-      ['3 : the same name twice in one object'],
-    ],
-    [
-      'the same name twice in JSON',
+      'a duplicate key in JSON',
       '{"organization": {"name": "A"},\n"organization": {"name": "B"}}',
-      ['2 : the same name twice in one object'],
+      ['2 : duplicate key in one object'],
     ],
-    ['tabs as indentation', 'organization:\n\tname: Acme\n', ['2 : a tab as indentation: YAML takes spaces only']],
+    ['tabs as indentation', 'organization:\n\tname: Acme\n', ['2 : tab used for indentation; YAML allows only spaces']],
     [
       'several documents',
       'organization: { name: A }\n---\norganization: { name: B }\n',
-      ['2 : holds several documents (---): put each manifest into a file of its own'],
+      ['2 : has several documents (---); put each manifest into its own file'],
     ],
     ['an unknown tag', 'organization: { name: !secret A }\n', ['1 : Unresolved tag: !secret']],
     [
-      'a name that is no text',
+      'a key that is not a string',
       'organization: { name: A }\n? [a]\n: b\n',
-      [expect.stringContaining('text') as unknown as string],
+      [expect.stringContaining('key is not a string') as unknown as string],
     ],
     [
       'an alias without an anchor',
       'organization: *acme\n',
       ['- : Unresolved alias (the anchor must be set before the alias): acme'],
     ],
-    ['YAML that ends half way', 'organization: { name: A', [expect.stringMatching(/^1 /) as unknown as string]],
-  ])('says what is wrong with %s', (_what, text, faults) => {
-    expect(faultsOf(text)).toEqual(faults)
+    ['YAML that ends too early', 'organization: { name: A', [expect.stringMatching(/^1 /) as unknown as string]],
+  ])('says what is wrong with %s', (_what, text, errors) => {
+    expect(errorsOf(text)).toEqual(errors)
   })
 
-  test('names every fault with its line, in the order of the file', () => {
+  test('names every error with its line, in the order of the file', () => {
     expect(
-      faultsOf(
+      errorsOf(
         [
           'workflows:',
           '  - name: A',
@@ -73,38 +69,38 @@ describe('parseManifest', () => {
     ])
   })
 
-  test('takes anchors, aliases and merge keys in moderation', () => {
+  test('accepts anchors, aliases and merge keys', () => {
     const text =
       'organization: { name: A }\nworkflows:\n  - &base { name: A, is_active: false }\n  - { <<: *base, name: B }\n'
     expect(valueOf(text)).toMatchObject({ workflows: [{ name: 'A' }, { name: 'B', is_active: false }] })
   })
 
-  test('refuses aliases that multiply', () => {
+  test('rejects aliases that multiply', () => {
     const levels = 'abcdefgh'.split('').map((name, index, all) => {
       const item = index === 0 ? 'x' : `*${all[index - 1]}`
       return `${name}: &${name} [${Array.from({ length: 9 }, () => item).join(', ')}]`
     })
-    expect(faultsOf(`organization: { name: A }\n${levels.join('\n')}`)).toEqual([
-      '- : repeats its anchors more than 100 times: write the parts out, or split the file',
+    expect(errorsOf(`organization: { name: A }\n${levels.join('\n')}`)).toEqual([
+      '- : uses more than 100 aliases; repeat the content instead, or split the file',
     ])
   })
 
-  test.each(['[', '{a: ', '- '])('refuses nesting without end: %s', (opening) => {
-    expect(faultsOf(opening.repeat(5_000))[0]).toMatch(/nested too deeply/)
+  test.each(['[', '{a: ', '- '])('rejects very deep nesting: %s', (opening) => {
+    expect(errorsOf(opening.repeat(5_000))[0]).toMatch(/nested too deeply/)
   })
 
-  test('keeps the digits of whole numbers that a double would round', () => {
+  test('keeps all digits of integers that a double would round', () => {
     const trigger = '{ trigger_source: { slug: api, name: API }, filters: { id: 12345678901234567890, small: 7 } }'
-    const { value, faults } = parseManifest(
+    const { value, errors } = parseManifest(
       'm.yaml',
       `organization: { name: A }\nworkflows: [ { name: W, triggers: [ ${trigger} ] } ]\n`,
     )
-    expect(faults).toEqual([])
+    expect(errors).toEqual([])
     expect(JSON.stringify(value)).toContain('"filters":{"id":12345678901234567890,"small":7}')
   })
 
-  test('takes __proto__ for a name like any other', () => {
-    expect(faultsOf('organization: { name: A }\n__proto__: { suspended: true }\n')).toEqual([
+  test('treats __proto__ as an ordinary key', () => {
+    expect(errorsOf('organization: { name: A }\n__proto__: { suspended: true }\n')).toEqual([
       '2 __proto__: is not a known field; remove it',
     ])
   })

@@ -4,49 +4,46 @@ import { type ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database'
 import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
-import { Refusal } from './refusal.ts'
+import { CliError } from './cli-error.ts'
 
-/** A manifest as read from a file. */
+/** A manifest that was read from a file. */
 export interface ManifestFile {
-  /** As the user named it. */
+  /** The name as the user gave it. */
   readonly name: string
   readonly manifest: Manifest
-  /** The line of a path such as `workflows[0].name`; of its nearest parent where the path itself is missing. */
+  /** Returns the line of a path such as `workflows[0].name`, or of its nearest parent if the path does not exist. */
   readonly lineOf: (path: string) => number | undefined
 }
 
-/** A fault with the file that has it. */
-export interface FileFault extends ManifestFieldError {
+/** An error in a manifest file. */
+export interface FileError extends ManifestFieldError {
   readonly file: string
   readonly line?: number
 }
 
-/** Anchors and aliases may repeat a part; more uses than this can only be meant to fill the memory. */
+/** Limits aliases, so that a small file cannot expand to gigabytes ("billion laughs"). */
 const MAX_ALIASES = 100
 
 /**
- * Reads the files, YAML or JSON; `-` is standard input. Every one of them is checked whole before any is returned.
- * @throws Refusal with every fault of every file.
+ * Reads and validates the files, YAML or JSON; `-` is standard input.
+ * @throws CliError with every error of every file.
  */
 export async function readManifestFiles(names: readonly string[], stdin = process.stdin): Promise<ManifestFile[]> {
   const texts = await Promise.all(names.map(async (name) => await readText(name, stdin)))
   const files = texts.map((text, index) => parseManifest(names[index] ?? '', text))
-  const faults = files.flatMap((file) => file.faults)
-  if (faults.length > 0) throw manifestRefusal(faults)
+  const errors = files.flatMap((file) => file.errors)
+  if (errors.length > 0) throw manifestFileError(errors)
   return files.map(({ name, value, lineOf }) => ({ name, lineOf, manifest: toManifest(value) }))
 }
 
-/** The refusal that lists the faults, a line each. */
-export function manifestRefusal(faults: readonly FileFault[]): Refusal {
-  const lines = faults.map(({ file, line, path, message }) => {
-    const place = line === undefined ? '' : `  (line ${line})`
-    return `  ${file}: ${path === '' ? '' : `${path}: `}${message}${place}`
+/** Returns an error that lists the manifests' errors, one per line. */
+export function manifestFileError(errors: readonly FileError[]): CliError {
+  const lines = errors.map(({ file, line, path, message }) => {
+    const position = line === undefined ? '' : `  (line ${line})`
+    return `  ${file}: ${path === '' ? '' : `${path}: `}${message}${position}`
   })
-  return new Refusal(`Nothing was applied. ${count(faults.length)}:\n${lines.join('\n')}`, { faults })
-}
-
-function count(faults: number): string {
-  return faults === 1 ? 'One fault' : `${faults} faults`
+  const count = errors.length === 1 ? 'One error' : `${errors.length} errors`
+  return new CliError(`Nothing was applied. ${count}:\n${lines.join('\n')}`, { faults: errors })
 }
 
 async function readText(name: string, stdin: NodeJS.ReadableStream): Promise<string> {
@@ -55,21 +52,21 @@ async function readText(name: string, stdin: NodeJS.ReadableStream): Promise<str
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const why: Record<string, string> = {
+    const reasons: Record<string, string> = {
       ENOENT: 'there is no such file',
       EISDIR: 'it is a folder',
-      EACCES: 'it may not be read',
+      EACCES: 'permission denied',
       ERR_ENCODING_INVALID_ENCODED_DATA: 'it is not UTF-8 text',
     }
-    throw new Refusal(`${name} cannot be read: ${why[code ?? ''] ?? message}.`, {}, error)
+    throw new CliError(`${name} cannot be read: ${reasons[code ?? ''] ?? message}.`, {}, error)
   }
 }
 
-/** A file's value and faults, those of the syntax first. */
+/** Parses and validates one file. When its syntax is wrong, only the syntax errors are reported. */
 export function parseManifest(
   name: string,
   text: string,
-): { name: string; value: unknown; faults: FileFault[]; lineOf: (path: string) => number | undefined } {
+): { name: string; value: unknown; errors: FileError[]; lineOf: (path: string) => number | undefined } {
   const lines = new LineCounter()
   const documents = parseAllDocuments(text, {
     lineCounter: lines,
@@ -81,67 +78,67 @@ export function parseManifest(
     logLevel: 'silent',
   })
   const [document, second] = [...documents]
-  const broken = (message: string, line?: number) => ({
+  const invalid = (message: string, line?: number) => ({
     name,
     value: undefined,
-    faults: [{ file: name, path: '', message, ...(line === undefined ? {} : { line }) }],
+    errors: [{ file: name, path: '', message, ...(line === undefined ? {} : { line }) }],
     lineOf: () => undefined,
   })
-  if (!document) return broken('is empty: a manifest begins with "organization:"')
+  if (!document) return invalid('is empty; a manifest begins with "organization:"')
   if (second) {
     const line = lines.linePos(second.range[0]).line
-    return broken('holds several documents (---): put each manifest into a file of its own', line)
+    return invalid('has several documents (---); put each manifest into its own file', line)
   }
-  const troubles = [...document.errors, ...document.warnings]
-  if (troubles.length > 0) {
-    const faults = troubles.map((trouble) => {
-      const { line } = lines.linePos(trouble.pos[0])
-      return { file: name, path: '', message: inWords(trouble), line }
+  const syntaxErrors = [...document.errors, ...document.warnings]
+  if (syntaxErrors.length > 0) {
+    const errors = syntaxErrors.map((error) => {
+      const { line } = lines.linePos(error.pos[0])
+      return { file: name, path: '', message: describeSyntaxError(error), line }
     })
-    return { name, value: undefined, faults, lineOf: () => undefined }
+    return { name, value: undefined, errors, lineOf: () => undefined }
   }
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES, reviver: keepDigits })
-    const faults = manifestErrors(value)
-      .map((fault) => ({ file: name, ...fault, line: lineOf(fault.path) }))
+    const errors = manifestErrors(value)
+      .map((error) => ({ file: name, ...error, line: lineOf(error.path) }))
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
-    return { name, value, faults, lineOf }
+    return { name, value, errors, lineOf }
   } catch (error) {
-    return broken(error instanceof Error ? toJsFault(error.message) : String(error))
+    return invalid(error instanceof Error ? describeAliasError(error.message) : String(error))
   }
 }
 
-function toJsFault(message: string): string {
+function describeAliasError(message: string): string {
   if (message.startsWith('Excessive alias count')) {
-    return `repeats its anchors more than ${MAX_ALIASES} times: write the parts out, or split the file`
+    return `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
   }
   return message
 }
 
-function inWords({ code, message }: YAMLError): string {
+function describeSyntaxError({ code, message }: YAMLError): string {
   switch (code) {
     case 'DUPLICATE_KEY':
-      return 'the same name twice in one object'
+      return 'duplicate key in one object'
     case 'TAB_AS_INDENT':
-      return 'a tab as indentation: YAML takes spaces only'
+      return 'tab used for indentation; YAML allows only spaces'
     case 'RESOURCE_EXHAUSTION':
       return 'nested too deeply'
     case 'NON_STRING_KEY':
-      return 'a name that is no text'
+      return 'key is not a string'
     default:
       return message
   }
 }
 
-/** Whole numbers that a JavaScript number would round keep their digits: filters are kept exactly as written. */
+/** Keeps all digits of integers that a JavaScript number would round, because filters are stored as written. */
 function keepDigits(_key: unknown, value: unknown): unknown {
   if (typeof value !== 'bigint') return value
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : (JSON as unknown as RawJson).rawJSON(String(value))
 }
 
-/** In Node 24, not yet in TypeScript's library. */
+/** `JSON.rawJSON` exists in Node 24 but not in TypeScript's library yet. */
 interface RawJson {
   rawJSON(text: string): unknown
 }

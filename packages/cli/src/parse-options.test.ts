@@ -9,7 +9,7 @@ describe('parseTime', () => {
     ['2026-01-31 09:30:15', '2026-01-31T09:30:15.000Z'],
     ['2026-01-31T09:30:15.5Z', '2026-01-31T09:30:15.500Z'],
     ['2026-01-31T09:30:00+02:00', '2026-01-31T07:30:00.000Z'],
-  ])('reads %s as UTC unless it says otherwise', (text, iso) => {
+  ])('reads %s as UTC unless it has another zone', (text, iso) => {
     expect(parseTime(text).toISOString()).toBe(iso)
   })
 
@@ -18,24 +18,24 @@ describe('parseTime', () => {
     ['15m', 900],
     ['2h', 7_200],
     ['7d', 604_800],
-  ])('reads %s as so long ago', (text, seconds) => {
+  ])('reads %s as a duration ago', (text, seconds) => {
     const before = Date.now()
     const time = parseTime(text).getTime()
     expect(time).toBeGreaterThanOrEqual(before - seconds * 1_000)
     expect(time).toBeLessThanOrEqual(Date.now() - seconds * 1_000)
   })
 
-  test.each(['yesterday', '', '12', '2026-02-30x', '2026-13-01', '15 m', '-5m'])('refuses %j', (text) => {
+  test.each(['yesterday', '', '12', '2026-02-30x', '2026-13-01', '15 m', '-5m'])('rejects %j', (text) => {
     expect(() => parseTime(text)).toThrow(InvalidArgumentError)
   })
 })
 
 describe('parseExpiry', () => {
-  test('reads a length of time as from now on', () => {
+  test('reads a duration as from now', () => {
     expect(parseExpiry('90d').getTime()).toBeGreaterThan(Date.now() + 89 * 86_400_000)
   })
 
-  test('refuses what is over', () => {
+  test('rejects a time in the past', () => {
     expect(() => parseExpiry('2020-01-01')).toThrow('It must be in the future.')
   })
 })
@@ -44,21 +44,21 @@ describe('parseLimit', () => {
   test.each([
     ['1', 1],
     ['10000', 10_000],
-  ])('takes %s', (text, limit) => {
+  ])('accepts %s', (text, limit) => {
     expect(parseLimit(text)).toBe(limit)
   })
 
-  test.each(['0', '10001', '-1', '1.5', 'x', ''])('refuses %j', (text) => {
+  test.each(['0', '10001', '-1', '1.5', 'x', ''])('rejects %j', (text) => {
     expect(() => parseLimit(text)).toThrow(InvalidArgumentError)
   })
 })
 
 describe('parseId', () => {
-  test('answers in lower case', () => {
+  test('returns a UUID in lower case', () => {
     expect(parseId('01890A5D-AC96-774B-BCCE-B302099A8057')).toBe('01890a5d-ac96-774b-bcce-b302099a8057')
   })
 
-  test('refuses anything else', () => {
+  test('rejects text that is not a UUID', () => {
     expect(() => parseId('forward')).toThrow(InvalidArgumentError)
   })
 })
@@ -66,11 +66,11 @@ describe('parseId', () => {
 describe('parseList', () => {
   const parse = parseList(['read', 'start'])
 
-  test('gives the items in their own order, each once', () => {
+  test('returns the items in the order of the allowed values, each once', () => {
     expect(parse('start, read,start')).toEqual(['read', 'start'])
   })
 
-  test.each(['', 'write', 'read,write', 'read,'])('refuses %j', (text) => {
+  test.each(['', 'write', 'read,write', 'read,'])('rejects %j', (text) => {
     expect(() => parse(text)).toThrow('It must be one or more of read, start, separated by commas.')
   })
 })

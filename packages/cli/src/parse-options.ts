@@ -3,51 +3,51 @@ import { InvalidArgumentError } from 'commander'
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** An id as the command line gives it, in lower case. @throws InvalidArgumentError */
+/** Parses a UUID and returns it in lower case. @throws InvalidArgumentError */
 export function parseId(text: string): string {
   if (!UUID_PATTERN.test(text))
     throw new InvalidArgumentError('It must be an id such as 01890a5d-ac96-774b-bcce-b302099a8057.')
   return text.toLowerCase()
 }
 
-/** A number of entries. @throws InvalidArgumentError */
+/** Parses a number of entries, 1 to 10,000. @throws InvalidArgumentError */
 export function parseLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
   if (limit < 1 || limit > 10_000) throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
   return limit
 }
 
-/** A time in the past: ISO 8601, or how long ago, such as `15m`, `2h`, `7d`. @throws InvalidArgumentError */
+/** Parses a time in the past: ISO 8601, or a duration ago such as `15m`, `2h`, `7d`. @throws InvalidArgumentError */
 export function parseTime(text: string): Date {
-  return parseMoment(text, (lengthMs) => Date.now() - lengthMs, 'how long ago')
+  return parseMoment(text, (durationMs) => Date.now() - durationMs, 'a duration ago')
 }
 
-/** A time in the future: ISO 8601, or in how long, such as `12h`, `90d`. @throws InvalidArgumentError */
+/** Parses a time in the future: ISO 8601, or a duration from now such as `12h`, `90d`. @throws InvalidArgumentError */
 export function parseExpiry(text: string): Date {
-  const time = parseMoment(text, (lengthMs) => Date.now() + lengthMs, 'in how long')
+  const time = parseMoment(text, (durationMs) => Date.now() + durationMs, 'a duration from now')
   if (time.getTime() <= Date.now()) throw new InvalidArgumentError('It must be in the future.')
   return time
 }
 
-function parseMoment(text: string, fromNow: (lengthMs: number) => number, words: string): Date {
+function parseMoment(text: string, fromNow: (durationMs: number) => number, durationName: string): Date {
   const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   const time = amount === undefined ? isoTime(text) : new Date(fromNow(Number(amount) * (UNITS_MS[unit] ?? 0)))
   if (Number.isNaN(time.getTime())) {
     throw new InvalidArgumentError(
-      `It must be a time such as 2026-01-31T09:00:00Z or 2026-01-31 (UTC), or ${words}, such as 15m, 2h or 7d.`,
+      `It must be a time such as 2026-01-31T09:00:00Z or 2026-01-31 (UTC), or ${durationName} such as 15m, 2h or 7d.`,
     )
   }
   return time
 }
 
-/** Without a zone it is UTC, like every time that is shown. */
+/** A time without a zone is UTC, like all printed times. */
 function isoTime(text: string): Date {
   const [, day, time = '00:00:00', zone = 'Z'] =
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? []
   return new Date(day === undefined ? Number.NaN : `${day}T${time}${zone}`)
 }
 
-/** Items between commas, each one of `values`. @throws InvalidArgumentError */
+/** Parses items separated by commas, each one of `values`. @throws InvalidArgumentError */
 export function parseList<Value extends string>(values: readonly Value[]): (text: string) => Value[] {
   return (text) => {
     const items = text.split(',').map((item) => item.trim())

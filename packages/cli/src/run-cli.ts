@@ -10,10 +10,10 @@ import { addRunsCommands } from './commands/runs.ts'
 import { addSecretsCommands } from './commands/secrets.ts'
 import { addSessionsCommands } from './commands/sessions.ts'
 import { addSourcesCommands } from './commands/sources.ts'
-import { toRefusal } from './refusal.ts'
+import { toCliError } from './cli-error.ts'
 import { paint } from './terminal.ts'
 
-/** 0: done; 1: refused; 2: bad usage. */
+/** 0: success; 1: error; 2: wrong usage. */
 export type ExitStatus = 0 | 1 | 2
 
 /** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
@@ -26,7 +26,7 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
     return exitStatus
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    tell(ctx, error, args.includes('--json'))
+    printError(ctx, error, args.includes('--json'))
     return 1
   } finally {
     await ctx.dispose()
@@ -36,11 +36,13 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
 function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): Command {
   const { terminal } = ctx
   const program = new Command('wf')
-    .description('Sets the Workflow Automation Service up and shows what it does.')
+    .description(
+      'Operates the Workflow Automation Service: applies manifests, manages keys, shows runs and deliveries.',
+    )
     .usage('COMMAND [options]')
     .addHelpText('after', SETTINGS_HELP)
     .exitOverride()
-    .showHelpAfterError('(--help says more)')
+    .showHelpAfterError('(run it with --help for usage)')
     .configureOutput({
       writeOut: terminal.write,
       writeErr: terminal.writeError,
@@ -64,26 +66,25 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
 }
 
 const SETTINGS_HELP = `
-Settings are those of the services, out of the environment; each command names what it misses:
+Settings come from the environment, with the same names as in the services:
   DATABASE_URL                          every command but "queue"
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
   SECRETS_KEY                           secrets rotate
   AMQP_URL, AMQP_QUEUE_TYPE             queue
-Where DATABASE_URL is not set, they are read from .local/env, which npm start keeps up to date (LOCAL_DIR names
-another folder than .local): beside a running npm start, wf needs no settings.
+If DATABASE_URL is not set, wf reads the settings of npm start from .local/env. LOCAL_DIR names another folder than .local.
 
-Exit status: 0 done, 1 refused, 2 bad usage. Every command prints JSON with --json; times are UTC.`
+Exit status: 0 success, 1 error, 2 wrong usage. Every command prints JSON with --json. Times are UTC.`
 
-function tell({ terminal, config }: CliContext, error: unknown, isJson: boolean): void {
-  const refusal = toRefusal(error, config)
-  if (!refusal) {
-    terminal.writeError(`wf failed, which it should not: ${error instanceof Error ? error.stack : String(error)}\n`)
+function printError({ terminal, config }: CliContext, error: unknown, isJson: boolean): void {
+  const cliError = toCliError(error, config)
+  if (!cliError) {
+    terminal.writeError(`Unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}\n`)
     return
   }
   if (isJson) {
-    const { message, extra } = refusal
-    terminal.writeError(`${JSON.stringify({ error: { ...extra, message } }, null, 2)}\n`)
+    const { message, details } = cliError
+    terminal.writeError(`${JSON.stringify({ error: { ...details, message } }, null, 2)}\n`)
   } else {
-    terminal.writeError(`${paint(terminal, 'red', 'Refused.')} ${refusal.message}\n`)
+    terminal.writeError(`${paint(terminal, 'red', 'Error:')} ${cliError.message}\n`)
   }
 }

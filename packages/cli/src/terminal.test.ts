@@ -14,7 +14,7 @@ const columns = [
 ]
 
 describe('renderTable', () => {
-  test('aligns columns without lines and without white space at the end', () => {
+  test('aligns columns without borders and without trailing spaces', () => {
     const rows = [
       { name: 'a', why: 'short' },
       { name: 'longer', why: '' },
@@ -22,7 +22,7 @@ describe('renderTable', () => {
     expect(renderTable(terminal(), columns, rows, '')).toBe('NAME    WHY\na       short\nlonger\n')
   })
 
-  test('counts the columns that a text takes, not its characters', () => {
+  test('aligns wide and combining characters by their width', () => {
     const rows = [
       { name: '注文', why: 'wide' },
       { name: 'abcd', why: 'as wide' },
@@ -33,30 +33,30 @@ describe('renderTable', () => {
     )
   })
 
-  test('shows thousands of rows under one head', () => {
-    const rows = Array.from({ length: 3_000 }, (_, place) => ({ name: `row ${place}`, why: '' }))
+  test('shows thousands of rows under one heading', () => {
+    const rows = Array.from({ length: 3_000 }, (_, index) => ({ name: `row ${index}`, why: '' }))
     const lines = renderTable(terminal(), columns, rows, '').trimEnd().split('\n')
     expect(lines).toHaveLength(3_001)
     expect(lines.filter((line) => line.startsWith('NAME'))).toHaveLength(1)
     expect(lines.at(-1)).toBe('row 2999')
   })
 
-  test('says so when there is nothing', () => {
+  test('shows the given text when there are no rows', () => {
     expect(renderTable(terminal(), columns, [], 'Nothing yet.')).toBe('Nothing yet.\n')
   })
 
-  test('colours only where there are colours', () => {
+  test('uses colours only if the terminal has them', () => {
     const rows = [{ name: 'a', why: 'b' }]
     expect(renderTable(terminal(), columns, rows, '')).not.toContain('\u001b')
     expect(renderTable(terminal({ isColoured: true }), columns, rows, '')).toContain('\u001b[31mb\u001b[39m')
   })
 
-  test('takes out what a terminal would obey: names and answers are text from outside', () => {
+  test('replaces control characters, because names and answers come from outside', () => {
     const rows = [{ name: 'a\u001b[2J\nb', why: '\u009b31m\u0007' }]
     expect(renderTable(terminal(), columns, rows, '')).toBe('NAME     WHY\na [2J b   31m\n')
   })
 
-  test('wraps the last column at the edge of a terminal, and nothing in a file', () => {
+  test('wraps the last column at the width of a terminal, and never in a file', () => {
     const rows = [{ name: 'a', why: 'one two three four five six seven eight nine ten' }]
     const narrow = renderTable(terminal({ columns: 40 }), columns, rows, '')
     expect(narrow.split('\n').length).toBeGreaterThan(3)

@@ -3,19 +3,19 @@ import { styleText } from 'node:util'
 import Table from 'cli-table3'
 import stringWidth from 'string-width'
 
-/** Where `wf` writes, and what it may do there. */
+/** The output of a command line program. */
 export interface Terminal {
   readonly write: (text: string) => void
   readonly writeError: (text: string) => void
-  /** Only on a terminal, and never where NO_COLOR is set. */
+  /** Whether to use colours: only on a terminal, and not if NO_COLOR is set. */
   readonly isColoured: boolean
-  /** Undefined where lines have no end, as in a file. */
+  /** Width of the terminal; undefined when the output is a file or a pipe. */
   readonly columns: number | undefined
 }
 
 export type Format = Parameters<typeof styleText>[0]
 
-/** The process' own terminal. */
+/** Creates the terminal of this process. */
 export function createTerminal(): Terminal {
   const { stdout, stderr } = process
   return {
@@ -26,15 +26,15 @@ export function createTerminal(): Terminal {
   }
 }
 
-/** The text in a colour, where there are colours. */
+/** Colours the text if the terminal has colours. */
 export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, text: string): string {
   return terminal.isColoured ? styleText(format, text, { validateStream: false }) : text
 }
 
-/** A column of a table. Only the last one may be long: it is wrapped at the terminal's edge. */
+/** A column of a table. Only the last one is wrapped, so the others should be short. */
 export interface Column<Row> {
   readonly title: string
-  /** Plain text; what a terminal would obey is taken out. */
+  /** Returns plain text. Control characters in it are replaced. */
   readonly value: (row: Row) => string
   readonly colour?: (row: Row) => Format | undefined
 }
@@ -42,7 +42,7 @@ export interface Column<Row> {
 const GAP = 2
 const LAST_COLUMN_MIN_WIDTH = 24
 
-/** Rows as a table without lines; what to say instead when there are none. */
+/** Formats rows as a table without borders, or returns `whenEmpty` if there are none. */
 export function renderTable<Row>(
   terminal: Terminal,
   columns: readonly Column<Row>[],
@@ -53,16 +53,16 @@ export function renderTable<Row>(
   const texts = rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))
   const colWidths = widthsOf(terminal, columns, texts)
   const head = columns.map(({ title }) => paint(terminal, 'dim', title))
-  const painted = rows.map((row, place) =>
+  const painted = rows.map((row, rowIndex) =>
     columns.map(({ colour }, index) => {
-      const text = texts[place]?.[index] ?? ''
+      const text = texts[rowIndex]?.[index] ?? ''
       const format = colour?.(row)
       return format === undefined ? text : paint(terminal, format, text)
     }),
   )
-  const parts = Array.from({ length: Math.ceil(rows.length / ROWS_AT_ONCE) }, (_, part) => {
+  const parts = Array.from({ length: Math.ceil(rows.length / ROWS_PER_TABLE) }, (_, part) => {
     const table = new Table({ ...STYLE, colWidths, ...(part === 0 ? { head } : {}) })
-    table.push(...painted.slice(part * ROWS_AT_ONCE, (part + 1) * ROWS_AT_ONCE))
+    table.push(...painted.slice(part * ROWS_PER_TABLE, (part + 1) * ROWS_PER_TABLE))
     return table.toString().split('\n')
   })
   return parts
@@ -71,8 +71,8 @@ export function renderTable<Row>(
     .join('')
 }
 
-/** cli-table3 takes time with the square of the rows. */
-const ROWS_AT_ONCE = 100
+/** Rows per table of cli-table3, whose time grows with the square of the rows. */
+const ROWS_PER_TABLE = 100
 
 const LINES = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right', 'left']
 const MORE_LINES = ['left-mid', 'mid', 'mid-mid', 'right', 'right-mid']
@@ -82,7 +82,7 @@ const STYLE = {
   wordWrap: true,
 }
 
-/** Every column as wide as its widest text, but the last one not beyond the edge of the terminal. */
+/** Makes each column as wide as its widest text, and limits the last one to the width of the terminal. */
 function widthsOf(
   { columns: total }: Terminal,
   columns: readonly { title: string }[],
@@ -97,18 +97,18 @@ function widthsOf(
   return widths.map((width, index) => (index === widths.length - 1 ? Math.min(width, rest) : width))
 }
 
-/** The text on one line, without what a terminal would obey: names and answers are text from outside. */
+/** Replaces control characters by spaces: names and answers come from outside and could contain escape sequences. */
 export function withoutControls(text: string): string {
   return text.replaceAll(/\p{Cc}+/gu, ' ')
 }
 
-/** A time for people: UTC, to the second. */
+/** Formats a time in UTC, to the second. */
 export function showTime(time: Date | string | null): string {
   if (time === null) return '–'
   return new Date(time).toISOString().slice(0, 19).replace('T', ' ')
 }
 
-/** A length of time for people. */
+/** Formats a duration. */
 export function showDuration(ms: number | null): string {
   if (ms === null) return '–'
   if (ms < 1_000) return `${Math.round(ms)} ms`
@@ -116,7 +116,7 @@ export function showDuration(ms: number | null): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
 }
 
-/** The path as it reads from where the user is, when that is shorter. */
+/** Returns the path relative to the current folder, if that is shorter. */
 export function toShownPath(path: string, from = process.cwd()): string {
   const shown = relative(from, path)
   return shown !== '' && shown.length < path.length ? shown : path

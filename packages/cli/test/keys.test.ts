@@ -1,6 +1,6 @@
 import { hashApiKey, parseApiKey } from '@workflow-service/database'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createSetting, type Setting } from './support/setting.ts'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
 
 interface KeyJson {
@@ -12,29 +12,25 @@ interface KeyJson {
   expires_at: string | null
 }
 
-let setting: Setting
-beforeAll(async () => {
-  setting = await createSetting()
-}, 60_000)
-afterAll(async () => await setting.close())
+const environment = useCliEnvironment()
 beforeEach(async () => {
-  await wf(setting.env, ['apply', await setting.file('m.yaml', { organization: { name: 'Acme' } })])
+  await environment.apply({ organization: { name: 'Acme' } })
 })
-afterEach(async () => await setting.clear())
+afterEach(async () => await environment.clear())
 
-const keys = async (...args: string[]) => await wf(setting.env, ['keys', ...args])
+const keys = async (...args: string[]) => await wf(environment.env, ['keys', ...args])
 const create = async (...args: string[]) => (await keys('create', ...args, '--json')).json() as KeyJson
 
 describe('wf keys create', () => {
-  test('makes a key of the right form, which is stored as its hash alone', async () => {
+  test('creates a key of the documented form and stores only its hash', async () => {
     const { key, prefix, name } = await create('ci')
     expect(parseApiKey(key)).toEqual({ prefix })
-    const stored = await setting.db.prisma.apiKey.findFirstOrThrow({ where: { name } })
+    const stored = await environment.db.prisma.apiKey.findFirstOrThrow({ where: { name } })
     expect(Buffer.from(stored.keySha256)).toEqual(hashApiKey(key))
     expect(JSON.stringify(stored)).not.toContain(key)
   })
 
-  test('gives it everything unless --scopes says less, and no end unless --expires says one', async () => {
+  test('gives all scopes unless --scopes is set, and no expiry unless --expires is set', async () => {
     expect(await create('all')).toMatchObject({ scopes: ['read', 'start'], expires_at: null })
     expect(await create('--name', 'less', '--scopes', 'read', '--expires', '2999-12-31')).toMatchObject({
       name: 'less',
@@ -43,21 +39,23 @@ describe('wf keys create', () => {
     })
   })
 
-  test('names a key by its prefix when nobody names it', async () => {
+  test('uses the prefix as the default name', async () => {
     const { name, prefix } = await create()
     expect(name).toBe(prefix)
   })
 
-  test('shows the key to people, on a line of its own', async () => {
+  test('prints the key on its own line', async () => {
     const { stdout } = await keys('create', 'ci')
-    expect(stdout).toMatch(/^wfk_\w{8}_\w{38}\nShown this once\. ci of Acme; may read, start; does not expire\.\n$/)
+    expect(stdout).toMatch(
+      /^wfk_\w{8}_\w{38}\nShown only this once\. Name: ci; organization: Acme; scopes: read, start; does not expire\.\n$/,
+    )
   })
 
-  test('refuses a name that is taken', async () => {
+  test('rejects a name that exists', async () => {
     await create('ci')
     expect(await keys('create', 'ci')).toMatchObject({
       exitStatus: 1,
-      stderr: 'Refused. Acme has a key named ci already, perhaps a revoked one: choose another name.\n',
+      stderr: 'Error: Acme already has a key named ci (it may be revoked). Choose another name.\n',
     })
   })
 
@@ -65,7 +63,7 @@ describe('wf keys create', () => {
     ['--scopes', 'write'],
     ['--expires', '2020-01-01'],
     ['--expires', 'soon'],
-  ])('takes %s %s for bad usage', async (option, value) => {
+  ])('exits with 2 on %s %s', async (option, value) => {
     expect(await keys('create', 'ci', option, value)).toMatchObject({ exitStatus: 2 })
   })
 })
@@ -81,10 +79,10 @@ describe('wf keys list', () => {
     expect((await keys('list', '--json')).json()).toMatchObject([{ name: 'ci', revoked_at: null }, { name: 'old' }])
   })
 
-  test('says how to make one where there is none', async () => {
+  test('says how to create a key when there are none', async () => {
     expect(await keys('list')).toMatchObject({
       exitStatus: 0,
-      stdout: 'Acme has no API keys: wf keys create makes one.\n',
+      stdout: 'Acme has no API keys. Create one with wf keys create.\n',
     })
   })
 })
@@ -102,37 +100,40 @@ describe('wf keys revoke', () => {
     expect(again.revoked_at).toBe(revoked.revoked_at)
   })
 
-  test('refuses a key that is not there', async () => {
+  test('rejects an unknown key', async () => {
     expect(await keys('revoke', 'ci')).toMatchObject({
       exitStatus: 1,
-      stderr: 'Refused. Acme has no such key: wf keys list shows them.\n',
+      stderr: 'Error: Acme has no such key. List its keys with wf keys list.\n',
     })
   })
 })
 
 describe('--organization', () => {
-  test('must be given when there are several', async () => {
-    await wf(setting.env, ['apply', await setting.file('m.yaml', { organization: { name: 'Other' } })])
+  test('is required when there are several organizations', async () => {
+    await environment.apply({ organization: { name: 'Other' } })
     const { exitStatus, stderr } = await keys('list')
     expect(exitStatus).toBe(1)
-    expect(stderr).toMatch(/There are several organizations: say which one with --organization ID\.\n.*Acme\n.*Other\n/)
+    expect(stderr).toMatch(/There are several organizations\. Choose one with --organization ID\.\n.*Acme\n.*Other\n/)
     expect(await keys('list', '--organization', 'Other')).toMatchObject({ exitStatus: 0 })
-    const { id } = await setting.db.prisma.organization.findFirstOrThrow({ where: { name: 'Acme' } })
+    const { id } = await environment.db.prisma.organization.findFirstOrThrow({ where: { name: 'Acme' } })
     expect(await keys('list', '--organization', id.toUpperCase())).toMatchObject({ exitStatus: 0 })
   })
 
-  test.each(['Nobody', '01890a5d-ac96-774b-bcce-b302099a8057'])('refuses %s, which is not there', async (which) => {
-    expect(await keys('list', '--organization', which)).toMatchObject({
-      exitStatus: 1,
-      stderr: `Refused. There is no organization ${which}.\n`,
-    })
-  })
+  test.each(['Unknown', '01890a5d-ac96-774b-bcce-b302099a8057'])(
+    'rejects the unknown organization %s',
+    async (name) => {
+      expect(await keys('list', '--organization', name)).toMatchObject({
+        exitStatus: 1,
+        stderr: `Error: There is no organization ${name}.\n`,
+      })
+    },
+  )
 
-  test('is missing an organization where there is none at all', async () => {
-    await setting.clear()
+  test('says how to create an organization when there is none', async () => {
+    await environment.clear()
     expect(await keys('list')).toMatchObject({
       exitStatus: 1,
-      stderr: 'Refused. There is no organization yet: wf apply FILE makes one.\n',
+      stderr: 'Error: There is no organization yet. Create one with wf apply FILE.\n',
     })
   })
 })

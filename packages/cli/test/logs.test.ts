@@ -1,58 +1,47 @@
 import { randomUUID } from 'node:crypto'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import got from 'got'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { createSetting, type Setting } from './support/setting.ts'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
 
-let setting: Setting
+const environment = useCliEnvironment()
 let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
 let organizationId: string
 let sourceId: string
 
-beforeAll(async () => {
-  setting = await createSetting()
-}, 60_000)
-afterAll(async () => await setting.close())
 beforeEach(async () => {
   endpoint = await startCustomerEndpoint({ answer: { body: 'thank you' } })
-  const source = {
-    name: 'Order intake',
-    description: 'Takes orders.',
-    endpoint_url: `${endpoint.url}/orders`,
-    example_request_body: { order_id: 'A-1' },
-  }
-  const manifest = { organization: { name: 'Acme' }, webhook_sources: [source] }
-  const applied = await wf(setting.env, ['apply', await setting.file('m.yaml', manifest), '--json'])
-  const json = applied.json() as { organization_id: string; webhook_sources: { id: string }[] }
+  const manifest = { organization: { name: 'Acme' }, webhook_sources: [orderIntakeSource(endpoint.url)] }
+  const json = (await environment.apply(manifest)) as { organization_id: string; webhook_sources: { id: string }[] }
   organizationId = json.organization_id
   sourceId = json.webhook_sources[0]?.id ?? ''
 })
 afterEach(async () => {
   await endpoint.close()
-  await setting.clear()
+  await environment.clear()
 })
 
 async function send(payload: object): Promise<void> {
-  await got.put(`${setting.env.DISPATCHER_URL}/internal/deliveries/${randomUUID()}`, {
-    headers: { authorization: `Bearer ${setting.env['INTERNAL_API_TOKEN']}` },
+  await got.put(`${environment.env.DISPATCHER_URL}/internal/deliveries/${randomUUID()}`, {
+    headers: { authorization: `Bearer ${environment.env['INTERNAL_API_TOKEN']}` },
     json: { organization_id: organizationId, source_id: sourceId, payload },
   })
 }
 
-const logs = async (...args: string[]) => await wf(setting.env, ['logs', 'order intake', ...args])
+const logs = async (...args: string[]) => await wf(environment.env, ['logs', 'order intake', ...args])
 const entries = async (...args: string[]) =>
   (await logs(...args, '--json')).json() as { kind: string; outcome: string; request_body: unknown }[]
 
 describe('wf logs', () => {
-  test('shows the newest first, with the reason of each refusal and the text of each answer', async () => {
+  test('shows the newest first, with the reason of each failure and the text of each answer', async () => {
     await send({ order_id: 'A-2' })
     endpoint.answerWith({ status: 503 })
     await send({ order_id: 'A-3' })
     await send({ order: 'A-4' })
     const { stdout } = await logs()
     const lines = stdout.trimEnd().split('\n')
-    expect(lines[0]).toMatch(/^TIME \(UTC\) +KIND +OUTCOME +STATUS +TOOK +RUN +WHY/)
+    expect(lines[0]).toMatch(/^TIME \(UTC\) +KIND +OUTCOME +STATUS +TOOK +RUN +REASON OR ANSWER/)
     expect(lines[1]).toMatch(/payload +invalid +– .*order_id: is required/)
     expect(lines[2]).toMatch(/payload +rejected +503 .*The endpoint answered 503/)
     expect(lines[3]).toMatch(/payload +accepted +200 .*"thank you"$/)
@@ -69,36 +58,36 @@ describe('wf logs', () => {
     expect(await entries('--since', '1h')).toHaveLength(3)
   })
 
-  test('is in colour on a terminal only', async () => {
+  test('uses colours only on a terminal', async () => {
     expect((await logs()).stdout).not.toContain('\u001b')
-    const coloured = await wf(setting.env, ['logs', 'order intake'], { isColoured: true })
+    const coloured = await wf(environment.env, ['logs', 'order intake'], { isColoured: true })
     expect(coloured.stdout).toContain('\u001b[32maccepted\u001b[39m')
   })
 
-  test('goes on with --follow until Ctrl-C, each entry once it has its outcome, none twice', async () => {
+  test('--follow prints each entry once, when it has its outcome, until Ctrl-C', async () => {
     await send({ order_id: 'A-2' })
     const interruption = new AbortController()
-    let shown = ''
-    const following = wf(setting.env, ['logs', sourceId, '--follow', '--json'], {
+    let output = ''
+    const following = wf(environment.env, ['logs', sourceId, '--follow', '--json'], {
       interrupted: interruption.signal,
-      onWrite: (text) => (shown += text),
+      onWrite: (text) => (output += text),
     })
     const bodies = () =>
-      shown
+      output
         .split('\n')
         .filter(Boolean)
         .map((line) => (JSON.parse(line) as { request_body: { order_id?: string } }).request_body.order_id)
     await waitUntil(() => bodies().length === 2)
-    const { promise: held, resolve: letGo } = Promise.withResolvers<{ status: number }>()
+    const { promise: delayed, resolve: answerNow } = Promise.withResolvers<{ status: number }>()
     endpoint.answerWith(async (request) => {
       const { order_id: id } = request.json as { order_id: string }
-      return id === 'A-3' ? await held : { status: 200 }
+      return id === 'A-3' ? await delayed : { status: 200 }
     })
     const slow = send({ order_id: 'A-3' })
     await endpoint.waitForRequests(3)
     await send({ order_id: 'A-4' })
     await waitUntil(() => bodies().includes('A-4'))
-    letGo({ status: 200 })
+    answerNow({ status: 200 })
     await slow
     await waitUntil(() => bodies().includes('A-3'))
     interruption.abort()
@@ -107,9 +96,9 @@ describe('wf logs', () => {
   })
 
   test('finds the log of a deleted source by its id', async () => {
-    await setting.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
+    await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
     expect(await logs()).toMatchObject({ exitStatus: 1 })
-    expect(await wf(setting.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
+    expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
   })
 
   test.each([
@@ -117,7 +106,7 @@ describe('wf logs', () => {
     ['--kind', 'ping'],
     ['--since', 'later'],
     ['--limit', '0'],
-  ])('takes %s %s for bad usage', async (option, value) => {
+  ])('exits with 2 on %s %s', async (option, value) => {
     expect(await logs(option, value)).toMatchObject({ exitStatus: 2 })
   })
 })

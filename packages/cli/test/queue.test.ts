@@ -20,11 +20,11 @@ afterAll(async () => {
 const show = async () => await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show', '--json'])
 
 describe('wf queue show', () => {
-  test('tells how many messages wait, and why each dead one could not be read', async () => {
+  test('shows how many messages wait, and why each dead letter was rejected', async () => {
     await queue.publish({ session_id: '01890a5d-ac96-774b-bcce-b302099a8057' })
     expect((await show()).json()).toEqual({ ready: 1, dead: 0, dead_letters: [] })
 
-    await poison('{"session": 1}')
+    await publishInvalid('{"session": 1}')
     const consumer = await queue.consume(async () => {}, { prefetch: 10 })
     await waitUntil(async () => (await queue.depth()).dead === 1)
     await consumer.close()
@@ -34,19 +34,19 @@ describe('wf queue show', () => {
       dead_letters: [{ reason: 'wrong_shape', body: '{"session": 1}', died_at: expect.any(String) }],
     })
     const { stdout } = await wf({ AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' }, ['queue', 'show'])
-    expect(stdout).toMatch(/^0 waiting, 1 that could not be read\n\nDIED .*\n.* wrong_shape .*\{"session": 1\}\n$/s)
+    expect(stdout).toMatch(/^0 waiting, 1 dead-lettered\n\nDEAD SINCE .*\n.* wrong_shape .*\{"session": 1\}\n$/s)
   })
 
-  test('says where RabbitMQ does not answer', async () => {
+  test('names the server when RabbitMQ does not answer, without the password', async () => {
     const { exitStatus, stderr } = await wf({ AMQP_URL: 'amqp://u:hunter2@127.0.0.1:1' }, ['queue', 'show'])
     expect(exitStatus).toBe(1)
-    expect(stderr).toMatch(/^Refused\. RabbitMQ at 127\.0\.0\.1:1 does not answer/)
+    expect(stderr).toMatch(/^Error: RabbitMQ at 127\.0\.0\.1:1 does not answer/)
     expect(stderr).not.toContain('hunter2')
   })
 })
 
-/** Puts a message into the queue that no gateway would write. */
-async function poison(payload: string): Promise<void> {
+/** Publishes a message that runners cannot read. */
+async function publishInvalid(payload: string): Promise<void> {
   const { managementUrl } = broker
   if (managementUrl === undefined) throw new Error('This test needs the management API of the broker')
   await got.post(`${managementUrl}/api/exchanges/${encodeURIComponent(broker.virtualHost)}/amq.default/publish`, {

@@ -1,6 +1,6 @@
 import { deriveId, newId } from '@workflow-service/database'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createSetting, type Setting } from './support/setting.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
 
 interface RunJson {
@@ -8,29 +8,26 @@ interface RunJson {
   status: string
 }
 
-let setting: Setting
+const environment = useCliEnvironment()
 let organizationId: string
 const workflowIds = [newId(), newId()] as const
 const sessionIds = [newId(), newId()] as const
 
 beforeAll(async () => {
-  setting = await createSetting()
-  const manifest = {
+  await environment.apply({
     organization: { name: 'Acme' },
     workflows: [
       { id: workflowIds[0], name: 'Forward' },
       { id: workflowIds[1], name: 'Report' },
     ],
     sessions: sessionIds.map((id) => ({ id })),
-  }
-  await wf(setting.env, ['apply', await setting.file('m.yaml', manifest)])
+  })
   organizationId = deriveId('organization', 'Acme')
   await addRun(0, 0, 'succeeded', '2026-01-31T09:00:00Z')
   await addRun(0, 1, 'failed', '2026-01-31T10:00:00Z')
   await addRun(1, 0, 'queued', '2026-01-31T11:00:00Z')
   await addRun(0, 0, 'succeeded', '2026-01-31T12:00:00Z')
 }, 60_000)
-afterAll(async () => await setting.close())
 
 const runIds: string[] = []
 
@@ -39,10 +36,10 @@ async function addRun(workflow: 0 | 1, session: 0 | 1, status: string, createdAt
   runIds.push(id)
   const isFinished = status !== 'queued'
   const created = new Date(createdAt)
-  await setting.db.pool.query('UPDATE sessions SET last_start_number = last_start_number + 1 WHERE id = $1', [
+  await environment.db.pool.query('UPDATE sessions SET last_start_number = last_start_number + 1 WHERE id = $1', [
     sessionIds[session],
   ])
-  await setting.db.prisma.start.create({
+  await environment.db.prisma.start.create({
     data: {
       id,
       organizationId,
@@ -60,16 +57,16 @@ async function addRun(workflow: 0 | 1, session: 0 | 1, status: string, createdAt
       finishedAt: isFinished ? new Date(created.getTime() + 1_500) : null,
     },
   })
-  await setting.db.prisma.runStep.create({
+  await environment.db.prisma.runStep.create({
     data: { runId: id, position: 0, kind: 'message', data: { agent: 'builtin', text: 'hello' }, epoch: 1n },
   })
 }
 
 const list = async (...args: string[]) =>
-  (await wf(setting.env, ['runs', 'list', '--organization', organizationId, ...args, '--json'])).json() as RunJson[]
-const placesOf = async (...args: string[]) => (await list(...args)).map(({ id }) => runIds.indexOf(id))
+  (await wf(environment.env, ['runs', 'list', '--organization', organizationId, ...args, '--json'])).json() as RunJson[]
+const indexesOf = async (...args: string[]) => (await list(...args)).map(({ id }) => runIds.indexOf(id))
 
-const sessions = async (...args: string[]) => await wf(setting.env, ['sessions', ...args])
+const sessions = async (...args: string[]) => await wf(environment.env, ['sessions', ...args])
 
 describe('wf runs list', () => {
   test('prints exactly the fields that programs rely on, newest first', async () => {
@@ -85,20 +82,20 @@ describe('wf runs list', () => {
       started_at: '2026-01-31T10:00:00.000Z',
       finished_at: '2026-01-31T10:00:01.500Z',
     })
-    expect(await placesOf()).toEqual([3, 2, 1, 0])
+    expect(await indexesOf()).toEqual([3, 2, 1, 0])
   })
 
   test('filters by status, workflow, session and time, and stops at the limit', async () => {
-    expect(await placesOf('--status', 'queued')).toEqual([2])
-    expect(await placesOf('--workflow', workflowIds[0])).toEqual([3, 1, 0])
-    expect(await placesOf('--session', sessionIds[1])).toEqual([1])
-    expect(await placesOf('--since', '2026-01-31T10:00:00Z', '--until', '2026-01-31T12:00:00Z')).toEqual([2, 1])
-    expect(await placesOf('--limit', '2')).toEqual([3, 2])
-    expect(await placesOf('--since', '2026-02-01')).toEqual([])
+    expect(await indexesOf('--status', 'queued')).toEqual([2])
+    expect(await indexesOf('--workflow', workflowIds[0])).toEqual([3, 1, 0])
+    expect(await indexesOf('--session', sessionIds[1])).toEqual([1])
+    expect(await indexesOf('--since', '2026-01-31T10:00:00Z', '--until', '2026-01-31T12:00:00Z')).toEqual([2, 1])
+    expect(await indexesOf('--limit', '2')).toEqual([3, 2])
+    expect(await indexesOf('--since', '2026-02-01')).toEqual([])
   })
 
-  test('shows people a table with the names of the workflows', async () => {
-    const { stdout } = await wf(setting.env, ['runs', 'list'])
+  test('prints a table with the names of the workflows', async () => {
+    const { stdout } = await wf(environment.env, ['runs', 'list'])
     expect(stdout.split('\n')[2]).toMatch(/^2026-01-31 11:00:00 {2}queued +– +[0-9a-f-]{36} {2}Report$/)
     expect(stdout.split('\n')[3]).toMatch(/^2026-01-31 10:00:00 {2}failed +1.5 s .* Forward +model_refused: no$/)
   })
@@ -109,21 +106,21 @@ describe('wf runs list', () => {
     ['--session', 'x'],
     ['--since', 'x'],
     ['--limit', '-1'],
-  ])('takes %s %s for bad usage', async (option, value) => {
-    expect(await wf(setting.env, ['runs', 'list', option, value])).toMatchObject({ exitStatus: 2 })
+  ])('exits with 2 on %s %s', async (option, value) => {
+    expect(await wf(environment.env, ['runs', 'list', option, value])).toMatchObject({ exitStatus: 2 })
   })
 })
 
 describe('wf runs show', () => {
-  test('tells the journal as a story', async () => {
-    const { exitStatus, stdout } = await wf(setting.env, ['runs', 'show', runIds[1] ?? ''])
+  test('prints the journal as a timeline', async () => {
+    const { exitStatus, stdout } = await wf(environment.env, ['runs', 'show', runIds[1] ?? ''])
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^Run .* failed after 1\.5 s\n {2}workflow +Forward/)
-    expect(stdout).toContain('the agent (builtin) was told\n')
+    expect(stdout).toContain('message to the agent (builtin)\n')
   })
 
   test('prints the journal as JSON', async () => {
-    const { json } = await wf(setting.env, ['runs', 'show', runIds[0] ?? '', '--json'])
+    const { json } = await wf(environment.env, ['runs', 'show', runIds[0] ?? '', '--json'])
     expect(json()).toMatchObject({
       id: runIds[0],
       workflow_name: 'Forward',
@@ -132,17 +129,17 @@ describe('wf runs show', () => {
     })
   })
 
-  test('refuses a run that is not there', async () => {
+  test('rejects an unknown run', async () => {
     const id = newId()
-    expect(await wf(setting.env, ['runs', 'show', id])).toMatchObject({
+    expect(await wf(environment.env, ['runs', 'show', id])).toMatchObject({
       exitStatus: 1,
-      stderr: `Refused. There is no run ${id}: wf runs list shows them.\n`,
+      stderr: `Error: There is no run ${id}. List the runs with wf runs list.\n`,
     })
   })
 })
 
 describe('wf sessions', () => {
-  test('open makes one, close closes it, and open opens it again', async () => {
+  test('open creates a session, close closes it, and open reopens it', async () => {
     const opened = (await sessions('open', '--json')).json() as { id: string; is_open: boolean }
     expect(opened.is_open).toBe(true)
     const closed = await sessions('close', opened.id, '--json')
@@ -151,12 +148,12 @@ describe('wf sessions', () => {
     expect(again.json()).toMatchObject({ id: opened.id, is_open: true, closed_at: null })
   })
 
-  test('open takes the id that is given', async () => {
+  test('open uses the given id', async () => {
     const id = newId()
     expect((await sessions('open', id.toUpperCase(), '--json')).json()).toMatchObject({ id })
   })
 
-  test('show tells its state, its counts and its runs', async () => {
+  test('show prints the state, the counts and the runs', async () => {
     const { stdout } = await sessions('show', sessionIds[0])
     expect(stdout).toMatch(/ is open since /)
     expect(stdout).toMatch(/starts +3 accepted, 0 finished/)
@@ -167,17 +164,17 @@ describe('wf sessions', () => {
     })
   })
 
-  test('close says how many accepted starts still run', async () => {
+  test('close says how many accepted starts will still run', async () => {
     expect((await sessions('close', sessionIds[1])).stdout).toBe(
-      `Session ${sessionIds[1]} is closed. 1 accepted starts still run.\n`,
+      `Session ${sessionIds[1]} is closed. Accepted starts that will still run: 1.\n`,
     )
   })
 
-  test.each(['close', 'show'])('%s refuses a session that is not there', async (command) => {
+  test.each(['close', 'show'])('%s rejects an unknown session', async (command) => {
     const id = newId()
     expect(await sessions(command, id)).toMatchObject({
       exitStatus: 1,
-      stderr: `Refused. There is no session ${id}.\n`,
+      stderr: `Error: There is no session ${id}.\n`,
     })
   })
 })

@@ -23,14 +23,14 @@ describe('wf', () => {
     ['a missing argument', ['apply']],
     ['an option without its value', ['runs', 'list', '--limit']],
     ['too many arguments', ['migrate', 'now']],
-  ])('exits with 2 on %s and says how it is used', async (_what, args) => {
+  ])('exits with 2 on %s and shows the usage', async (_what, args) => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
     expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
-    expect(stderr).toMatch(/Usage: wf|error: [^]*--help says more/)
+    expect(stderr).toMatch(/Usage: wf|error: [^]*run it with --help for usage/)
   })
 
   test.each<[string[]]>([[['--help']], [['apply', '--help']], [['help', 'keys', 'create']]])(
-    'exits with 0 on %j and explains',
+    'exits with 0 on %j and shows help',
     async (args) => {
       const { exitStatus, stdout } = await wf({}, args)
       expect(exitStatus).toBe(0)
@@ -38,29 +38,31 @@ describe('wf', () => {
     },
   )
 
-  test('exits with 1 on a missing setting, and names it with an example', async () => {
+  test('exits with 1 on a missing setting and names it with an example', async () => {
     const { exitStatus, stderr } = await wf({}, ['runs', 'list'])
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/DATABASE_URL is missing\. .*Example: DATABASE_URL=postgres:/)
   })
 
-  test('says where PostgreSQL does not answer, without the password', async () => {
+  test('names the server when PostgreSQL does not answer, without the password', async () => {
     const { exitStatus, stderr } = await wf({ DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/x' }, ['runs', 'list'])
     expect(exitStatus).toBe(1)
-    expect(stderr).toMatch(/^Refused\. PostgreSQL at u@127\.0\.0\.1:1\/x does not answer .*Is it running\?/)
+    expect(stderr).toMatch(/^Error: PostgreSQL at u@127\.0\.0\.1:1\/x does not answer .*Check that it is running/)
     expect(stderr).not.toContain('hunter2')
   })
 
-  test('prints a refusal as JSON with --json', async () => {
+  test('prints an error as JSON with --json', async () => {
     const { stderr } = await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list', '--json'])
-    expect(JSON.parse(stderr)).toEqual({ error: { message: 'There is no organization yet: wf apply FILE makes one.' } })
+    expect(JSON.parse(stderr)).toEqual({
+      error: { message: 'There is no organization yet. Create one with wf apply FILE.' },
+    })
   })
 
-  test('as a process: the exit status, plain text where there is no terminal, and the end of a pipe', async () => {
+  test('as a process: sets the exit status, prints no colours into a pipe, and survives a closed pipe', async () => {
     const env = { DATABASE_URL: testDatabase.url, LOCAL_DIR: '/nonexistent' }
-    const refused = await startProcess({ args: [main, 'runs', 'list'], env })
-    expect(await refused.exited).toMatchObject({ code: 1 })
-    expect(refused.stderr).toBe('Refused. There is no organization yet: wf apply FILE makes one.\n')
+    const failed = await startProcess({ args: [main, 'runs', 'list'], env })
+    expect(await failed.exited).toMatchObject({ code: 1 })
+    expect(failed.stderr).toBe('Error: There is no organization yet. Create one with wf apply FILE.\n')
     const misused = await startProcess({ args: [main, 'runs', 'lst'], env })
     expect(await misused.exited).toMatchObject({ code: 2 })
     const script = '"$0" "$1" --help | head -n 1; echo "${PIPESTATUS[0]}"'
@@ -72,7 +74,7 @@ describe('wf', () => {
 })
 
 describe('wf migrate', () => {
-  test('says what the role lacks, makes the tables once, and is safe when several run at once', async () => {
+  test('names the missing privilege, and is safe to run several times at once', async () => {
     const db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
     await db.pool.query('DROP SCHEMA public CASCADE')
     expect((await migrate()).stderr).toContain(
@@ -87,7 +89,7 @@ describe('wf migrate', () => {
     await db.close()
     expect(await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list'])).toMatchObject({
       exitStatus: 1,
-      stderr: expect.stringContaining('the tables are missing: run wf migrate.'),
+      stderr: expect.stringContaining('the tables are missing. Run wf migrate.'),
     })
     const results = await Promise.all([migrate('--json'), migrate('--json'), migrate('--json')])
     const applied = results.map(({ json }) => (json() as { applied: string[] }).applied)
@@ -97,11 +99,11 @@ describe('wf migrate', () => {
     expect(await migrate()).toMatchObject({ exitStatus: 0, stdout: 'The database is up to date.\n' })
   })
 
-  test('says what to do when the database does not exist', async () => {
+  test('says how to create a database that does not exist', async () => {
     const url = new URL(testDatabase.url)
     url.pathname = '/no_such_database'
     const { exitStatus, stderr } = await wf({ DATABASE_URL: url.href }, ['migrate'])
     expect(exitStatus).toBe(1)
-    expect(stderr).toContain('the database in DATABASE_URL does not exist: create it first')
+    expect(stderr).toContain('the database in DATABASE_URL does not exist. Create it first')
   })
 })

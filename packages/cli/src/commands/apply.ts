@@ -3,54 +3,54 @@ import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { DispatcherClient } from '../dispatcher-client.ts'
-import { manifestRefusal, readManifestFiles } from '../manifest-file.ts'
-import { Refusal } from '../refusal.ts'
+import { manifestFileError, readManifestFiles } from '../manifest-file.ts'
+import { CliError } from '../cli-error.ts'
 import { paint, renderTable, type Terminal } from '../terminal.ts'
 
 /** `wf apply FILE…` */
 export function addApplyCommand(program: Command, run: Run): void {
-  addCommand(program, 'apply', 'Make organizations as manifests say.')
-    .argument('<file...>', 'manifests, YAML or JSON, one organization each; - is standard input')
+  addCommand(program, 'apply', 'Create or update organizations from manifests.')
+    .argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input')
     .addHelpText('after', HELP)
     .action(run(apply))
 }
 
 const HELP = `
-Every file is checked whole before anything is written, and all faults are named with their paths. Then everything is
-written in one transaction, and the webhook sources are saved through the dispatcher, which asks each endpoint to confirm
-what is new or changed. A source whose endpoint does not confirm stays as it was; everything else is applied all the
-same, the reason is shown, and the exit status is 1. Applying again changes nothing: unchanged sources are not asked again.
+All files are validated before anything is written; every error is listed with its path. Then everything except webhook
+sources is written in one transaction. Webhook sources are saved through the dispatcher, which sends a verification
+request for each new or changed one. If an endpoint does not confirm, its source stays unchanged, the reason is shown, the
+rest is applied, and the exit status is 1. Applying the same file again changes nothing and sends nothing.
 
-  Ids                given ones are used; others follow from the names, so the same file gives the same ids everywhere.
-                     Renaming something without an id therefore makes a new thing.
-  Not in the file    users, API keys, webhook sources, workflows and sessions that the file does not name stay as they
-                     are. Inside a workflow that it names, users, triggers and files become exactly those of the file.
-  Left out           a field takes its default, except: signing_secret keeps the stored one (null removes it), a key's
-                     scopes and revoked and a session's open stay as they are.
-  API keys           key: … records that key, in place of an earlier one of the name. Without it, a key is made when the
-                     name is new, and shown once.
-  verify: false      records a webhook source without asking its endpoint: for tests and migrations.
+  Ids                The file's ids are used. An id that is left out is derived from the name, so the same file gives the
+                     same ids everywhere, and renaming something without an id creates a new one.
+  Not in the file    Users, API keys, webhook sources, workflows and sessions that the file does not name are not changed.
+                     The users, triggers and files of a workflow are replaced by those in the file.
+  Omitted fields     take their default, with these exceptions, which keep the stored value: signing_secret (null removes
+                     it), a key's scopes and revoked, a session's open.
+  API keys           "key: wfk_…" stores that key and replaces an earlier one of the same name. Without "key", a key is
+                     generated if the name is new, and shown once.
+  verify: false      stores a webhook source without a verification request, for tests and migrations.
 `
 
-/** What came of a webhook source. */
+/** The result for one webhook source. */
 interface SourceResult {
   id: string
   name: string
   outcome: 'created' | 'changed' | 'unchanged' | 'failed'
-  /** Whether its endpoint has confirmed what is stored. */
+  /** Whether the endpoint has confirmed the stored source. */
   verified: boolean
-  /** Of `failed`: the dispatcher's error. */
+  /** The dispatcher's error, when the outcome is `failed`. */
   error?: Record<string, unknown> & { message: string }
 }
 
 type Applied = AppliedManifest & { sources: SourceResult[]; unverified: string[] }
 
-/** Sources that are saved at the same time; each may wait 10 s for its endpoint. */
-const SAVES_AT_ONCE = 8
+/** Sources that are saved concurrently; each may wait 10 s for its endpoint. */
+const MAX_CONCURRENT_SAVES = 8
 
 async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
   const files = await readManifestFiles(names)
-  // Asked for before anything is written: a missing setting is no reason to stop half way.
+  // Created before anything is written, so that a missing setting does not leave the manifest half applied.
   const hasSources = files.some(({ manifest }) => (manifest.webhook_sources ?? []).length > 0)
   const dispatcher = hasSources ? ctx.dispatcher() : undefined
   const applied: Applied[] = []
@@ -64,14 +64,16 @@ async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error
     const file = files[error.manifestIndex]!
-    throw manifestRefusal(error.faults.map((fault) => ({ file: file.name, ...fault, line: file.lineOf(fault.path) })))
+    throw manifestFileError(
+      error.faults.map((fieldError) => ({ file: file.name, ...fieldError, line: file.lineOf(fieldError.path) })),
+    )
   }
   const json = applied.map(toJson)
   const hasFailed = applied.some(({ sources }) => sources.some(({ outcome }) => outcome === 'failed'))
   for (const { unverified } of applied) {
     for (const name of unverified) {
       ctx.terminal.writeError(
-        `${name}: recorded without the verification request, as the manifest says (verify: false).\n`,
+        `Warning: ${name} was stored without a verification request, because the manifest has verify: false.\n`,
       )
     }
   }
@@ -88,8 +90,8 @@ async function saveSources(
   { organization, webhookSources }: AppliedManifest,
 ): Promise<SourceResult[]> {
   const results: SourceResult[] = []
-  for (let start = 0; start < webhookSources.length; start += SAVES_AT_ONCE) {
-    const batch = webhookSources.slice(start, start + SAVES_AT_ONCE)
+  for (let start = 0; start < webhookSources.length; start += MAX_CONCURRENT_SAVES) {
+    const batch = webhookSources.slice(start, start + MAX_CONCURRENT_SAVES)
     results.push(
       ...(await Promise.all(batch.map(async (source) => await saveSource(ctx, dispatcher, organization.id, source)))),
     )
@@ -116,9 +118,9 @@ async function saveSource(
     const outcome = isNew ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     return { id, name: source.name, outcome, verified: source.verified_at !== null }
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof CliError)) throw error
     const verified = (before?.verifiedAt ?? null) !== null
-    return { id, name: save.name, outcome: 'failed', verified, error: { ...error.extra, message: error.message } }
+    return { id, name: save.name, outcome: 'failed', verified, error: { ...error.details, message: error.message } }
   }
 }
 
@@ -148,7 +150,7 @@ function toText({ organization, users, apiKeys, sources, workflows, sessions }: 
     value: (row: { outcome: Outcome }) => row.outcome,
     colour: (row: { outcome: Outcome }) => OUTCOME_COLOURS[row.outcome],
   }
-  const part = <Row extends { outcome: Outcome }>(
+  const section = <Row extends { outcome: Outcome }>(
     title: string,
     rows: readonly Row[],
     columns: readonly { title: string; value: (row: Row) => string }[],
@@ -161,19 +163,22 @@ function toText({ organization, users, apiKeys, sources, workflows, sessions }: 
   const name = { title: 'NAME', value: (row: { name: string }) => row.name }
   return [
     `${paint(terminal, 'bold', organization.name)}  ${organization.id}  ${organization.outcome}\n`,
-    part('Users', users, [{ title: 'EMAIL', value: ({ email }) => email }]),
-    part('API keys', apiKeys, [
+    section('Users', users, [{ title: 'EMAIL', value: ({ email }) => email }]),
+    section('API keys', apiKeys, [
       name,
-      { title: 'MAY', value: ({ scopes, revoked }) => (revoked ? 'nothing: revoked' : scopes.join(', ')) },
-      { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when it is made)` },
+      { title: 'SCOPES', value: ({ scopes, revoked }) => (revoked ? 'revoked' : scopes.join(', ')) },
+      { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)` },
     ]),
-    part('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),
-    part('Workflows', workflows, [
+    section('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),
+    section('Workflows', workflows, [
       name,
       id,
-      { title: 'HAS', value: ({ triggers, files }) => `${countOf(triggers, 'trigger')}, ${countOf(files, 'file')}` },
+      {
+        title: 'CONTENTS',
+        value: ({ triggers, files }) => `${countOf(triggers, 'trigger')}, ${countOf(files, 'file')}`,
+      },
     ]),
-    part('Sessions', sessions, [id, { title: 'STATE', value: ({ open }) => (open ? 'open' : 'closed') }]),
+    section('Sessions', sessions, [id, { title: 'STATE', value: ({ open }) => (open ? 'open' : 'closed') }]),
   ].join('')
 }
 

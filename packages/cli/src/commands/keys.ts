@@ -13,7 +13,7 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { parseExpiry, parseList } from '../parse-options.ts'
-import { Refusal } from '../refusal.ts'
+import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 
 interface CreateOptions {
@@ -25,20 +25,20 @@ interface CreateOptions {
 
 /** `wf keys create|list|revoke` */
 export function addKeysCommands(program: Command, run: Run): void {
-  const keys = program.command('keys').description('Make, list and revoke API keys.')
-  withOrganization(addCommand(keys, 'create', 'Make an API key and show it, this once.'))
-    .argument('[name]', 'its name, unique in the organization; default: its prefix')
-    .option('--name <name>', 'the same as an option')
+  const keys = program.command('keys').description('Create, list and revoke API keys.')
+  withOrganization(addCommand(keys, 'create', 'Create an API key. The key is shown only this once.'))
+    .argument('[name]', 'its name, unique in the organization (default: its prefix)')
+    .option('--name <name>', 'the name, given as an option')
     .addOption(
-      new Option('--scopes <list>', 'what it may do, separated by commas')
+      new Option('--scopes <list>', 'what the key allows, separated by commas')
         .argParser(parseList(SCOPES))
         .default([...SCOPES], SCOPES.join(',')),
     )
-    .option('--expires <time>', 'when it ends: 2026-12-31, 2026-12-31T23:59:59Z, or in how long: 12h, 90d', parseExpiry)
+    .option('--expires <time>', 'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d', parseExpiry)
     .action(run(create))
   withOrganization(addCommand(keys, 'list', 'List the API keys, oldest first.')).action(run(list))
-  withOrganization(addCommand(keys, 'revoke', 'Revoke an API key: every gateway refuses it within 5 seconds.'))
-    .argument('<key>', 'its name, prefix or id, or the key itself')
+  withOrganization(addCommand(keys, 'revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.'))
+    .argument('<key>', 'its name, prefix or id, or the whole key')
     .action(run(revoke))
 }
 
@@ -46,18 +46,16 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
   const organization = await findOrganization(ctx, options.organization)
   const { key, prefix } = createApiKey()
   const name = given ?? options.name ?? prefix
-  if (name.trim() === '' || name.length > 200) throw new Refusal('The name of a key must have 1 to 200 characters.')
-  const wanted = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
-  const { apiKey } = await issueApiKey(ctx.database(), organization.id, wanted).catch((error: unknown) => {
+  if (name.trim() === '' || name.length > 200) throw new CliError('The name of a key must have 1 to 200 characters.')
+  const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
+  const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey).catch((error: unknown) => {
     if (!(error instanceof ApiKeyExistsError)) throw error
-    throw new Refusal(
-      `${organization.name} has a key named ${name} already, perhaps a revoked one: choose another name.`,
-    )
+    throw new CliError(`${organization.name} already has a key named ${name} (it may be revoked). Choose another name.`)
   })
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
-      `${paint(terminal, 'bold', key)}\n${paint(terminal, 'dim', `Shown this once. ${name} of ${organization.name}; may ${apiKey.scopes.join(', ')}; ${apiKey.expiresAt ? `until ${showTime(apiKey.expiresAt)} UTC` : 'does not expire'}.`)}\n`,
+      `${paint(terminal, 'bold', key)}\n${paint(terminal, 'dim', `Shown only this once. Name: ${name}; organization: ${organization.name}; scopes: ${apiKey.scopes.join(', ')}; ${apiKey.expiresAt ? `expires ${showTime(apiKey.expiresAt)} UTC` : 'does not expire'}.`)}\n`,
   }
 }
 
@@ -73,28 +71,28 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
           { title: 'NAME', value: ({ name }) => name },
           { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
           { title: 'PREFIX', value: ({ prefix }) => prefix },
-          { title: 'MAY', value: ({ scopes }) => scopes.join(', ') },
+          { title: 'SCOPES', value: ({ scopes }) => scopes.join(', ') },
           { title: 'CREATED', value: ({ createdAt }) => showTime(createdAt) },
           { title: 'LAST USED', value: ({ lastUsedAt }) => showTime(lastUsedAt) },
           { title: 'EXPIRES', value: ({ expiresAt }) => showTime(expiresAt) },
         ],
         keys,
-        `${organization.name} has no API keys: wf keys create makes one.`,
+        `${organization.name} has no API keys. Create one with wf keys create.`,
       ),
   }
 }
 
 async function revoke(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
   const organization = await findOrganization(ctx, options.organization)
-  const key = await revokeApiKey(ctx.database(), organization.id, whichKey(text))
-  if (!key) throw new Refusal(`${organization.name} has no such key: wf keys list shows them.`)
+  const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text))
+  if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
   return {
     json: toJson(key),
-    text: () => `${key.name} (${key.prefix}) is revoked: every gateway refuses it within 5 seconds.\n`,
+    text: () => `${key.name} (${key.prefix}) is revoked. Every gateway rejects it within 5 seconds.\n`,
   }
 }
 
-function whichKey(text: string): { id: string } | { prefix: string } | { name: string } {
+function keyReference(text: string): { id: string } | { prefix: string } | { name: string } {
   const whole = parseApiKey(text)
   if (whole) return { prefix: whole.prefix }
   if (UUID_PATTERN.test(text)) return { id: text.toLowerCase() }

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
 import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
 import { type Command, Option } from 'commander'
@@ -21,21 +21,22 @@ interface LogsOptions {
 }
 
 const POLL_MS = 1_000
+/** How far each poll reads back before the newest entry, because transactions commit out of order. */
 const OVERLAP_MS = 5_000
-const PAGE = 100
+const PAGE_SIZE = 100
 
 /** `wf logs SOURCE` */
 export function addLogsCommand(program: Command, run: Run): void {
   withOrganization(
-    addCommand(program, 'logs', 'Show what was sent to a webhook source and what came of it, newest first.'),
+    addCommand(program, 'logs', 'Show the requests sent to a webhook source and their outcomes, newest first.'),
   )
-    .argument('<source>', 'its name or id; of a deleted source the id')
-    .option('-f, --follow', 'go on showing what is sent, until Ctrl-C; with --json an object a line')
-    .addOption(new Option('--outcome <outcome>', 'only this outcome').choices(DELIVERY_OUTCOMES))
-    .addOption(new Option('--kind <kind>', 'only this kind').choices(DELIVERY_KINDS))
-    .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or how long ago: 15m, 2h, 7d', parseTime)
+    .argument('<source>', 'its name or id; for a deleted source, its id')
+    .option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line')
+    .addOption(new Option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES))
+    .addOption(new Option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS))
+    .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d', parseTime)
     .addOption(new Option('--until <time>', 'before this time').argParser(parseTime).conflicts('follow'))
-    .option('--limit <n>', 'entries at most', parseLimit, 25)
+    .option('--limit <n>', 'maximum number of entries', parseLimit, 25)
     .action(run(logs))
 }
 
@@ -44,6 +45,7 @@ async function logs(ctx: CliContext, text: string, options: LogsOptions): Promis
   const source = await findSource(ctx, organization, text, { includeDeleted: true })
   const { outcome, kind, since, until, limit } = options
   const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
+  const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
   const newest = await listDeliveries(ctx.database(), organization.id, query)
   if (options.follow) {
     await follow(ctx, organization.id, query, newest, options.json ?? false)
@@ -51,7 +53,13 @@ async function logs(ctx: CliContext, text: string, options: LogsOptions): Promis
   }
   return {
     json: newest.map(toJson),
-    text: (terminal) => renderTable(terminal, COLUMNS, newest, `Nothing was sent to ${source.name}.`),
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        COLUMNS,
+        newest,
+        `Nothing was sent to ${source.name}${hasFilter ? ' that matches the options' : ' yet'}.`,
+      ),
   }
 }
 
@@ -73,48 +81,48 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
   { title: 'RUN', value: ({ runId }) => runId ?? '–' },
-  { title: 'WHY, OR WHAT IT ANSWERED', value: describeDelivery },
+  { title: 'REASON OR ANSWER', value: describeDelivery },
 ]
 
-/** The reason of a refusal; of an accepted delivery what the endpoint said. */
+/** Returns the reason of a failure, or the endpoint's answer. */
 export function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'>): string {
   return reason ?? (answer === null ? '' : JSON.stringify(answer))
 }
 
 /**
- * Prints what is there and then, every second, what came since, oldest first, each entry once it has its outcome. A poll
- * begins at the oldest entry without an outcome, and a little before the newest one: commits overtake each other.
+ * Prints the newest entries and then, every second, those that finished since, oldest first and each one once. A poll
+ * reads from the oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
  */
 async function follow(
   ctx: CliContext,
   organizationId: string,
   query: DeliveryQuery,
-  there: readonly Delivery[],
+  newest: readonly Delivery[],
   isJson: boolean,
 ): Promise<void> {
   const signal = ctx.interrupted()
-  let newestMs = there[0]?.createdAt.getTime() ?? Date.now()
+  let newestMs = newest[0]?.createdAt.getTime() ?? Date.now()
   const read = async (sinceMs: number) => {
     const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
     return await readAll(ctx, organizationId, { ...query, since })
   }
-  const before = await read(newestMs - OVERLAP_MS)
-  let known = new Set([...there, ...before].filter(isFinished).map(({ id }) => id))
-  let found: readonly Delivery[] = before
-  ctx.terminal.write(there.filter(isFinished).toReversed().map(toLine).join(''))
+  const overlap = await read(newestMs - OVERLAP_MS)
+  let printed = new Set([...newest, ...overlap].filter(isFinished).map(({ id }) => id))
+  let found: readonly Delivery[] = overlap
+  ctx.terminal.write(newest.filter(isFinished).toReversed().map(toLine).join(''))
   while (!signal.aborted) {
-    await pause(POLL_MS, undefined, { signal }).catch(() => {})
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())
     found = await read(Math.min(newestMs - OVERLAP_MS, ...unfinishedMs))
     const finished = found.filter(isFinished)
     ctx.terminal.write(
       finished
-        .filter(({ id }) => !known.has(id))
+        .filter(({ id }) => !printed.has(id))
         .toReversed()
         .map(toLine)
         .join(''),
     )
-    known = new Set(finished.map(({ id }) => id))
+    printed = new Set(finished.map(({ id }) => id))
     newestMs = Math.max(newestMs, ...found.map(({ createdAt }) => createdAt.getTime()))
   }
 
@@ -133,18 +141,18 @@ async function follow(
   }
 }
 
-/** Every page of the query, newest first. */
+/** Reads all pages of the query, newest first. */
 async function readAll(ctx: CliContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
   const all: Delivery[] = []
   for (;;) {
     const last = all.at(-1)
     const page = await listDeliveries(ctx.database(), organizationId, {
       ...query,
-      limit: PAGE,
+      limit: PAGE_SIZE,
       ...(last ? { after: last } : {}),
     })
     all.push(...page)
-    if (page.length < PAGE) return all
+    if (page.length < PAGE_SIZE) return all
   }
 }
 

@@ -2,21 +2,21 @@ import { checkServer, migrate } from '@workflow-service/database'
 import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { Refusal } from '../refusal.ts'
+import { CliError } from '../cli-error.ts'
 
 /** `wf migrate` */
 export function addMigrateCommand(program: Command, run: Run): void {
-  addCommand(program, 'migrate', 'Bring the database to the newest schema.')
+  addCommand(program, 'migrate', 'Migrate the database to the newest schema.')
     .addHelpText(
       'after',
-      '\nMay be repeated, and run by several at once: each waits for the one before. The role in DATABASE_URL must own the\ndatabase or its schema "public"; nothing needs a superuser. PostgreSQL 15 or newer, encoding UTF8.',
+      '\nIt is safe to repeat it and to run it several times at once. The role in DATABASE_URL must own the database or its schema\n"public"; it need not be a superuser. Requires PostgreSQL 15 or newer with encoding UTF8.',
     )
     .action(run(migrateDatabase))
 }
 
 async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
-  const fault = await checkServer(ctx.database())
-  if (fault !== undefined) throw new Refusal(fault)
+  const problem = await checkServer(ctx.database())
+  if (problem !== undefined) throw new CliError(problem)
   const { applied } = await migrate({ databaseUrl: ctx.config.databaseUrl() })
   return {
     json: { applied },

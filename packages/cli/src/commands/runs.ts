@@ -11,9 +11,9 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { parseId, parseLimit, parseTime } from '../parse-options.ts'
-import { Refusal } from '../refusal.ts'
+import { CliError } from '../cli-error.ts'
 import { type Column, renderTable, showDuration, showTime } from '../terminal.ts'
-import { STATUS_COLOURS, tellRun } from '../tell-run.ts'
+import { STATUS_COLOURS, formatRun } from '../format-run.ts'
 
 const RUN_STATUSES = ['queued', 'running', 'succeeded', 'failed'] as const satisfies readonly RunStatus[]
 
@@ -29,21 +29,21 @@ interface ListOptions {
 
 /** `wf runs list|show` */
 export function addRunsCommands(program: Command, run: Run): void {
-  const runs = program.command('runs').description('List and show runs: every accepted start becomes one.')
+  const runs = program.command('runs').description('List and show runs. Each accepted start becomes one run.')
   withOrganization(addCommand(runs, 'list', 'List runs, newest first.'))
-    .addOption(new Option('--status <status>', 'only these').choices(RUN_STATUSES))
-    .option('--workflow <id>', 'only of this workflow', parseId)
-    .option('--session <id>', 'only of this session', parseId)
+    .addOption(new Option('--status <status>', 'only runs with this status').choices(RUN_STATUSES))
+    .option('--workflow <id>', 'only runs of this workflow', parseId)
+    .option('--session <id>', 'only runs of this session', parseId)
     .option(
       '--since <time>',
-      'accepted from this time on: 2026-01-31T09:00:00Z, or how long ago: 15m, 2h, 7d',
+      'accepted from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d',
       parseTime,
     )
     .option('--until <time>', 'accepted before this time', parseTime)
-    .option('--limit <n>', 'runs at most', parseLimit, 50)
+    .option('--limit <n>', 'maximum number of runs', parseLimit, 50)
     .action(run(list))
-  addCommand(runs, 'show', 'Tell a run as a story: its journal with times, and what it sent.')
-    .argument('<id>', 'its id, which is the id of the start', parseId)
+  addCommand(runs, 'show', 'Show a run: its journal with times, and its deliveries.')
+    .argument('<id>', 'the id of the run, which is the id of the start', parseId)
     .action(run(show))
 }
 
@@ -56,42 +56,42 @@ async function list(ctx: CliContext, options: ListOptions): Promise<CommandResul
   const names = await findWorkflowNames(ctx.database(), organization.id, ids)
   return {
     json: runs.map(toRunJson),
-    text: (terminal) => renderTable(terminal, runColumns(names), runs, 'There are no such runs.'),
+    text: (terminal) => renderTable(terminal, runColumns(names), runs, 'No runs match.'),
   }
 }
 
 async function show(ctx: CliContext, id: string): Promise<CommandResult> {
-  const story = await showRun(ctx.database(), id)
-  if (!story) throw new Refusal(`There is no run ${id}: wf runs list shows them.`)
-  return { json: toStoryJson(story), text: (terminal) => tellRun(terminal, story) }
+  const details = await showRun(ctx.database(), id)
+  if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
+  return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
 }
 
-/** The columns of a table of runs; `names` knows their workflows. */
+/** Returns the columns of a table of runs. `names` maps the workflows' ids to their names. */
 export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
   return [
     { title: 'ACCEPTED (UTC)', value: (row) => showTime(row.created_at) },
     { title: 'STATUS', value: (row) => row.status, colour: (row) => STATUS_COLOURS[row.status] },
-    { title: 'TOOK', value: tookOf },
+    { title: 'TOOK', value: totalDuration },
     { title: 'RUN', value: (row) => row.id },
     { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id },
     { title: 'ERROR', value: (row) => row.error ?? '' },
   ]
 }
 
-/** From acceptance to the end. */
-function tookOf({ created_at, finished_at }: RunRow): string {
+/** Formats the time from acceptance to the end. */
+function totalDuration({ created_at, finished_at }: RunRow): string {
   return showDuration(finished_at && finished_at.getTime() - created_at.getTime())
 }
 
-/** A run as JSON, without what only some queries know. */
+/** Returns the run's fields that all commands print as JSON. */
 export function toRunJson(row: RunRow): RunRow {
   const { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at } = row
   return { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at }
 }
 
-function toStoryJson({ steps, ...story }: RunDetails): object {
+function toDetailsJson({ steps, ...run }: RunDetails): object {
   return {
-    ...story,
+    ...run,
     steps: steps.map(({ position, kind, data, createdAt }) => ({ position, kind, data, created_at: createdAt })),
   }
 }

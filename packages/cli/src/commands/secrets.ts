@@ -6,16 +6,19 @@ import { paint, renderTable } from '../terminal.ts'
 
 /** `wf secrets rotate` */
 export function addSecretsCommands(program: Command, run: Run): void {
-  const secrets = program.command('secrets').description('Rotate the key that encrypts signing secrets.')
-  addCommand(secrets, 'rotate', 'Encrypt every stored signing secret anew under the first key of SECRETS_KEY.')
+  const secrets = program.command('secrets').description('Rotate the key that encrypts the signing secrets.')
+  addCommand(secrets, 'rotate', 'Encrypt every stored signing secret with the first key of SECRETS_KEY.')
     .addHelpText('after', HELP)
     .action(run(rotate))
 }
 
 const HELP = `
-To change the key: put a new one in front of the old one (SECRETS_KEY=NEW,OLD) and restart the dispatchers, run this with
-the same list, then take the old key out. May be repeated, and run beside the dispatchers. openssl rand -base64 32 makes
-a key.`
+To replace the key (generate one with openssl rand -base64 32):
+  1. Restart all dispatchers with SECRETS_KEY=OLD,NEW, so that each of them can read the new key.
+  2. Restart all dispatchers with SECRETS_KEY=NEW,OLD. They now encrypt with the new key.
+  3. Run wf secrets rotate with SECRETS_KEY=NEW,OLD.
+  4. Restart all dispatchers with SECRETS_KEY=NEW.
+It is safe to repeat it and to run it while dispatchers run.`
 
 async function rotate(ctx: CliContext): Promise<CommandResult> {
   const box = createSecretBox(ctx.config.secretsKeys())
@@ -31,14 +34,14 @@ async function rotate(ctx: CliContext): Promise<CommandResult> {
       })),
     },
     text: (terminal) => {
-      const summary = `${rotated} encrypted anew, ${current} were under the first key already.\n`
+      const summary = `${rotated} encrypted again, ${current} already had the first key.\n`
       if (failed.length === 0) return summary
       const columns = [
         { title: 'ORGANIZATION', value: (row: (typeof failed)[number]) => row.organizationId },
         { title: 'SOURCE', value: (row: (typeof failed)[number]) => row.sourceId },
-        { title: 'WHY', value: (row: (typeof failed)[number]) => row.reason },
+        { title: 'REASON', value: (row: (typeof failed)[number]) => row.reason },
       ]
-      return `${summary}${paint(terminal, 'red', `${failed.length} could not be read:`)}\n${renderTable(terminal, columns, failed, '')}`
+      return `${summary}${paint(terminal, 'red', `${failed.length} could not be decrypted:`)}\n${renderTable(terminal, columns, failed, '')}`
     },
     exitStatus: failed.length === 0 ? 0 : 1,
   }

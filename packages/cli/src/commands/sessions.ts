@@ -11,7 +11,7 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { parseId } from '../parse-options.ts'
-import { Refusal } from '../refusal.ts'
+import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 import { runColumns, toRunJson } from './runs.ts'
 
@@ -19,11 +19,11 @@ import { runColumns, toRunJson } from './runs.ts'
 export function addSessionsCommands(program: Command, run: Run): void {
   const sessions = program
     .command('sessions')
-    .description('Open, close and show sessions, in which starts run one after another.')
-  withOrganization(addCommand(sessions, 'open', 'Make a session, or open a closed one again.'))
-    .argument('[id]', 'its id; default: a new one', parseId)
+    .description('Open, close and show sessions. The starts of a session run one after another.')
+  withOrganization(addCommand(sessions, 'open', 'Create a session, or reopen a closed one.'))
+    .argument('[id]', 'its id (default: a new one)', parseId)
     .action(run(open))
-  addCommand(sessions, 'close', 'Close a session: it takes no more starts; those accepted still run.')
+  addCommand(sessions, 'close', 'Close a session. It accepts no more starts; accepted ones still run.')
     .argument('<id>', 'its id', parseId)
     .action(run(close))
   addCommand(sessions, 'show', 'Show a session with its newest runs.')
@@ -38,26 +38,27 @@ async function open(
 ): Promise<CommandResult> {
   const organization = await findOrganization(ctx, options.organization)
   const session = await openSession(ctx.database(), organization.id, id)
-  if (!session) throw new Refusal(`Session ${id} belongs to another organization: choose another id, or leave it out.`)
+  if (!session) throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
 async function close(ctx: CliContext, id: string): Promise<CommandResult> {
   const { organization_id: organizationId } = await findSession(ctx, id)
-  const session = (await closeSession(ctx.database(), organizationId, id)) ?? noSession(id)
-  const left = session.starts - session.finished
+  const session = (await closeSession(ctx.database(), organizationId, id)) ?? throwNoSession(id)
+  const remaining = session.starts - session.finished
   return {
     json: session,
-    text: () => `Session ${id} is closed.${left === 0 ? '' : ` ${left} accepted starts still run.`}\n`,
+    text: () =>
+      `Session ${id} is closed.${remaining === 0 ? '' : ` Accepted starts that will still run: ${remaining}.`}\n`,
   }
 }
 
-const RUNS_SHOWN = 20
+const MAX_RUNS = 20
 
 async function show(ctx: CliContext, id: string): Promise<CommandResult> {
   const session = await findSession(ctx, id)
   const organizationId = session.organization_id
-  const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: RUNS_SHOWN })
+  const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: MAX_RUNS })
   const names = await findWorkflowNames(
     ctx.database(),
     organizationId,
@@ -71,19 +72,19 @@ async function show(ctx: CliContext, id: string): Promise<CommandResult> {
         `  organization  ${organizationId}\n`,
         `  starts        ${session.starts} accepted, ${session.finished} finished\n`,
         session.lease
-          ? `  held by       ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(session.lease.until)} UTC\n`
+          ? `  leased by     ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(session.lease.until)} UTC\n`
           : '',
-        `\n${renderTable(terminal, runColumns(names), runs, 'Nothing has run in it yet.')}`,
+        `\n${renderTable(terminal, runColumns(names), runs, 'It has no runs yet.')}`,
       ].join(''),
   }
 }
 
 async function findSession(ctx: CliContext, id: string): Promise<SessionRow> {
-  return (await showSession(ctx.database(), id)) ?? noSession(id)
+  return (await showSession(ctx.database(), id)) ?? throwNoSession(id)
 }
 
-function noSession(id: string): never {
-  throw new Refusal(`There is no session ${id}.`)
+function throwNoSession(id: string): never {
+  throw new CliError(`There is no session ${id}.`)
 }
 
 function describeState({ is_open, created_at, closed_at }: SessionRow): string {

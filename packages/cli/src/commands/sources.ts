@@ -10,10 +10,10 @@ import { paint, renderTable, showDuration, showTime } from '../terminal.ts'
 /** `wf sources list|test` */
 export function addSourcesCommands(program: Command, run: Run): void {
   const sources = program.command('sources').description('List and test webhook sources.')
-  withOrganization(addCommand(sources, 'list', 'List the webhook sources by name; never their secrets.')).action(
+  withOrganization(addCommand(sources, 'list', 'List the webhook sources by name. Secrets are never shown.')).action(
     run(list),
   )
-  withOrganization(addCommand(sources, 'test', 'Send the verification request again and tell what came of it.'))
+  withOrganization(addCommand(sources, 'test', 'Send the verification request again and show the result.'))
     .argument('<source>', 'its name or id')
     .action(run(test))
 }
@@ -34,7 +34,7 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
           { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
         ],
         sources,
-        `${organization.name} has no webhook sources: wf apply makes them out of a manifest.`,
+        `${organization.name} has no webhook sources. Create them with wf apply and a manifest.`,
       ),
   }
 }

@@ -1,15 +1,15 @@
 import { runCli } from '../../src/run-cli.ts'
 
-/** What a run of `wf` left behind. */
+/** The result of running `wf`. */
 export interface WfResult {
   readonly exitStatus: number
   readonly stdout: string
   readonly stderr: string
-  /** Standard output as JSON. */
+  /** Parses standard output as JSON. */
   readonly json: () => unknown
 }
 
-/** Runs `wf` in this process, with this environment and no other, as if its output went to a file. */
+/** Runs `wf` in this process with only this environment, as if its output went to a file. */
 export async function wf(
   env: NodeJS.ProcessEnv,
   args: readonly string[],
@@ -28,7 +28,7 @@ export async function wf(
     isColoured: options.isColoured ?? false,
     columns: options.columns,
   }
-  // A local stack of whoever runs the tests is none of theirs.
+  // The tests must not find a local stack that runs in this repository.
   const ownEnv = { LOCAL_DIR: '/nonexistent', ...env }
   const exitStatus = await runCli(args, {
     terminal,

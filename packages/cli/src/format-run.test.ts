@@ -1,12 +1,12 @@
 import type { RunDetails } from '@workflow-service/database'
 import { describe, expect, test } from '@jest/globals'
-import { tellRun } from './tell-run.ts'
+import { formatRun } from './format-run.ts'
 
 const at = (ms: number) => new Date(Date.UTC(2026, 0, 31, 9, 0, 0, ms))
 const id = (digit: number) => `01890a5d-ac96-774b-bcce-${String(digit).repeat(12)}`
 const delivery = { id: id(7), source_id: id(8), source_name: 'Order intake' }
 
-const story: RunDetails = {
+const run: RunDetails = {
   id: id(1),
   workflow_id: id(2),
   session_id: id(3),
@@ -89,11 +89,11 @@ const story: RunDetails = {
   ],
 }
 
-const told = tellRun({ write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }, story)
+const formatted = formatRun({ write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }, run)
 
-describe('tellRun', () => {
-  test('says first what became of the run, of what workflow it is and where it came from', () => {
-    expect(told.split('\n').slice(0, 6)).toEqual([
+describe('formatRun', () => {
+  test('begins with the status, the workflow, the session and the origin', () => {
+    expect(formatted.split('\n').slice(0, 6)).toEqual([
       `Run ${id(1)} failed after 1.5 s, attempt 2`,
       `  workflow      Forward orders  ${id(2)}`,
       `  session       ${id(3)}, start number 3`,
@@ -103,16 +103,16 @@ describe('tellRun', () => {
     ])
   })
 
-  test('tells each step with its time, and how long after the start was accepted', () => {
-    const headlines = told.split('\n').filter((line) => /^\d\d:\d\d:/.test(line))
+  test('shows each event with its time and the time since the start was accepted', () => {
+    const headlines = formatted.split('\n').filter((line) => /^\d\d:\d\d:/.test(line))
     expect(headlines).toEqual([
-      '09:00:00.000      +0 ms  accepted on 2026-01-31, with the context',
-      '09:00:00.020     +20 ms  a runner took it up',
-      '09:00:00.030     +30 ms  the agent (openai-compatible:m) was told',
-      '09:00:00.500    +500 ms  m answered, turn 1 (120 tokens read, ? written)',
-      '09:00:00.500    +500 ms  it thought',
-      '09:00:00.500    +500 ms  it said',
-      '09:00:00.500    +500 ms  it asked for nothing, which cannot be done',
+      '09:00:00.000      +0 ms  start accepted on 2026-01-31, with this context',
+      '09:00:00.020     +20 ms  a runner began the run',
+      '09:00:00.030     +30 ms  message to the agent (openai-compatible:m)',
+      '09:00:00.500    +500 ms  m answered, turn 1 (120 input tokens, ? output tokens)',
+      '09:00:00.500    +500 ms  reasoning',
+      '09:00:00.500    +500 ms  text',
+      '09:00:00.500    +500 ms  invalid call of nothing',
       `09:00:00.510    +510 ms  sends to Order intake, delivery ${id(7)}`,
       '09:00:00.900    +900 ms  Order intake: rejected with status 422',
       '09:00:00.950    +950 ms  calls read_file',
@@ -122,14 +122,14 @@ describe('tellRun', () => {
     ])
   })
 
-  test('puts texts and payloads below their step, without what a terminal would obey', () => {
-    expect(told).toContain('│ order_id: A-1 [2J\n')
-    expect(told).toContain('│   "order_id": "A-1"\n')
-    expect(told).not.toContain('\u001b')
+  test('shows texts and payloads below their event, without control characters', () => {
+    expect(formatted).toContain('│ order_id: A-1 [2J\n')
+    expect(formatted).toContain('│   "order_id": "A-1"\n')
+    expect(formatted).not.toContain('\u001b')
   })
 
   test('ends with the deliveries', () => {
-    expect(told).toMatch(
+    expect(formatted).toMatch(
       /\nDeliveries\nSENT \(UTC\).*\n2026-01-31 09:00:00 {2}Order intake {2}rejected {2}422 .*The endpoint answered 422\.\n$/,
     )
   })

@@ -1,0 +1,147 @@
+import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import type { RunDelivery, RunDetails, RunStatus } from '@workflow-service/database'
+import { type Format, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from './terminal.ts'
+
+export const STATUS_COLOURS: Record<RunStatus, Format> = {
+  queued: 'cyan',
+  running: 'cyan',
+  succeeded: 'green',
+  failed: 'red',
+}
+
+/** One event of a run: a headline, and the text or JSON that belongs to it. */
+interface TimelineEntry {
+  readonly at: Date
+  readonly headline: string
+  readonly colour?: Format
+  readonly body?: string
+}
+
+/** Formats a run: its main facts, the events with their times, and a table of its deliveries. */
+export function formatRun(terminal: Terminal, run: RunDetails): string {
+  return [
+    formatFacts(terminal, run),
+    ...timelineOf(run).map((entry) => formatEntry(terminal, run, entry)),
+    formatDeliveries(terminal, run.deliveries),
+  ].join('')
+}
+
+function formatFacts(terminal: Terminal, run: RunDetails): string {
+  const { created_at: acceptedAt, finished_at: finishedAt } = run
+  const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
+  const attempts = run.attempts > 1 ? `, attempt ${run.attempts}` : ''
+  const facts: [string, string][] = [
+    ['workflow', `${run.workflow_name}  ${run.workflow_id}`],
+    ['session', `${run.session_id}, start number ${run.number}`],
+    ['started by', run.origin === 'api' ? 'the public API' : 'its schedule'],
+    ['request', run.request_id],
+    ['organization', run.organization_id],
+  ]
+  return [
+    `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, STATUS_COLOURS[run.status], run.status)}${took}${attempts}\n`,
+    ...facts.map(([name, value]) => `  ${paint(terminal, 'dim', name.padEnd(12))}  ${withoutControls(value)}\n`),
+    '\n',
+  ].join('')
+}
+
+/** Width of the columns before a headline: time of day, then time since acceptance. */
+const BODY_INDENT = 25
+
+function formatEntry(terminal: Terminal, { created_at: acceptedAt }: RunDetails, entry: TimelineEntry): string {
+  const time = showClock(entry.at)
+  const since = `+${showDuration(Math.max(0, entry.at.getTime() - acceptedAt.getTime()))}`
+  const headline = withoutControls(entry.headline)
+  const painted = entry.colour ? paint(terminal, entry.colour, headline) : headline
+  const lines = (entry.body ?? '').split('\n').filter((line) => line !== '')
+  return [
+    `${paint(terminal, 'dim', `${time} ${since.padStart(10)}`)}  ${painted}\n`,
+    ...lines.map((line) => `${' '.repeat(BODY_INDENT)}${paint(terminal, 'dim', '│')} ${withoutControls(line)}\n`),
+  ].join('')
+}
+
+/** The time of day to the millisecond, in UTC. The first entry names the day. */
+function showClock(time: Date): string {
+  return time.toISOString().slice(11, 23)
+}
+
+function timelineOf(run: RunDetails): TimelineEntry[] {
+  const day = run.created_at.toISOString().slice(0, 10)
+  const accepted: TimelineEntry = {
+    at: run.created_at,
+    headline: `start accepted on ${day}, with this context`,
+    body: run.context,
+  }
+  const begun: TimelineEntry[] = run.started_at ? [{ at: run.started_at, headline: 'a runner began the run' }] : []
+  return [accepted, ...begun, ...run.steps.flatMap(stepEntries), ...endEntries(run)]
+}
+
+function endEntries({ status, finished_at: at, error }: RunDetails): TimelineEntry[] {
+  if (!at) return []
+  return [{ at, headline: status, colour: STATUS_COLOURS[status], ...(error === null ? {} : { body: error }) }]
+}
+
+function stepEntries(step: JournalStep): TimelineEntry[] {
+  const at = step.createdAt
+  switch (step.kind) {
+    case 'message':
+      return [{ at, headline: `message to the agent (${step.data.agent})`, body: step.data.text }]
+    case 'model_answer':
+      return [
+        { at, headline: `${step.data.model} answered, turn ${step.data.turn}${showTokens(step.data)}` },
+        ...step.data.parts.flatMap((part) => answerPartEntries(at, part)),
+      ]
+    case 'tool_call':
+      return [toolCallEntry(at, step.data)]
+    case 'tool_result':
+      return [toolResultEntry(at, step.data)]
+    case 'note':
+      return [{ at, headline: `note (${step.data.code})`, colour: 'yellow', body: step.data.text }]
+    default:
+      return step satisfies never
+  }
+}
+
+function showTokens({
+  input_tokens: input,
+  output_tokens: output,
+}: {
+  input_tokens: number | null
+  output_tokens: number | null
+}): string {
+  return input === null && output === null ? '' : ` (${input ?? '?'} input tokens, ${output ?? '?'} output tokens)`
+}
+
+/** Tool calls have entries of their own, unless they cannot be executed. */
+function answerPartEntries(at: Date, part: ModelAnswerPart): TimelineEntry[] {
+  if (part.type === 'text') return [{ at, headline: 'text', body: part.text }]
+  if (part.type === 'reasoning') return [{ at, headline: 'reasoning', body: part.text }]
+  if (part.fault === null) return []
+  return [{ at, headline: `invalid call of ${part.tool}`, colour: 'yellow', body: part.fault }]
+}
+
+function toolCallEntry(at: Date, { tool, arguments: given, delivery }: ToolCallStep): TimelineEntry {
+  if (!delivery) return { at, headline: `calls ${tool}`, body: JSON.stringify(given, null, 2) ?? '' }
+  const headline = `sends to ${delivery.source_name}, delivery ${delivery.id}`
+  return { at, headline, body: JSON.stringify(delivery.payload, null, 2) }
+}
+
+function toolResultEntry(at: Date, { tool, ok, text, delivery }: ToolResultStep): TimelineEntry {
+  const colour = ok ? 'green' : 'red'
+  if (!delivery) return { at, headline: `${tool} ${ok ? 'answered' : 'failed'}`, colour, body: text }
+  const status = delivery.status === null ? '' : ` with status ${delivery.status}`
+  return { at, headline: `${delivery.source_name}: ${delivery.outcome}${status}`, colour, body: text }
+}
+
+function formatDeliveries(terminal: Terminal, deliveries: readonly RunDelivery[]): string {
+  if (deliveries.length === 0) return ''
+  const columns = [
+    { title: 'SENT (UTC)', value: (row: RunDelivery) => showTime(row.created_at) },
+    { title: 'TO', value: (row: RunDelivery) => row.source_name ?? row.source_id },
+    { title: 'OUTCOME', value: (row: RunDelivery) => row.outcome },
+    { title: 'STATUS', value: (row: RunDelivery) => (row.status === null ? '–' : String(row.status)) },
+    { title: 'TOOK', value: (row: RunDelivery) => showDuration(row.duration_ms) },
+    { title: 'DELIVERY', value: (row: RunDelivery) => row.id },
+    { title: 'REASON OR ANSWER', value: (row: RunDelivery) => row.reason ?? row.answer ?? '' },
+  ]
+  return `\n${paint(terminal, 'bold', 'Deliveries')}\n${renderTable(terminal, columns, deliveries, '')}`
+}

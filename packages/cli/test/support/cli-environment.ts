@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from '@jest/globals'
+import type { Database } from '@workflow-service/database'
+import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
+import { createLogger } from '@workflow-service/service-kit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { wf } from './wf.ts'
+
+/** A migrated database, a dispatcher that sends to loopback addresses, and a folder for manifests. */
+export interface CliEnvironment {
+  readonly db: Database
+  /** The settings of `wf`. */
+  readonly env: CliSettings
+  /** Writes a file and returns its path. */
+  writeFile(name: string, content: string | object): Promise<string>
+  /** Applies a manifest and returns the JSON that `wf apply` printed. */
+  apply(manifest: object): Promise<unknown>
+  /** Deletes all organizations. */
+  clear(): Promise<void>
+}
+
+interface CliSettings {
+  readonly DATABASE_URL: string
+  readonly DISPATCHER_URL: string
+  readonly INTERNAL_API_TOKEN: string
+  readonly SECRETS_KEY: string
+  readonly [name: string]: string
+}
+
+/** Sets up the environment before the first test of the file, and removes it after the last one. */
+export function useCliEnvironment(): CliEnvironment {
+  const testDatabase = useTestDatabase()
+  const secrets = {
+    INTERNAL_API_TOKEN: randomBytes(32).toString('hex'),
+    SECRETS_KEY: randomBytes(32).toString('base64'),
+  }
+  let dispatcher: RunningDispatcher
+  let folder: string
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'workflow-service-cli-'))
+    const settings = {
+      DATABASE_URL: testDatabase.url,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+      ...secrets,
+    }
+    const logger = createLogger({ service: 'dispatcher', level: 'silent' })
+    dispatcher = await startDispatcher(readDispatcherConfig(settings), { logger })
+  }, 60_000)
+  afterAll(async () => {
+    await dispatcher.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const environment: CliEnvironment = {
+    get db() {
+      return testDatabase.db
+    },
+    get env() {
+      return { DATABASE_URL: testDatabase.url, DISPATCHER_URL: dispatcher.url, ...secrets }
+    },
+    writeFile: async (name, content) => {
+      const path = join(folder, name)
+      await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))
+      return path
+    },
+    apply: async (manifest) => {
+      const path = await environment.writeFile('manifest.json', manifest)
+      return (await wf(environment.env, ['apply', path, '--json'])).json()
+    },
+    clear: async () => {
+      await testDatabase.db.pool.query('DELETE FROM organizations')
+    },
+  }
+  return environment
+}
+
+/** A manifest's webhook source without a secret, whose endpoint is at `url`. */
+export function orderIntakeSource(url: string, changes: object = {}): object {
+  return {
+    name: 'Order intake',
+    description: 'Takes orders.',
+    endpoint_url: `${url}/orders`,
+    example_request_body: { order_id: 'A-1' },
+    ...changes,
+  }
+}
