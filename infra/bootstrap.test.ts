@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
 
-// A workspace in small: the bootstrap itself, and in the place of pnpm, Prisma and the local stack scripts that leave a
-// trace. What pnpm would put there is the Node that runs these tests.
+// A small workspace with the real bootstrap. pnpm, the Prisma generator and the local stack are replaced by scripts that
+// append their arguments to the file `calls`. The replacement of pnpm "installs" the Node that runs these tests.
 let workspace: string
 
 const pnpm = `#!/bin/sh
@@ -61,72 +61,72 @@ async function write(file: string, content: string): Promise<void> {
   await writeFile(join(workspace, file), content)
 }
 
-function begin(...args: string[]) {
+function startBootstrap(...args: string[]) {
   const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, REAL_NODE: process.execPath }
   const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe']
   return spawn(process.execPath, [join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
 }
 
 async function run(...args: string[]) {
-  const child = begin(...args)
+  const child = startBootstrap(...args)
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { status: child.exitCode, stdout, stderr }
 }
 
-/** What the scripts did since the last look. */
-async function calls(): Promise<string[]> {
+/** Returns the calls of the scripts since the previous call of this function. */
+async function takeCalls(): Promise<string[]> {
   const file = join(workspace, 'calls')
   const lines = (await readFile(file, 'utf8').catch(() => '')).trimEnd().split('\n')
   await rm(file, { force: true })
   return lines
 }
 
-const installing = ['pnpm install --frozen-lockfile --reporter=append-only', 'generate']
+const INSTALL = ['pnpm install --frozen-lockfile --reporter=append-only', 'generate']
 
 describe('the bootstrap', () => {
-  test('installs before the first start, and hands arguments and exit status through', async () => {
+  test('installs before the first start, and passes on arguments and exit status', async () => {
     expect(await run('start', '3', '--port=1')).toMatchObject({ status: 3, stderr: '' })
-    expect(await calls()).toEqual([...installing, 'main 3 --port=1'])
+    expect(await takeCalls()).toEqual([...INSTALL, 'main 3 --port=1'])
   })
 
-  test('installs again only when the lockfile, a manifest or the platform has changed', async () => {
+  test('installs again only if the lockfile, a package.json or the platform has changed', async () => {
     await run('start')
-    await calls()
+    await takeCalls()
     expect(await run('start')).toEqual({ status: 0, stdout: '', stderr: '' })
-    expect(await calls()).toEqual(['main'])
+    expect(await takeCalls()).toEqual(['main'])
 
     await write('pnpm-lock.yaml', 'lockfileVersion: 9 \n')
     await run('start')
-    expect(await calls()).toEqual([...installing, 'main'])
+    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
 
     await write('services/gateway/package.json', '{ "name": "gateway" }')
     await run('start')
-    expect(await calls()).toEqual([...installing, 'main'])
+    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
 
     const stamp = join(workspace, 'node_modules/.workflow-service-install.json')
     await writeFile(stamp, (await readFile(stamp, 'utf8')).replace(process.platform, 'other'))
     await run('start')
-    expect(await calls()).toEqual([...installing, 'main'])
+    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
   })
 
-  test('generates the database client again when only the schema has changed', async () => {
+  test('only generates the database client again if only the schema has changed', async () => {
     await run('start')
-    await calls()
+    await takeCalls()
     await write('packages/database/prisma/schema.prisma', 'model B')
     await run('start')
-    expect(await calls()).toEqual(['generate', 'main'])
+    expect(await takeCalls()).toEqual(['generate', 'main'])
   })
 
-  test('does an install again that broke off', async () => {
+  test('repeats an install that failed', async () => {
     await run('start')
     await write('pnpm-lock.yaml', 'lockfileVersion: 10\n')
     await write('pnpm-fails', 'something')
     expect((await run('start')).status).toBe(1)
     await write('pnpm-lock.yaml', 'lockfileVersion: 9\n')
     await rm(join(workspace, 'pnpm-fails'))
-    await calls()
+    await takeCalls()
     await run('start')
-    expect(await calls()).toEqual([...installing, 'main'])
+    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
   })
 
   test.each([
@@ -137,35 +137,35 @@ describe('the bootstrap', () => {
     ['ENOSPC: no space left on device, write', 'no space left on the disk of'],
     ["EACCES: permission denied, mkdir '/srv/node_modules'", 'cannot be written: check who owns that folder'],
     ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'pnpm-lock.yaml does not fit the package.json files'],
-  ])('says what to do when the install fails with %s', async (said, advice) => {
-    await write('pnpm-fails', said)
+  ])('names the remedy when the install fails with: %s', async (output, remedy) => {
+    await write('pnpm-fails', output)
     const { status, stderr } = await run('start')
     expect(status).toBe(1)
-    expect(stderr).toContain(said)
-    expect(stderr.trimEnd().split('\n').at(-1)).toContain(advice)
+    expect(stderr).toContain(output)
+    expect(stderr.trimEnd().split('\n').at(-1)).toContain(remedy)
     expect(stderr).not.toContain('bootstrap.mjs:')
   })
 
   test.each([
     ['SIGTERM', 7],
     ['SIGINT', 8],
-  ] as const)('passes %s on once and waits for the end', async (signal, status) => {
-    const child = begin('start', 'stay')
-    let said = ''
-    child.stdout.on('data', (chunk) => (said += chunk))
-    await waitUntil(() => said.includes('up'))
+  ] as const)('passes on %s once and waits until the process has ended', async (signal, status) => {
+    const child = startBootstrap('start', 'stay')
+    let output = ''
+    child.stdout.on('data', (chunk) => (output += chunk))
+    await waitUntil(() => output.includes('up'))
     child.kill(signal)
     child.kill(signal)
     const [code] = (await once(child, 'close')) as [number]
     expect(code).toBe(status)
   })
 
-  test('explains itself and installs nothing when it is called wrongly', async () => {
-    expect(await run('begin')).toEqual({
+  test('prints its usage and installs nothing when the command is unknown', async () => {
+    expect(await run('unknown')).toEqual({
       status: 1,
       stdout: '',
       stderr: 'Usage: node infra/bootstrap.mjs start|test [arguments]\n',
     })
-    expect(await calls()).toEqual([''])
+    expect(await takeCalls()).toEqual([''])
   })
 })
