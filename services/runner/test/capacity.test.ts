@@ -1,43 +1,34 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import type { RunningRunner } from '../src/index.ts'
 import {
   type AcceptedStart,
-  FAST,
-  startRunnerFixture,
+  FAST_TIMING,
+  NEVER_MS,
   type TestOrganization,
-  type RunnerFixture,
+  useRunnerFixture,
 } from './support/runner-fixture.ts'
 
-let fixture: RunnerFixture
-const runners: RunningRunner[] = []
-beforeAll(async () => {
-  fixture = await startRunnerFixture()
-})
-afterAll(() => fixture.stop())
-afterEach(async () => {
-  await Promise.all(runners.splice(0).map((runner) => runner.stop()))
-})
+const fixture = useRunnerFixture()
 
-/** An agent whose runs end when they are told to. */
-function heldAgent() {
+/** An agent whose runs last until `endAll`. */
+function createBlockingAgent() {
   const running = new Map<string, () => void>()
-  let most = 0
+  let maxRunning = 0
   const agent: Agent = async ({ run, abort }) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     abort.addEventListener('abort', () => resolve())
     running.set(run.id, resolve)
-    most = Math.max(most, running.size)
+    maxRunning = Math.max(maxRunning, running.size)
     await promise
     running.delete(run.id)
   }
   return {
     agent,
     running,
-    get most() {
-      return most
+    get maxRunning() {
+      return maxRunning
     },
     endAll() {
       for (const end of running.values()) end()
@@ -48,93 +39,90 @@ function heldAgent() {
 const startMany = (organization: TestOrganization, count: number, isPublished = true) =>
   Promise.all(Array.from({ length: count }, () => fixture.start(organization, { isPublished })))
 
-async function runAll(agent: ReturnType<typeof heldAgent>, starts: AcceptedStart[]): Promise<void> {
-  const ending = setInterval(() => agent.endAll(), 10)
+async function endAllRuns(agents: ReturnType<typeof createBlockingAgent>[], starts: AcceptedStart[]): Promise<void> {
+  const timer = setInterval(() => {
+    for (const agent of agents) agent.endAll()
+  }, 10)
   await fixture.waitForRuns(starts)
-  clearInterval(ending)
+  clearInterval(timer)
 }
 
-describe('places', () => {
+describe('slots', () => {
   test('are never exceeded, and are filled again as they become free', async () => {
     const [acme, other] = [await fixture.createOrganization(), await fixture.createOrganization()]
-    const held = heldAgent()
+    const blocking = createBlockingAgent()
     const starts = [...(await startMany(acme, 12)), ...(await startMany(other, 12, false))]
-    runners.push(await fixture.startRunner({ agent: held.agent, timing: FAST }, { RUNNER_CONCURRENCY: '6' }))
-    await waitUntil(() => held.running.size === 6)
-    await runAll(held, starts)
-    expect(held.most).toBe(6)
+    await fixture.startRunner({ agent: blocking.agent }, { RUNNER_CONCURRENCY: '6' })
+    await waitUntil(() => blocking.running.size === 6)
+    await endAllRuns([blocking], starts)
+    expect(blocking.maxRunning).toBe(6)
   })
 
-  test('are filled at once when work is known to wait, without waiting for a sweep', async () => {
+  test('are filled without waiting for the sweep interval while sessions are known to wait', async () => {
     const acme = await fixture.createOrganization()
-    const held = heldAgent()
-    const timing = { ...FAST, sweepMs: 600_000 }
+    const blocking = createBlockingAgent()
+    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS }
     const env = { RUNNER_CONCURRENCY: '2', RUNNER_ORGANIZATION_SHARE: '50' }
-    runners.push(await fixture.startRunner({ agent: held.agent, timing }, env))
-    await runAll(held, await startMany(acme, 8))
-    expect(held.most).toBe(1)
+    await fixture.startRunner({ agent: blocking.agent, timing }, env)
+    await endAllRuns([blocking], await startMany(acme, 8))
+    expect(blocking.maxRunning).toBe(1)
   })
 
-  test('a full runner leaves the messages to one that has places', async () => {
+  test('that are all taken leave the messages to a runner with free ones', async () => {
     const acme = await fixture.createOrganization()
-    const [full, idle] = [heldAgent(), heldAgent()]
-    const timing = { ...FAST, sweepMs: 600_000, holdMs: 600_000 }
+    const [full, idle] = [createBlockingAgent(), createBlockingAgent()]
+    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS, holdMs: NEVER_MS }
     const env = { RUNNER_CONCURRENCY: '1', RUNNER_ORGANIZATION_SHARE: '100' }
-    runners.push(await fixture.startRunner({ agent: full.agent, timing }, env))
+    await fixture.startRunner({ agent: full.agent, timing }, env)
     const [first] = await startMany(acme, 1)
     await waitUntil(() => full.running.size === 1)
-    runners.push(await fixture.startRunner({ agent: idle.agent, timing }, { ...env, RUNNER_CONCURRENCY: '50' }))
+    await fixture.startRunner({ agent: idle.agent, timing }, { ...env, RUNNER_CONCURRENCY: '50' })
     const others: AcceptedStart[] = []
     for (let n = 0; n < 12; n++) {
       others.push(...(await startMany(acme, 1)))
       await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
     }
-    // The full one holds one message. Dropping them at once, it would have had half of them.
+    // The full runner keeps one message waiting. If it acknowledged messages at once, it would get half of them.
     await waitUntil(() => idle.running.size >= 11)
     expect(full.running.size).toBe(1)
-    const ending = setInterval(() => {
-      full.endAll()
-      idle.endAll()
-    }, 10)
-    await fixture.waitForRuns([first!, ...others])
-    clearInterval(ending)
+    await endAllRuns([full, idle], [first!, ...others])
   })
 })
 
 describe('fairness', () => {
-  test('one organization takes no more than its share, however much it has waiting', async () => {
+  test('one organization uses no more slots than its share, however many sessions it has waiting', async () => {
     const [acme, other] = [await fixture.createOrganization(), await fixture.createOrganization()]
-    const held = heldAgent()
+    const blocking = createBlockingAgent()
     const greedy = await startMany(acme, 30)
     const env = { RUNNER_CONCURRENCY: '10', RUNNER_ORGANIZATION_SHARE: '30' }
-    runners.push(await fixture.startRunner({ agent: held.agent, timing: FAST }, env))
-    await waitUntil(() => held.running.size === 3)
+    await fixture.startRunner({ agent: blocking.agent }, env)
+    await waitUntil(() => blocking.running.size === 3)
     const [modest] = await startMany(other, 1)
-    await waitUntil(() => held.running.has(modest!.startId))
-    expect(held.running.size).toBe(4)
-    await runAll(held, [...greedy, modest!])
+    await waitUntil(() => blocking.running.has(modest!.startId))
+    expect(blocking.running.size).toBe(4)
+    await endAllRuns([blocking], [...greedy, modest!])
   })
 
-  test('while one organization has 500 sessions waiting on an endpoint that takes 30 s, the other is served at once', async () => {
+  test('one organization with 500 sessions on a hanging endpoint does not delay another organization', async () => {
     const [slow, quick] = [await fixture.createOrganization(), await fixture.createOrganization()]
     slow.endpoint.answerWith('hang')
     await startMany(slow, 500)
-    runners.push(await fixture.startRunner({ timing: { ...FAST, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } }))
+    await fixture.startRunner({ timing: { ...FAST_TIMING, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } })
     await slow.endpoint.waitForRequests(75)
     await fixture.start(quick)
-    // The promise is 2 s; without a place kept free it would be the 30 s of the others.
+    // The promise is 2 s; without free slots it would take the 30 s of the slow organization's time-outs.
     await quick.endpoint.waitForRequests(1, 10_000)
     expect(slow.endpoint.requests.length).toBeLessThanOrEqual(75)
   }, 60_000)
 
-  test('the backlog of a broker outage is taken in turn too', async () => {
+  test('organizations take turns in the backlog of a broker outage', async () => {
     const [acme, other] = [await fixture.createOrganization(), await fixture.createOrganization()]
     const order: string[] = []
     const agent: Agent = async ({ run }) => void order.push(run.organizationId)
     const greedy = await startMany(acme, 40, false)
     const late = await startMany(other, 4, false)
     const env = { RUNNER_CONCURRENCY: '4', RUNNER_ORGANIZATION_SHARE: '50' }
-    runners.push(await fixture.startRunner({ agent, timing: FAST, sessionQueue: createInProcessQueue() }, env))
+    await fixture.startRunner({ agent, sessionQueue: createInProcessQueue() }, env)
     await fixture.waitForRuns([...greedy, ...late])
     expect(order.slice(0, 20).filter((id) => id === other.organizationId)).toHaveLength(4)
   })

@@ -8,7 +8,7 @@ import { createLogger } from '@workflow-service/service-kit'
 import { type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import { readRunnerConfig, startRunner } from '../src/index.ts'
-import { FAST } from './support/runner-fixture.ts'
+import { FAST_TIMING } from './support/runner-fixture.ts'
 
 let postgres: PrivatePostgres
 let db: Database
@@ -22,7 +22,7 @@ afterAll(async () => {
   await postgres.stop()
 })
 
-/** A start that no gateway has to accept: this database has nothing else. */
+/** Records a start in a new organization of this database. */
 async function recordStart(): Promise<{ startId: string; sessionId: string }> {
   const [organizationId, workflowId, startId, sessionId] = [newId(), newId(), newId(), newId()]
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
@@ -57,19 +57,19 @@ async function recordStart(): Promise<{ startId: string; sessionId: string }> {
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
-describe('a run while the database is away', () => {
-  test('waits for it and goes on in the same attempt, although its lease has run out meanwhile', async () => {
+describe('a run during an outage of the database', () => {
+  test('waits and continues in the same attempt, although its lease has expired meanwhile', async () => {
     const { startId, sessionId } = await recordStart()
-    const { promise: isAway, resolve: goOn } = Promise.withResolvers<void>()
+    const { promise: outageBegan, resolve: reportOutage } = Promise.withResolvers<void>()
     let isBegun = false
     const agent: Agent = async (run) => {
       await run.append([note('one')])
       isBegun = true
-      await isAway
+      await outageBegan
       await run.append([note('two')])
       await run.listSources()
     }
-    // Nothing sends in this test; the runner only needs an address.
+    // This run sends nothing; the runner only needs the address of a dispatcher.
     const dispatcher = createServer().listen(0, '127.0.0.1')
     await once(dispatcher, 'listening')
     const config = readRunnerConfig({
@@ -81,13 +81,18 @@ describe('a run while the database is away', () => {
       PORT: '0',
     })
     const logger = createLogger({ service: 'runner', level: 'silent' })
-    const runner = await startRunner(config, { agent, logger, sessionQueue: createInProcessQueue(), timing: FAST })
+    const runner = await startRunner(config, {
+      agent,
+      logger,
+      sessionQueue: createInProcessQueue(),
+      timing: FAST_TIMING,
+    })
     try {
       await waitUntil(() => isBegun)
       await postgres.kill()
-      goOn()
-      // Longer than the lease lasts.
-      await new Promise((done) => setTimeout(done, FAST.leaseMs * 1.5))
+      reportOutage()
+      // Wait until the lease has expired.
+      await new Promise((done) => setTimeout(done, FAST_TIMING.leaseMs * 1.5))
       await postgres.restart()
       await waitUntil(async () => (await showRun(db, startId))?.status === 'succeeded', { timeoutMs: 30_000 })
       const run = await showRun(db, startId)

@@ -1,33 +1,29 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { RunningRunner } from '../src/index.ts'
-import { FAST, startRunnerFixture, type RunnerFixture } from './support/runner-fixture.ts'
+import { describe, expect, test } from '@jest/globals'
+import { useRunnerFixture } from './support/runner-fixture.ts'
 
-let fixture: RunnerFixture
-let runner: RunningRunner
-beforeAll(async () => {
-  fixture = await startRunnerFixture()
-  runner = await fixture.startRunner({ timing: FAST })
-})
-afterAll(() => fixture.stop())
+const fixture = useRunnerFixture()
 
-const get = (path: string) => fetch(`http://127.0.0.1:${runner.port}${path}`)
+async function get(path: string): Promise<Response> {
+  const { port } = await fixture.startRunner()
+  return fetch(`http://127.0.0.1:${port}${path}`)
+}
 
-describe("the runner's own HTTP server", () => {
+describe("the runner's HTTP server", () => {
   test('answers /healthz and /readyz', async () => {
     expect((await get('/healthz')).status).toBe(200)
     expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } })
   })
 
-  test('answers every other path in the error shape', async () => {
+  test('answers any other path with an error in the common shape', async () => {
     const answer = await get('/v1/workflows')
     expect(answer.status).toBe(404)
     expect(await answer.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
   })
 
-  test('tells runs by outcome, leases, the backlog, the queue, and how long steps and runs take', async () => {
-    const acme = await fixture.createOrganization()
-    await fixture.waitForRuns([await fixture.start(acme)])
-    const metrics = await (await get('/metrics')).text()
+  test('exposes metrics of runs, steps, leases, the backlog and the queue', async () => {
+    const { port } = await fixture.startRunner()
+    await fixture.waitForRuns([await fixture.start(await fixture.createOrganization())])
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
     for (const line of [
       /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
       /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import {
   applyManifests,
-  createDatabase,
   type Database,
   newId,
   recordStart,
@@ -14,13 +14,14 @@ import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId } from '@workflow-service/service-kit'
 import {
-  createTestDatabase,
-  startCustomerEndpoint,
+  createCapturedLogger,
   type CustomerEndpoint,
+  startCustomerEndpoint,
   type StartedProcess,
   startProcess,
   waitUntil,
 } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   readRunnerConfig,
   type RunnerOverrides,
@@ -29,8 +30,8 @@ import {
   startRunner,
 } from '../../src/index.ts'
 
-/** Clocks fast enough for a test that waits for a lease to run out. */
-export const FAST: RunnerTiming = {
+/** Short intervals, for tests that wait until a lease expires. */
+export const FAST_TIMING: RunnerTiming = {
   leaseMs: 1_500,
   renewMs: 300,
   sweepMs: 200,
@@ -39,6 +40,9 @@ export const FAST: RunnerTiming = {
   retryMs: 10,
   graceMs: 5_000,
 }
+
+/** An interval during which no test ends. */
+export const NEVER_MS = 600_000
 
 /** An organization with one workflow, whose runs post their context to one endpoint. */
 export interface TestOrganization {
@@ -53,87 +57,96 @@ export interface AcceptedStart {
   readonly sessionId: string
 }
 
-/** A database, a dispatcher and runners at work on it, all real; only the broker is the in-process queue by default. */
+/** A real database and dispatcher, and runners on them. The session queue is in-process by default. */
 export interface RunnerFixture {
   readonly db: Database
-  readonly databaseUrl: string
-  readonly dispatcher: RunningDispatcher
   readonly queue: SessionQueue
-  /** Every log line of the runners in this process. */
+  /** The log lines of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
-  /** The description names the webhook sources that a run posts to: "Order intake", "Audit log". */
-  createOrganization(options?: { name?: string; description?: string }): Promise<TestOrganization>
-  /** Accepts a start as the gateway does, and publishes the wake-up unless told not to. */
+  /** The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". */
+  createOrganization(options?: { description?: string }): Promise<TestOrganization>
+  /** Records a start as the gateway does, and publishes its message by default. */
   start(
     organization: TestOrganization,
     options?: { context?: string; sessionId?: string; isPublished?: boolean },
   ): Promise<AcceptedStart>
+  /** Starts a runner in this process; it stops after the test. */
   startRunner(overrides?: RunnerOverrides, env?: Record<string, string>): Promise<RunningRunner>
-  /** A runner as a process of its own, without a broker: it finds its work by the sweep. */
+  /** Starts a runner as a process without a broker, which finds work by its sweep; it is killed after the test. */
   startRunnerProcess(timing?: Partial<RunnerTiming>, env?: Record<string, string>): Promise<StartedProcess>
   run(startId: string): Promise<RunDetails>
-  waitForRuns(starts: readonly AcceptedStart[], timeoutMs?: number): Promise<RunDetails[]>
-  runnerEnv(env?: Record<string, string>): Record<string, string>
-  stop(): Promise<void>
+  waitForRuns(starts: readonly AcceptedStart[]): Promise<RunDetails[]>
 }
 
-/** Starts the fixture; `stop` it in `afterAll`. */
-export async function startRunnerFixture(): Promise<RunnerFixture> {
+/** Sets the fixture up for a test file. */
+export function useRunnerFixture(): RunnerFixture {
   const token = randomBytes(24).toString('hex')
-  const database = await createTestDatabase()
-  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 8 })
-  const dispatcherEnv = {
-    DATABASE_URL: database.url,
-    INTERNAL_API_TOKEN: token,
-    SECRETS_KEY: randomBytes(32).toString('base64'),
-    WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-    MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: '1000',
-    HOST: '127.0.0.1',
-    PORT: '0',
-  }
-  const silent = createLogger({ service: 'dispatcher', level: 'silent' })
-  const dispatcher = await startDispatcher(readDispatcherConfig(dispatcherEnv), { logger: silent })
   const queue = createInProcessQueue()
-  const logLines: Record<string, unknown>[] = []
-  const logger = createLogger({
-    service: 'runner',
-    level: 'debug',
-    destination: { write: (line) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
-  })
+  const { logger, lines: logLines } = createCapturedLogger({ service: 'runner' })
   const endpoints: CustomerEndpoint[] = []
   const runners: RunningRunner[] = []
   const processes: StartedProcess[] = []
-  const runnerEnv = (env: Record<string, string> = {}) => ({
+  let runningDispatcher: RunningDispatcher | undefined
+  const dispatcher = (): RunningDispatcher => {
+    if (!runningDispatcher) throw new Error('The dispatcher runs only inside of hooks and tests')
+    return runningDispatcher
+  }
+
+  afterEach(async () => {
+    for (const started of processes.splice(0)) started.kill('SIGKILL')
+    await Promise.all(runners.splice(0).map((runner) => runner.stop()))
+  })
+  // Jest calls the hooks in this order: the dispatcher starts after, and stops before, its database.
+  afterAll(async () => {
+    await runningDispatcher?.stop()
+    await queue.close()
+    await Promise.all(endpoints.map((endpoint) => endpoint.close()))
+  })
+  const database = useTestDatabase({ maxConnections: 8 })
+  beforeAll(async () => {
+    const config = readDispatcherConfig({
+      DATABASE_URL: database.url,
+      INTERNAL_API_TOKEN: token,
+      SECRETS_KEY: randomBytes(32).toString('base64'),
+      WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+      MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: '1000',
+      HOST: '127.0.0.1',
+      PORT: '0',
+    })
+    runningDispatcher = await startDispatcher(config, {
+      logger: createLogger({ service: 'dispatcher', level: 'silent' }),
+    })
+  })
+
+  const runnerEnv = (env: Record<string, string>): Record<string, string> => ({
     DATABASE_URL: database.url,
     AMQP_URL: 'amqp://127.0.0.1:1',
-    DISPATCHER_URL: dispatcher.url,
+    DISPATCHER_URL: dispatcher().url,
     INTERNAL_API_TOKEN: token,
     HOST: '127.0.0.1',
     PORT: '0',
     ...env,
   })
-
   const run = async (startId: string): Promise<RunDetails> => {
-    const story = await showRun(db, startId)
-    if (!story) throw new Error(`There is no run ${startId}`)
-    return story
+    const details = await showRun(database.db, startId)
+    if (!details) throw new Error(`There is no run ${startId}`)
+    return details
   }
 
   return {
-    db,
-    databaseUrl: database.url,
-    dispatcher,
+    get db() {
+      return database.db
+    },
     queue,
     logLines,
-    runnerEnv,
     run,
-    async createOrganization({ name = 'Acme', description = 'Post what came in to Order intake.' } = {}) {
+    async createOrganization({ description = 'Post the context to Order intake.' } = {}) {
       const endpoint = await startCustomerEndpoint()
       endpoints.push(endpoint)
       const organizationId = newId()
-      const [applied] = await applyManifests(db, [
+      const [applied] = await applyManifests(database.db, [
         toManifest({
-          organization: { id: organizationId, name },
+          organization: { id: organizationId, name: 'Acme' },
           users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
           api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
           workflows: [
@@ -149,13 +162,13 @@ export async function startRunnerFixture(): Promise<RunnerFixture> {
       ])
       for (const source of ['Order intake', 'Audit log']) {
         const saved = await fetch(
-          `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
+          `${dispatcher().url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
           {
             method: 'PUT',
             headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
             body: JSON.stringify({
               name: source,
-              description: 'Takes what comes.',
+              description: 'Accepts any message.',
               endpoint_url: `${endpoint.url}/${source === 'Order intake' ? 'orders' : 'audit'}`,
               example_request_body: { message: 'text' },
             }),
@@ -163,13 +176,13 @@ export async function startRunnerFixture(): Promise<RunnerFixture> {
         )
         if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
       }
-      const key = await db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
+      const key = await database.db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
       const workflowId = applied!.workflows[0]!.id
       return { organizationId, workflowId, apiKeyId: key.id, endpoint }
     },
     async start({ organizationId, workflowId, apiKeyId }, options = {}) {
       const { context = 'hello', sessionId = null, isPublished = true } = options
-      const outcome = await recordStart(db, organizationId, {
+      const outcome = await recordStart(database.db, organizationId, {
         startId: newId(),
         workflowId,
         sessionId,
@@ -184,35 +197,27 @@ export async function startRunnerFixture(): Promise<RunnerFixture> {
       return outcome
     },
     async startRunner(overrides = {}, env = {}) {
-      const runner = await startRunner(readRunnerConfig(runnerEnv(env)), { sessionQueue: queue, logger, ...overrides })
+      const config = readRunnerConfig(runnerEnv(env))
+      const runner = await startRunner(config, { sessionQueue: queue, logger, timing: FAST_TIMING, ...overrides })
       runners.push(runner)
       return runner
     },
     async startRunnerProcess(timing = {}, env = {}) {
-      const started = await startProcess({
-        args: [fileURLToPath(new URL('runner-process.ts', import.meta.url)), JSON.stringify({ ...FAST, ...timing })],
-        env: runnerEnv(env),
-        readyWhen: { line: '"running"' },
-      })
+      const args = [
+        fileURLToPath(new URL('runner-process.ts', import.meta.url)),
+        JSON.stringify({ ...FAST_TIMING, ...timing }),
+      ]
+      const started = await startProcess({ args, env: runnerEnv(env), readyWhen: { line: '"running"' } })
       processes.push(started)
       return started
     },
-    waitForRuns: (starts, timeoutMs = 20_000) =>
+    waitForRuns: (starts) =>
       waitUntil(
         async () => {
-          const stories = await Promise.all(starts.map(({ startId }) => run(startId)))
-          return stories.every(({ status }) => status === 'succeeded' || status === 'failed') ? stories : undefined
+          const runs = await Promise.all(starts.map(({ startId }) => run(startId)))
+          return runs.every(({ status }) => status === 'succeeded' || status === 'failed') ? runs : undefined
         },
-        { timeoutMs, message: `${starts.length} runs to end` },
+        { timeoutMs: 20_000, message: `${starts.length} runs to end` },
       ),
-    async stop() {
-      for (const started of processes) started.kill('SIGKILL')
-      await Promise.all(runners.map((runner) => runner.stop()))
-      await dispatcher.stop()
-      await queue.close()
-      await Promise.all(endpoints.map((endpoint) => endpoint.close()))
-      await db.close()
-      await database.drop()
-    },
   }
 }

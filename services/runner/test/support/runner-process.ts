@@ -1,4 +1,4 @@
-// A runner as `main.ts` starts it, with clocks of the test's choosing: `node runner-process.ts TIMING_AS_JSON`.
+// Starts a runner as `main.ts` does, with the given intervals: `node runner-process.ts TIMING_AS_JSON`.
 import { runService } from '@workflow-service/service-kit'
 import { readRunnerConfig, type RunnerTiming, startRunner } from '../../src/index.ts'
 
