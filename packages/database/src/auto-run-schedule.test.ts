@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun } from './auto-run-schedule.ts'
+import type { AutoRunFrequency } from '@workflow-service/contract'
+import { nextAutoRunAt, scheduleAutoRun } from './auto-run-schedule.ts'
 
 const next = (frequency: AutoRunFrequency, anchor: string, after: string) =>
   nextAutoRunAt({ frequency, anchorAt: new Date(anchor) }, new Date(after)).toISOString()

@@ -1,5 +1,4 @@
-/** How often a workflow reruns (contract 2, AutoRun). */
-export type AutoRunFrequency = 'hourly' | 'daily' | 'weekly' | 'monthly'
+import type { AutoRunFrequency } from '@workflow-service/contract'
 
 /** What of a schedule is stored with its workflow. Both null: there is nothing to rerun. */
 export interface StoredSchedule {

@@ -1,4 +1,5 @@
-import { type AutoRunFrequency, nextAutoRunAt } from './auto-run-schedule.ts'
+import type { AutoRunFrequency } from '@workflow-service/contract'
+import { nextAutoRunAt } from './auto-run-schedule.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
 

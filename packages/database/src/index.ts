@@ -15,7 +15,7 @@ export {
   touchApiKeys,
 } from './api-keys.ts'
 export { type AutoRunOptions, type AutoRunStart, startDueAutoRuns } from './auto-run.ts'
-export { type AutoRunFrequency, nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
+export { nextAutoRunAt, scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
 export { isDatabaseUnavailable, isStatementError } from './database-unavailable.ts'

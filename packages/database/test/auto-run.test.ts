@@ -1,6 +1,6 @@
+import type { AutoRunFrequency } from '@workflow-service/contract'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import {
-  type AutoRunFrequency,
   type Database,
   listRuns,
   nextAutoRunAt,

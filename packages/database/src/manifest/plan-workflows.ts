@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
-import type { Manifest } from '@workflow-service/contract'
-import { type AutoRunFrequency, scheduleAutoRun } from '../auto-run-schedule.ts'
+import type { AutoRunFrequency, Manifest } from '@workflow-service/contract'
+import { scheduleAutoRun } from '../auto-run-schedule.ts'
 import { deriveId } from '../ids.ts'
 import { workflowSearchText } from '../search-text.ts'
 import { normalizedName } from '../webhook-sources.ts'

@@ -1,4 +1,9 @@
-import type { DeliveryListQuery, DeliveryPage, FieldError } from '@workflow-service/contract'
+import {
+  type DeliveryListQuery,
+  type DeliveryPage,
+  type FieldError,
+  LIST_DEFAULT_LIMIT,
+} from '@workflow-service/contract'
 import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
@@ -9,7 +14,7 @@ import { toDeliveryOut } from './to-wire.ts'
 /** Returns a page of a source's log, newest first. The log of a deleted source stays readable. */
 export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): InternalHandlers['listDeliveries'] {
   return async ({ params, query }) => {
-    const { limit = 25, cursor, outcome, kind, since, until } = query
+    const { limit = LIST_DEFAULT_LIMIT, cursor, outcome, kind, since, until } = query
     const { organization_id: organizationId, source_id: sourceId } = params
     const found = await listDeliveries(ctx.db, organizationId, {
       sourceId,
