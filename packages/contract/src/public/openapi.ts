@@ -216,7 +216,7 @@ const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
   RateLimit: {
     description:
       'What remains of the limit: `r` requests now, the full quota in `t` seconds. Absent when there is no limit.',
-    schema: { type: 'string', examples: ['"requests";r=599;t=1'] },
+    schema: { type: 'string', examples: ['"requests";r=599;t=60'] },
     statuses: RATE_LIMITED_STATUSES,
   },
   'Retry-After': {
