@@ -13,6 +13,10 @@ beforeEach(async () => {
 
 const receivedContexts = () => acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
 
+const failIfBad: Agent = async ({ run }) => {
+  if (run.context === 'bad') throw new RunError('no_such_thing', 'It cannot be done')
+}
+
 describe('a start', () => {
   test('becomes one run that posts to the endpoint and has a journal', async () => {
     await fixture.startRunner()
@@ -98,12 +102,9 @@ describe('a session', () => {
   })
 
   test('continues with its next start after one that failed', async () => {
-    const agent: Agent = async ({ run }) => {
-      if (run.context === 'bad') throw new RunError('no_such_thing', 'It cannot be done')
-    }
     const bad = await fixture.start(acme, { context: 'bad' })
     const good = await fixture.start(acme, { sessionId: bad.sessionId })
-    await fixture.startRunner({ agent })
+    await fixture.startRunner({ agent: failIfBad })
     expect(await fixture.waitForRuns([bad, good])).toMatchObject([
       { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
       { status: 'succeeded', error: null },
