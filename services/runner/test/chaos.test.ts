@@ -2,9 +2,9 @@ import { randomInt } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { runChaos } from './chaos/run-chaos.ts'
 
-describe('the whole service, its parts killed at random under load', () => {
+describe('the whole service, while random parts are killed under load', () => {
   test('loses nothing, sends nothing twice and keeps the order', async () => {
-    // Seen in the output of the tests; `pnpm chaos --seed N` repeats it.
+    // The test prints the seed; `pnpm chaos --seed N` uses the same incidents.
     const seed = randomInt(2 ** 31)
     const report = await runChaos({
       seed,
@@ -14,7 +14,7 @@ describe('the whole service, its parts killed at random under load', () => {
         process.stderr.write(`chaos ${line}\n`)
       },
     })
-    expect({ seed, faults: report.faults }).toEqual({ seed, faults: [] })
+    expect({ seed, violations: report.violations }).toEqual({ seed, violations: [] })
     expect(report.incidents).toBeGreaterThan(0)
     expect(report.succeeded).toBeGreaterThan(0)
   }, 420_000)

@@ -2,60 +2,65 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Random } from './random.ts'
 
-/** A start that was asked for. Its text is unique, so the endpoint's record tells which start a payload is from. */
-export interface AskedStart {
+/** A start that a caller requested. Its text is unique, so that each payload can be traced to its start. */
+export interface RequestedStart {
   readonly text: string
-  /** Which of the load's sessions, and its place among the starts asked for there. */
-  readonly line: number
-  readonly place: number
-  /** What the 202 said; undefined when none came: then the start may or may not have been accepted. */
+  readonly caller: number
+  /** The position among the caller's starts. */
+  readonly sequence: number
+  /** The ids of the 202 answer; undefined without one: then the start may or may not have been accepted. */
   accepted: { readonly startId: string; readonly sessionId: string } | undefined
 }
 
-/** Starts under way. */
+/** Callers that request starts until they are stopped. */
 export interface Load {
-  readonly asked: readonly AskedStart[]
+  readonly requested: readonly RequestedStart[]
   /** Answers that no outage explains. */
   readonly wrongAnswers: readonly string[]
-  /** Asks for no further start, and resolves when the requests under way have ended. */
+  /** Requests no further start, and resolves when the requests under way have ended. */
   stop(): Promise<void>
 }
 
-/** Starts of a caller that may wait for their runs on average. */
-const MAX_BACKLOG_PER_LINE = 25
-/** Longer than the gateway lets a caller wait. */
+/** Unfinished runs per caller above which all callers wait. */
+const MAX_BACKLOG_PER_CALLER = 25
+/** Longer than the gateway takes for any answer. */
 const REQUEST_TIMEOUT_MS = 8_000
 
 /**
- * Callers that start a workflow over the public API as fast as `pauseMs` allows, each in a session of its own, one start
- * after the other: the order in which they are accepted is the order in which they are asked for. Most repeat a request
- * that failed under the same Idempotency-Key; some give up and go on with the next.
+ * Starts callers that request starts over the public API. Each caller uses one session and waits for each answer, so that
+ * starts are accepted in the order in which they are requested. It repeats most failed requests with the same
+ * Idempotency-Key, and skips the others.
  */
 export function startLoad(options: {
   gatewayUrl: string
   workflowId: string
   apiKey: string
-  lines: number
+  callers: number
+  /** The shortest and the longest pause of a caller between two requests. */
   pauseMs: readonly [number, number]
   random: Random
-  /** How many accepted starts have not ended; asked once a second. */
+  /** The number of unfinished runs; called once a second. */
   countUnfinished: () => Promise<number>
 }): Load {
-  const { gatewayUrl, workflowId, apiKey, lines, pauseMs, random, countUnfinished } = options
-  const asked: AskedStart[] = []
+  const { gatewayUrl, workflowId, apiKey, callers, pauseMs, random, countUnfinished } = options
+  const requested: RequestedStart[] = []
   const wrongAnswers: string[] = []
   const stopping = new AbortController()
-  const backlog = { isTooLong: false }
+  let isBacklogTooLong = false
 
-  // The runs of a session follow each other: callers that never wait for them would leave hours of them behind.
+  // Runs of one session run one after the other: without a limit, the backlog would take hours after the load ends.
   const watchBacklog = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      backlog.isTooLong = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_LINE * lines
+      isBacklogTooLong = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_CALLER * callers
       await pause(1_000)
     }
   }
 
-  const ask = async (start: AskedStart, sessionId: string | undefined, key: string | undefined): Promise<boolean> => {
+  const request = async (
+    start: RequestedStart,
+    sessionId: string | undefined,
+    key: string | undefined,
+  ): Promise<boolean> => {
     let answer: Response
     let body: unknown
     try {
@@ -82,26 +87,31 @@ export function startLoad(options: {
     return false
   }
 
-  const runLine = async (line: number): Promise<void> => {
+  const runCaller = async (caller: number): Promise<void> => {
     let sessionId: string | undefined
-    for (let place = 0; !stopping.signal.aborted; place++) {
-      const start: AskedStart = { text: `line ${line} start ${place}`, line, place, accepted: undefined }
-      asked.push(start)
+    for (let sequence = 0; !stopping.signal.aborted; sequence++) {
+      const start: RequestedStart = {
+        text: `caller ${caller} start ${sequence}`,
+        caller,
+        sequence,
+        accepted: undefined,
+      }
+      requested.push(start)
       const isRepeated = random.chance(0.8)
       const key = isRepeated ? randomUUID() : undefined
-      while (!(await ask(start, sessionId, key))) {
+      while (!(await request(start, sessionId, key))) {
         if (!isRepeated || stopping.signal.aborted) break
         await pause(200)
       }
       sessionId = start.accepted?.sessionId ?? sessionId
       await pause(random.between(...pauseMs))
-      while (backlog.isTooLong && !stopping.signal.aborted) await pause(200)
+      while (isBacklogTooLong && !stopping.signal.aborted) await pause(200)
     }
   }
 
-  const running = [watchBacklog(), ...Array.from({ length: lines }, (_, line) => runLine(line))]
+  const running = [watchBacklog(), ...Array.from({ length: callers }, (_, caller) => runCaller(caller))]
   return {
-    asked,
+    requested,
     wrongAnswers,
     async stop() {
       stopping.abort()

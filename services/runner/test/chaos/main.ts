@@ -1,11 +1,11 @@
-// `pnpm chaos --minutes 30 --seed N`: kills the service's parts at random under load for as long as told, and says what
-// became of every start.
+// `pnpm chaos --minutes 30 --seed N`: kills random parts of the service under load for that time, and checks that the
+// guarantees of every start were kept.
 import { writeFile } from 'node:fs/promises'
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { runChaos } from './run-chaos.ts'
 
-const say = (line: string): void => void process.stdout.write(`${line}\n`)
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
 try {
   const { values } = parseArgs({
@@ -19,14 +19,14 @@ try {
   const report = await runChaos({
     seed: positive('seed', values.seed),
     seconds: positive('minutes', values.minutes) * 60,
-    lines: positive('callers', values.callers),
-    log: say,
+    callers: positive('callers', values.callers),
+    log: print,
   })
   if (values.output !== undefined) await writeFile(values.output, report.output)
-  for (const fault of report.faults) say(`FAULT: ${fault}`)
-  process.exitCode = report.faults.length > 0 ? 1 : 0
+  for (const violation of report.violations) print(`VIOLATION: ${violation}`)
+  process.exitCode = report.violations.length > 0 ? 1 : 0
 } catch (error) {
-  say(error instanceof Error ? error.message : String(error))
+  print(error instanceof Error ? error.message : String(error))
   process.exitCode = 2
 }
 

@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats. */
+/** A random number generator that gives the same numbers for the same seed. */
 export interface Random {
   /** From `low` up to, but not including, `high`. */
   between(low: number, high: number): number
@@ -7,7 +7,7 @@ export interface Random {
   pick<Item>(items: readonly Item[]): Item
 }
 
-/** The generator "mulberry32": small, quick, and good enough to choose what to kill. */
+/** The generator "mulberry32". */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
   const next = (): number => {

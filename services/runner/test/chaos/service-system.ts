@@ -12,19 +12,20 @@ import {
 } from '@workflow-service/testkit'
 import type { RunnerTiming } from '../../src/index.ts'
 
-/** One part of the service, as a process that can be killed. */
+/** A part of the service that can be killed. */
 export interface Part {
   readonly name: string
-  /** Kills it (SIGKILL), and resolves when it is gone. */
+  /** Sends SIGKILL, and resolves when the process has ended. */
   kill(): Promise<void>
-  /** Starts it again, and resolves when it is up. */
+  /** Starts the part, and resolves when it is up. */
   restart(): Promise<void>
-  /** Stops it in its tracks (SIGSTOP), and lets it go on. */
+  /** Sends SIGSTOP. */
   pause(): void
+  /** Sends SIGCONT. */
   resume(): void
 }
 
-/** The whole service on this machine, each part a process of its own, and one organization with one workflow. */
+/** The whole service, each part as a process of its own, with one organization that has one workflow. */
 export interface ServiceSystem {
   readonly parts: readonly Part[]
   readonly gatewayUrl: string
@@ -32,12 +33,12 @@ export interface ServiceSystem {
   readonly apiKey: string
   readonly endpoint: CustomerEndpoint
   readonly db: Database
-  /** What the services wrote, for whoever looks for the reason of a fault. */
+  /** The log lines of all services. */
   output(): string
   stop(): Promise<void>
 }
 
-/** Starts everything: two runners, and one of each other part. */
+/** Starts two runners and one of each other part. */
 export async function startServiceSystem(options: {
   timing: Partial<RunnerTiming>
   log: (line: string) => void
@@ -196,7 +197,7 @@ async function setUpOrganization(
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({
         name,
-        description: 'Takes what comes.',
+        description: 'Accepts any message.',
         endpoint_url: `${endpoint.url}/${path}`,
         example_request_body: { message: 'text' },
       }),
