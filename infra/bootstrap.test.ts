@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
 
-// A small workspace with the real bootstrap. pnpm, the Prisma generator and the local stack are replaced by scripts that
-// append their arguments to the file `calls`. The replacement of pnpm "installs" the Node that runs these tests.
+// A small workspace with the real bootstrap.mjs. Scripts that record their calls replace pnpm, Prisma and the local stack.
+// The fake pnpm "installs" the Node that runs these tests.
 let workspace: string
 
 const pnpm = `#!/bin/sh
@@ -61,19 +61,19 @@ async function write(file: string, content: string): Promise<void> {
   await writeFile(join(workspace, file), content)
 }
 
-function startBootstrap(...args: string[]) {
+function spawnBootstrap(...args: string[]) {
   const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, REAL_NODE: process.execPath }
   const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe']
   return spawn(process.execPath, [join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
 }
 
 async function run(...args: string[]) {
-  const child = startBootstrap(...args)
+  const child = spawnBootstrap(...args)
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { status: child.exitCode, stdout, stderr }
 }
 
-/** Returns the calls of the scripts since the previous call of this function. */
+/** Returns and clears the recorded calls. */
 async function takeCalls(): Promise<string[]> {
   const file = join(workspace, 'calls')
   const lines = (await readFile(file, 'utf8').catch(() => '')).trimEnd().split('\n')
@@ -81,15 +81,15 @@ async function takeCalls(): Promise<string[]> {
   return lines
 }
 
-const INSTALL = ['pnpm install --frozen-lockfile --reporter=append-only', 'generate']
+const installCalls = ['pnpm install --frozen-lockfile --reporter=append-only', 'generate']
 
 describe('the bootstrap', () => {
   test('installs before the first start, and passes on arguments and exit status', async () => {
     expect(await run('start', '3', '--port=1')).toMatchObject({ status: 3, stderr: '' })
-    expect(await takeCalls()).toEqual([...INSTALL, 'main 3 --port=1'])
+    expect(await takeCalls()).toEqual([...installCalls, 'main 3 --port=1'])
   })
 
-  test('installs again only if the lockfile, a package.json or the platform has changed', async () => {
+  test('installs again only when the lockfile, a manifest or the platform has changed', async () => {
     await run('start')
     await takeCalls()
     expect(await run('start')).toEqual({ status: 0, stdout: '', stderr: '' })
@@ -97,19 +97,19 @@ describe('the bootstrap', () => {
 
     await write('pnpm-lock.yaml', 'lockfileVersion: 9 \n')
     await run('start')
-    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
 
     await write('services/gateway/package.json', '{ "name": "gateway" }')
     await run('start')
-    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
 
     const stamp = join(workspace, 'node_modules/.workflow-service-install.json')
     await writeFile(stamp, (await readFile(stamp, 'utf8')).replace(process.platform, 'other'))
     await run('start')
-    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
   })
 
-  test('only generates the database client again if only the schema has changed', async () => {
+  test('generates the database client again when only the schema has changed', async () => {
     await run('start')
     await takeCalls()
     await write('packages/database/prisma/schema.prisma', 'model B')
@@ -126,31 +126,31 @@ describe('the bootstrap', () => {
     await rm(join(workspace, 'pnpm-fails'))
     await takeCalls()
     await run('start')
-    expect(await takeCalls()).toEqual([...INSTALL, 'main'])
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
   })
 
   test.each([
     [
       'request to https://registry.test failed, reason: getaddrinfo ENOTFOUND registry.test',
-      'the npm registry cannot be reached',
+      'The npm registry cannot be reached',
     ],
-    ['ENOSPC: no space left on device, write', 'no space left on the disk of'],
-    ["EACCES: permission denied, mkdir '/srv/node_modules'", 'cannot be written: check who owns that folder'],
-    ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'pnpm-lock.yaml does not fit the package.json files'],
-  ])('names the remedy when the install fails with: %s', async (output, remedy) => {
+    ['ENOSPC: no space left on device, write', 'No space is left on the disk of'],
+    ["EACCES: permission denied, mkdir '/srv/node_modules'", 'cannot be written. Check the owner of that folder'],
+    ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'pnpm-lock.yaml does not match the package.json files'],
+  ])('says what to do when the install fails with %s', async (output, advice) => {
     await write('pnpm-fails', output)
     const { status, stderr } = await run('start')
     expect(status).toBe(1)
     expect(stderr).toContain(output)
-    expect(stderr.trimEnd().split('\n').at(-1)).toContain(remedy)
+    expect(stderr.trimEnd().split('\n').at(-1)).toContain(advice)
     expect(stderr).not.toContain('bootstrap.mjs:')
   })
 
   test.each([
     ['SIGTERM', 7],
     ['SIGINT', 8],
-  ] as const)('passes on %s once and waits until the process has ended', async (signal, status) => {
-    const child = startBootstrap('start', 'stay')
+  ] as const)('passes %s on once and waits for the child to end', async (signal, status) => {
+    const child = spawnBootstrap('start', 'stay')
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     await waitUntil(() => output.includes('up'))
@@ -160,8 +160,8 @@ describe('the bootstrap', () => {
     expect(code).toBe(status)
   })
 
-  test('prints its usage and installs nothing when the command is unknown', async () => {
-    expect(await run('unknown')).toEqual({
+  test('prints its usage and installs nothing for an unknown command', async () => {
+    expect(await run('run')).toEqual({
       status: 1,
       stdout: '',
       stderr: 'Usage: node infra/bootstrap.mjs start|test [arguments]\n',
