@@ -48,5 +48,26 @@ export const PAYLOAD_MAX_DEPTH = 32
 /** Field errors reported for one payload or example. */
 export const MISMATCHES_MAX_COUNT = 20
 
+/** Names in a manifest that have no limit of their own. */
+export const NAME_MAX_LENGTH = 200
+
+/** Email address of a user. */
+export const EMAIL_MAX_LENGTH = 320
+
+/** Slug of a trigger source or event, type of a subagent source, scope of a workflow. */
+export const SLUG_MAX_LENGTH = 100
+
+/** Name of a workflow or a trigger. */
+export const WORKFLOW_NAME_MAX_LENGTH = 500
+
+/** Description of a workflow or input message of a trigger. */
+export const WORKFLOW_TEXT_MAX_LENGTH = 50_000
+
+/** Name of a file or a folder. */
+export const FILE_NAME_MAX_LENGTH = 255
+
+/** Folders in the path of a file. */
+export const FILE_PATH_MAX_DEPTH = 50
+
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024

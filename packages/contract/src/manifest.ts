@@ -1,6 +1,15 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { FieldError } from './errors.ts'
 import { WebhookSourceIn } from './internal/resources.ts'
+import {
+  EMAIL_MAX_LENGTH,
+  FILE_NAME_MAX_LENGTH,
+  FILE_PATH_MAX_DEPTH,
+  NAME_MAX_LENGTH,
+  SLUG_MAX_LENGTH,
+  WORKFLOW_NAME_MAX_LENGTH,
+  WORKFLOW_TEXT_MAX_LENGTH,
+} from './limits.ts'
 import { SCOPES } from './public/operations.ts'
 import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
@@ -23,7 +32,7 @@ const List = <Item extends TSchema>(item: Item, description: string) => Type.Opt
 export const ManifestOrganization = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
-    name: Text({ minLength: 1, maxLength: 200, description: 'Organization name.' }),
+    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Organization name.' }),
     suspended: Flag('Whether every request of its keys is refused. Default false.'),
   },
   { ...CLOSED, title: 'ManifestOrganization', description: 'The organization.' },
@@ -32,9 +41,13 @@ export const ManifestOrganization = Type.Object(
 /** A user of the organization, identified by the email address. */
 export const ManifestUser = Type.Object(
   {
-    email: Text({ minLength: 1, maxLength: 320, description: 'Email address, unique in the organization.' }),
-    first_name: Type.Optional(Text({ maxLength: 200, description: 'First name. Default empty.' })),
-    last_name: Type.Optional(Text({ maxLength: 200, description: 'Last name. Default empty.' })),
+    email: Text({
+      minLength: 1,
+      maxLength: EMAIL_MAX_LENGTH,
+      description: 'Email address, unique in the organization.',
+    }),
+    first_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, description: 'First name. Default empty.' })),
+    last_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, description: 'Last name. Default empty.' })),
   },
   { ...CLOSED, title: 'ManifestUser', description: 'A user.' },
 )
@@ -42,7 +55,7 @@ export const ManifestUser = Type.Object(
 /** An API key, identified by its name. */
 export const ManifestApiKey = Type.Object(
   {
-    name: Text({ minLength: 1, maxLength: 200, description: 'Name, unique in the organization.' }),
+    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Name, unique in the organization.' }),
     key: Type.Optional(Text({ description: 'The key itself. When absent, one is created and printed once.' })),
     scopes: Type.Optional(
       Type.Array(StringEnum(SCOPES, { description: 'One permission of the key.' }), {
@@ -75,9 +88,6 @@ export const ManifestAutoRun = Type.Object(
   },
   { ...CLOSED, title: 'ManifestAutoRun', description: 'The schedule; absent or null means never configured.' },
 )
-
-const SLUG_MAX_LENGTH = 100
-const NAME_MAX_LENGTH = 200
 
 /** The origin of a trigger's events. */
 export const ManifestTriggerSource = Type.Object(
@@ -118,13 +128,13 @@ export const ManifestSubagentSource = Type.Object(
 export const ManifestTrigger = Type.Object(
   {
     id: Id('Derived from the workflow and the name when absent.'),
-    name: Type.Optional(Text({ maxLength: 500, description: 'Trigger name. Default empty.' })),
+    name: Type.Optional(Text({ maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Trigger name. Default empty.' })),
     is_active: Flag('False pauses the trigger. Default true.'),
     trigger_source: ManifestTriggerSource,
     events: List(ManifestTriggerEvent, 'Events that fire the trigger.'),
     filters: Type.Optional(Nullable(JsonObject('Extra conditions, kept exactly as written.'))),
     input_message: Type.Optional(
-      Text({ maxLength: 50_000, description: 'Text added to the session message. Default empty.' }),
+      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, description: 'Text added to the session message. Default empty.' }),
     ),
     subagent_sources: List(ManifestSubagentSource, 'Sources that subagents may use.'),
     created_at: Time('Creation time. Default: when it is first applied.'),
@@ -136,10 +146,10 @@ export const ManifestTrigger = Type.Object(
 export const ManifestFile = Type.Object(
   {
     id: Id('Derived from the workflow, the path and the name when absent.'),
-    name: Text({ minLength: 1, maxLength: 255, description: 'File name.' }),
+    name: Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'File name.' }),
     path: Type.Optional(
-      Type.Array(Text({ minLength: 1, maxLength: 255, description: 'A folder name.' }), {
-        maxItems: 50,
+      Type.Array(Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
+        maxItems: FILE_PATH_MAX_DEPTH,
         description: 'Containing folders from the top down. Default: the workflow root.',
       }),
     ),
@@ -152,19 +162,24 @@ export const ManifestFile = Type.Object(
 export const ManifestWorkflow = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
-    name: Text({ minLength: 1, maxLength: 500, description: 'Workflow name.' }),
-    description: Type.Optional(Text({ maxLength: 50_000, description: 'What the workflow does. Default empty.' })),
+    name: Text({ minLength: 1, maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Workflow name.' }),
+    description: Type.Optional(
+      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, description: 'What the workflow does. Default empty.' }),
+    ),
     scope: Type.Optional(
       Text({
         minLength: 1,
-        maxLength: 100,
+        maxLength: SLUG_MAX_LENGTH,
         description:
           '`company_wide`: everyone in the organization has access; otherwise the listed users. Default `company_wide`.',
       }),
     ),
     is_active: Flag('An inactive workflow cannot be started. Default true.'),
     auto_run: Type.Optional(Nullable(ManifestAutoRun)),
-    users: List(Text({ minLength: 1, maxLength: 320, description: 'Email address of a user.' }), 'Users with access.'),
+    users: List(
+      Text({ minLength: 1, maxLength: EMAIL_MAX_LENGTH, description: 'Email address of a user.' }),
+      'Users with access.',
+    ),
     triggers: List(ManifestTrigger, 'Triggers of the workflow.'),
     files: List(ManifestFile, 'Files of the workflow.'),
     created_at: Time('Creation time. Default: when it is first applied.'),
