@@ -1,6 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
+import { manifestErrors } from '../packages/database/src/index.ts'
+import { createServiceToken } from '../packages/webhook-token/src/index.js'
 
 const root = join(import.meta.dirname, '..')
 const files = globSync('**/README.md', { cwd: root, exclude: ['**/node_modules', '.local*'] }).toSorted()
@@ -40,7 +45,50 @@ describe('README.md', () => {
     expect(workflowId).toEqual(expect.any(String))
     expect(readFileSync(join(root, 'infra/local-stack/demo.yaml'), 'utf8')).toContain(`id: ${workflowId}`)
   })
+
+  test('shows a valid manifest', () => {
+    expect(manifestErrors(parse(codeBlock(text, 'yaml')))).toEqual([])
+  })
+
+  test('shows an endpoint that accepts requests signed with the secret of the manifest, and no others', async () => {
+    const [, secret = ''] = /^SIGNING_SECRET='(.+)' node endpoint\.mjs/m.exec(text) ?? []
+    const [source] = (parse(codeBlock(text, 'yaml')) as ManifestExample).webhook_sources
+    expect(source.signing_secret).toBe(secret)
+    expect(text).toContain(`listen(${new URL(source.endpoint_url).port})`)
+
+    const onAnyPort = codeBlock(text, 'js').replace(
+      /\.listen\(\d+\)/,
+      ".listen(0, '127.0.0.1', function () { console.log(this.address().port) })",
+    )
+    const endpoint = spawn(process.execPath, ['--input-type=module', '--eval', onAnyPort], {
+      cwd: root,
+      env: { SIGNING_SECRET: secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      const [port] = (await once(endpoint.stdout, 'data')) as [Buffer]
+      const post = async (body: object, token: string): Promise<number> => {
+        const headers = { 'X-Service-Token': token, 'Content-Type': 'application/json' }
+        const url = `http://127.0.0.1:${port.toString().trim()}/orders`
+        return (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status
+      }
+      expect(await post({ type: 'service.webhook.verification' }, createServiceToken(secret))).toBe(200)
+      expect(await post({ order_id: 'A-1' }, createServiceToken(secret))).toBe(200)
+      expect(await post({ order_id: 'A-1' }, createServiceToken('another secret'))).toBe(401)
+    } finally {
+      endpoint.kill()
+    }
+  })
 })
+
+interface ManifestExample {
+  webhook_sources: [{ endpoint_url: string; signing_secret: string }]
+}
+
+/** The first code block of a language. */
+function codeBlock(markdown: string, language: string): string {
+  return new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(markdown)?.[1] ?? ''
+}
 
 describe('infra/README.md', () => {
   test('lists the metrics of the services, and no others', () => {
