@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { startRabbitMq, waitUntil, type PrivateRabbitMq } from '../src/index.ts'
-import { connect, type ChannelModel } from 'amqplib'
+import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { connect } from 'amqplib'
+import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '../src/index.ts'
 import { acceptsAmqp } from '../src/start-rabbitmq.ts'
 
 let broker: PrivateRabbitMq
@@ -13,46 +13,30 @@ afterAll(async () => {
   await broker.stop()
 }, 60_000)
 
-async function connected(): Promise<ChannelModel> {
-  const connection = await connect(broker.url)
-  connection.on('error', () => {})
-  return connection
-}
+test('a private RabbitMQ can be paused, killed and restarted, and keeps confirmed messages and its URL', async () => {
+  const before = await connect(broker.url)
+  before.on('error', () => {})
+  const channel = await before.createConfirmChannel()
+  channel.on('error', () => {})
+  await channel.assertQueue('kept', { durable: true })
+  channel.sendToQueue('kept', Buffer.from('hello'), { persistent: true })
+  await channel.waitForConfirms()
 
-describe('startRabbitMq', () => {
-  test('keeps queues over a shutdown, confirmed messages over a kill, and its URL over both', async () => {
-    const first = await connected()
-    const declaring = await first.createChannel()
-    declaring.on('error', () => {})
-    await declaring.assertQueue('kept', { durable: true })
-    await broker.kill('SIGTERM')
-    expect(await acceptsAmqp(broker.port)).toBe(false)
-    await broker.restart()
+  broker.pause()
+  expect(await acceptsAmqp(broker.port)).toBe(false)
+  broker.resume()
+  await waitUntil(() => acceptsAmqp(broker.port), { timeoutMs: 30_000 })
 
-    const second = await connected()
-    const publishing = await second.createConfirmChannel()
-    publishing.on('error', () => {})
-    publishing.sendToQueue('kept', Buffer.from('hello'), { persistent: true })
-    await publishing.waitForConfirms()
-    const closed = new Promise((done) => second.once('close', done))
-    const { pid } = broker
-    await broker.kill()
-    await closed
-    expect(await acceptsAmqp(broker.port)).toBe(false)
-    await broker.restart()
-    expect(broker.pid).not.toBe(pid)
+  const { pid } = broker
+  await broker.restart()
+  expect(broker.pid).not.toBe(pid)
+  const after = await connect(broker.url)
+  after.on('error', () => {})
+  const message = await (await after.createChannel()).get('kept')
+  expect(message && message.content.toString()).toBe('hello')
 
-    const third = await connected()
-    const reading = await third.createChannel()
-    const message = await reading.get('kept')
-    expect(message && message.content.toString()).toBe('hello')
-    await third.close()
-  }, 180_000)
-
-  test('answers nothing while it is paused', async () => {
-    broker.pause()
-    expect(await acceptsAmqp(broker.port)).toBe(false)
-    broker.resume()
-    expect(await waitUntil(() => acceptsAmqp(broker.port), { timeoutMs: 30_000 })).toBe(true)
-  }, 60_000)
-})
+  const closed = new Promise((resolve) => after.once('close', resolve))
+  await broker.kill()
+  await closed
+  expect(await acceptsAmqp(broker.port)).toBe(false)
+}, 180_000)

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createCertificate } from './create-certificate.ts'
 
 describe('createCertificate', () => {
-  test('is good for the names and addresses given, and for no other', async () => {
+  test('is valid for the given names and addresses only', async () => {
     const { cert } = await createCertificate({ names: ['hooks.acme.test', '127.0.0.1', '::1'] })
     const certificate = new X509Certificate(cert)
     expect(certificate.checkHost('hooks.acme.test')).toBe('hooks.acme.test')
@@ -12,7 +12,7 @@ describe('createCertificate', () => {
     expect(certificate.checkHost('acme.test')).toBeUndefined()
   })
 
-  test('is valid now unless told otherwise', async () => {
+  test('is valid now, or expired, or not yet valid', async () => {
     const now = Date.now()
     const validity = []
     for (const options of [{}, { expired: true }, { notYetValid: true }]) {
@@ -26,7 +26,7 @@ describe('createCertificate', () => {
     ])
   })
 
-  test('is signed by the issuer given', async () => {
+  test('is signed by the given issuer', async () => {
     const issuer = await createCertificate({ names: ['Authority'] })
     const issued = new X509Certificate((await createCertificate({ issuer })).cert)
     expect(issued.verify(new X509Certificate(issuer.cert).publicKey)).toBe(true)

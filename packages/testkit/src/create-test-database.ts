@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, DatabaseError, escapeIdentifier } from 'pg'
 import { withDatabase } from './database-url.ts'
-import { askForDatabase } from './infrastructure-client.ts'
+import { requestDatabaseServer } from './infrastructure-client.ts'
 
-/** A migrated database that only one test file uses. */
+/** A migrated database that one test file owns. */
 export interface TestDatabase {
-  /** As the owner, no superuser. */
+  /** Connects as the owner, who is no superuser. */
   url: string
-  /** Removes it, also while connections are open. */
+  /** Drops the database, also while connections are open. */
   drop: () => Promise<void>
 }
 
-/** Clones the migrated template, which takes about 50 ms; call it in `beforeAll`, `drop` it in `afterAll`. */
+/** Clones a migrated template, in about 50 ms. `useTestDatabase` also opens, closes and drops it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const server = await askForDatabase()
+  const server = await requestDatabaseServer()
   const name = `${server.prefix}${randomBytes(8).toString('hex')}`
   const owner = decodeURIComponent(new URL(server.ownerUrl).username)
   const create = `CREATE DATABASE ${escapeIdentifier(name)} OWNER ${escapeIdentifier(owner)}`
@@ -25,9 +25,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   }
 }
 
-const objectInUse = '55006'
+/** PostgreSQL's error code `object_in_use`. */
+const OBJECT_IN_USE = '55006'
 
-/** PostgreSQL refuses to clone a template at the moments when another session looks into it, autovacuum for one. */
+/** Retries while another session, such as autovacuum, is connected to the template: PostgreSQL then refuses to clone it. */
 async function execute(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -37,8 +38,8 @@ async function execute(url: string, statement: string): Promise<void> {
         await client.query(statement)
         return
       } catch (error) {
-        if (!(error instanceof DatabaseError) || error.code !== objectInUse || attempt === 50) throw error
-        await pause(50)
+        if (!(error instanceof DatabaseError) || error.code !== OBJECT_IN_USE || attempt === 50) throw error
+        await sleep(50)
       }
     }
   } finally {

@@ -1,4 +1,4 @@
-/** The same server and role, another database. */
+/** Replaces the database in a PostgreSQL URL. */
 export function withDatabase(url: string, database: string): string {
   const changed = new URL(url)
   changed.pathname = `/${database}`

@@ -1,12 +1,12 @@
 /**
- * What tests need that is real: PostgreSQL and RabbitMQ, customer endpoints that misbehave on demand, a model server
- * that follows a script, services as child processes. It mocks nothing and skips nothing: where a server cannot be had,
- * the test fails and says how to get it.
+ * Test doubles and servers: PostgreSQL and RabbitMQ for test files, customer endpoints that fail on demand, a model provider
+ * with a script, services as child processes. Nothing is mocked and no test is skipped: if a server cannot be started, the
+ * test fails and says how to get one.
  *
- * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host of its own on servers that
- * the Jest run starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others
- * to use instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that a test may kill, pause and
- * restart. Whatever is started here ends with the process that started it, however that ends.
+ * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest run
+ * starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others to use instead.
+ * `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart. Every server
+ * and process started here ends with the process that started it, also when that process is killed.
  */
 export {
   freePort,
@@ -23,7 +23,7 @@ export { type CapturedLogger, createCapturedLogger } from './create-captured-log
 export {
   startCustomerEndpoint,
   type Answer,
-  type Answering,
+  type AnswerSource,
   type CustomerEndpoint,
   type CustomerEndpointOptions,
   type RecordedRequest,

@@ -35,7 +35,7 @@ describe('startCustomerEndpoint', () => {
     expect(endpoint.requests[0]?.body).toEqual(Buffer.from('{ "order": 1 }'))
   })
 
-  test('answers as told: status, headers and body, the same for every request', async () => {
+  test('answers every request with the given status, headers and body', async () => {
     endpoint.answerWith({ status: 422, headers: { 'x-reason': 'size' }, body: { error: 'too big' } })
     const answer = await fetch(endpoint.url)
     expect([answer.status, answer.headers.get('x-reason'), await answer.json()]).toEqual([
@@ -46,7 +46,7 @@ describe('startCustomerEndpoint', () => {
     expect((await fetch(endpoint.url)).status).toBe(422)
   })
 
-  test('answers by the request and by how many came before', async () => {
+  test('answers by the request and the number of requests before it', async () => {
     endpoint.answerWith(({ path }, index) => ({ body: `${path} ${index}` }))
     expect(await (await fetch(`${endpoint.url}/a`)).text()).toBe('/a 0')
     expect(await (await fetch(`${endpoint.url}/b`)).text()).toBe('/b 1')
@@ -70,7 +70,7 @@ describe('startCustomerEndpoint', () => {
     await expect(fetch(endpoint.url)).rejects.toMatchObject({ cause: { code: 'ECONNRESET' } })
   })
 
-  test('hangs, yet closes', async () => {
+  test('closes while a request hangs', async () => {
     endpoint.answerWith('hang')
     const hanging = fetch(endpoint.url).catch((error: Error) => error.message)
     await endpoint.waitForRequests(1)
@@ -78,7 +78,7 @@ describe('startCustomerEndpoint', () => {
     expect(await hanging).toBe('fetch failed')
   })
 
-  test('shows a fault in the function that should answer', async () => {
+  test('answers 599 when the answering function throws', async () => {
     endpoint.answerWith(() => {
       throw new Error('a mistake in the test')
     })
@@ -86,14 +86,14 @@ describe('startCustomerEndpoint', () => {
     expect([answer.status, await answer.text()]).toEqual([599, 'Error: a mistake in the test'])
   })
 
-  test('says how many requests came when it waits for more in vain', async () => {
+  test('rejects with the number of requests when fewer than expected arrive', async () => {
     await fetch(endpoint.url)
     await expect(endpoint.waitForRequests(2, 30)).rejects.toThrow(
-      "Waited 30 ms in vain for 2 requests at the customer's endpoint; 1 came",
+      "Waited 30 ms for 2 requests at the customer's endpoint; 1 arrived",
     )
   })
 
-  test('serves HTTPS with the certificate it was given', async () => {
+  test('serves HTTPS with the given certificate', async () => {
     const certificate = await createCertificate()
     const secure = await startCustomerEndpoint({ tls: certificate, answer: { body: 'hello' } })
     const sent = httpsRequest(secure.url, { agent: new Agent({ ca: certificate.cert }) }).end()

@@ -7,76 +7,83 @@ import { waitUntil } from '@workflow-service/dev-servers'
 /** One request as it arrived. */
 export interface RecordedRequest {
   method: string
-  /** With the query. */
+  /** With the query string. */
   path: string
   headers: IncomingHttpHeaders
-  /** Names and values in turn, in the order and spelling sent. */
+  /** Alternating names and values, in the order and spelling of the request. */
   rawHeaders: string[]
   body: Buffer
   text: string
-  /** The parsed body; undefined when it is no JSON. */
+  /** The parsed body; undefined when it is not JSON. */
   json: unknown
-  /** Unix time in milliseconds when the body was complete. */
+  /** When the body was complete, in milliseconds since 1970. */
   receivedAt: number
-  /** The client's port: differs between connections. */
+  /** The client's port, which identifies the connection. */
   remotePort: number
 }
 
-/** What to answer; default status 204 without body. An object as body is sent as JSON. */
+/** How to answer one request. */
 export type Answer =
+  /** An object as body is sent as JSON. The status is 200 with a body and 204 without one, unless given. */
   | { status?: number; headers?: Record<string, string>; body?: string | Buffer | object; delayMs?: number }
-  /** A 3xx with this Location; default 302. */
+  /** A redirect to this Location, with status 302 unless given. */
   | { redirect: string; status?: number }
   /** Never answers; the connection stays open. */
   | 'hang'
   /** Closes the connection with RST. */
   | 'reset'
 
-/** An answer, or what makes one from the request and the number of requests before it. */
-export type Answering = Answer | ((request: RecordedRequest, index: number) => Answer | Promise<Answer>)
+/** An answer, or a function of the request and the number of requests before it that returns one. */
+export type AnswerSource = Answer | ((request: RecordedRequest, index: number) => Answer | Promise<Answer>)
 
-/** How the endpoint answers and where it listens. */
 export interface CustomerEndpointOptions {
-  answer?: Answering
-  /** Answers by path (without the query); others get `answer`. */
-  paths?: Record<string, Answering>
-  /** Serve HTTPS with this certificate. */
+  /** @default status 204 */
+  answer?: AnswerSource
+  /** Answers by path (without the query string); other paths get `answer`. */
+  paths?: Record<string, AnswerSource>
+  /**
+   * Serves HTTPS with this certificate.
+   * @default HTTP
+   */
   tls?: { key: string; cert: string }
-  /** Default 127.0.0.1. */
+  /** @default '127.0.0.1' */
   host?: string
-  /** Default: a free one. */
+  /** @default a free port */
   port?: number
 }
 
-/** A customer's endpoint, which records what it gets and answers as told. */
+/** A customer's endpoint: records each request and answers as the test asks. */
 export interface CustomerEndpoint {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string
   port: number
   requests: RecordedRequest[]
-  /** How many connections were opened so far. */
+  /** The number of connections so far. */
   readonly connections: number
-  /** Changes what the next requests get. */
-  answerWith: (answer: Answering) => void
-  /** The first `count` requests, once there are so many; rejects after the timeout, default 10,000. */
+  /** Answers the following requests with this. */
+  answerWith: (answer: AnswerSource) => void
+  /**
+   * Waits until there are `count` requests and resolves to the first `count`. Rejects after `timeoutMs`.
+   * @default 10_000
+   */
   waitForRequests: (count: number, timeoutMs?: number) => Promise<RecordedRequest[]>
-  /** Closes every connection. */
+  /** Closes the server and every connection. */
   close: () => Promise<void>
 }
 
-/** Starts an HTTP server on 127.0.0.1 that plays a customer's endpoint. */
+/** Starts an HTTP or HTTPS server in the role of a customer's endpoint. */
 export async function startCustomerEndpoint(options: CustomerEndpointOptions = {}): Promise<CustomerEndpoint> {
   const requests: RecordedRequest[] = []
-  let answering = options.answer ?? { status: 204 }
+  let answer = options.answer ?? { status: 204 }
   let connections = 0
   const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
     const request = await record(incoming)
     const index = requests.push(request) - 1
-    const chosen = options.paths?.[request.path.split('?')[0] ?? ''] ?? answering
+    const chosen = options.paths?.[request.path.split('?')[0] ?? ''] ?? answer
     await send(response, typeof chosen === 'function' ? await chosen(request, index) : chosen)
   }
   const listener = (incoming: IncomingMessage, response: ServerResponse) => {
-    // A client that goes away is none of the endpoint's business; a fault in the test's own function must be seen.
+    // A client may disconnect. An error in the test's own answer function must not go unnoticed.
     handle(incoming, response).catch((error: unknown) => {
       if (!incoming.destroyed || !response.destroyed) response.writeHead(599).end(String(error))
     })
@@ -94,11 +101,11 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
     get connections() {
       return connections
     },
-    answerWith(answer) {
-      answering = answer
+    answerWith(nextAnswer) {
+      answer = nextAnswer
     },
     async waitForRequests(count, timeoutMs = 10_000) {
-      const message = () => `${count} requests at the customer's endpoint; ${requests.length} came`
+      const message = () => `${count} requests at the customer's endpoint; ${requests.length} arrived`
       await waitUntil(() => requests.length >= count, { timeoutMs, message })
       return requests.slice(0, count)
     },

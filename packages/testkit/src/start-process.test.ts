@@ -5,7 +5,7 @@ import { startProcess } from './start-process.ts'
 const idle = 'setInterval(() => {}, 1000)'
 
 describe('startProcess', () => {
-  test('is ready when the line is there, and hands out what was said', async () => {
+  test('resolves when the line is written, and gives the output', async () => {
     const script = `console.log('{"level":30,"msg":"listening"}'); console.error('a warning'); ${idle}`
     const program = await startProcess({ args: ['-e', script], readyWhen: { line: /listening/ } })
     expect(program.jsonLines).toEqual([{ level: 30, msg: 'listening' }])
@@ -13,7 +13,7 @@ describe('startProcess', () => {
     expect(program.stderr).toBe('a warning\n')
   })
 
-  test('is ready when the address answers 200', async () => {
+  test('resolves when the URL answers 200', async () => {
     const port = await freePort()
     const script = `
       let asked = 0
@@ -23,26 +23,26 @@ describe('startProcess', () => {
     await program.stop()
   })
 
-  test('rejects with what the program said when it ends before it is ready', async () => {
+  test('rejects with the output of a program that ends before it is ready', async () => {
     const args = ['-e', `console.error('DATABASE_URL is missing'); process.exit(1)`]
     await expect(startProcess({ args, readyWhen: { line: 'listening' } })).rejects.toThrow(
-      'The program ended with 1 before it was ready; it said:\nDATABASE_URL is missing',
+      'The program ended with 1 before it was ready; its output:\nDATABASE_URL is missing',
     )
   })
 
-  test('rejects and kills the program when it is not ready in time', async () => {
+  test('rejects and kills a program that is not ready in time', async () => {
     const args = ['-e', `console.log('pid', process.pid); ${idle}`]
     const starting = startProcess({ args, readyWhen: { line: 'listening' }, timeoutMs: 2000 })
     const failure = await starting.then(
       () => '',
       (error: Error) => error.message,
     )
-    expect(failure).toMatch(/^Waited 2000 ms in vain for the program to be ready; it said:\npid \d+\n$/)
+    expect(failure).toMatch(/^Waited 2000 ms for the program to be ready; its output:\npid \d+\n$/)
     const pid = Number(/pid (\d+)/.exec(failure)?.[1])
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
-  test('passes on the environment given and nothing of its own', async () => {
+  test('passes the given environment and nothing of its own', async () => {
     process.env['WF_LEAK'] = 'leaked'
     const script = `console.log(JSON.stringify({ leak: process.env.WF_LEAK, given: process.env.GIVEN })); ${idle}`
     const program = await startProcess({ args: ['-e', script], env: { GIVEN: 'yes' }, readyWhen: { line: 'given' } })
@@ -51,7 +51,7 @@ describe('startProcess', () => {
     delete process.env['WF_LEAK']
   })
 
-  test('kills a program that does not stop in time, and one that is paused', async () => {
+  test('stops a program that ignores SIGTERM, and one that is paused', async () => {
     const script = `process.on('SIGTERM', () => {}); console.log('up'); ${idle}`
     const stubborn = await startProcess({ args: ['-e', script], readyWhen: { line: 'up' } })
     expect(await stubborn.stop(50)).toEqual({ code: null, signal: 'SIGKILL' })

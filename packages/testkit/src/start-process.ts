@@ -1,35 +1,46 @@
 import { type Exit, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
 import { readConfig } from './config.ts'
 
-/** What to run, and how to see that it is up. */
 export interface StartProcessOptions {
-  /** Default: the Node that runs the tests. */
+  /** @default the Node that runs this process */
   command?: string
   args: string[]
-  /** All that it sees beside PATH and HOME: the tests' own environment is not passed on. */
+  /** The environment beside PATH and HOME; this process's own is not passed on. */
   env?: Record<string, string | undefined>
   cwd?: string
-  /** A line on stdout or stderr that contains or matches this, or an address that answers 200. */
+  /**
+   * The program is ready when it writes a line that contains or matches `line` to stdout or stderr, or when `url`
+   * answers 200.
+   * @default ready at once
+   */
   readyWhen?: { line: string | RegExp } | { url: string }
-  /** For `readyWhen`; default 30,000. */
+  /**
+   * How long to wait for `readyWhen`.
+   * @default 30_000
+   */
   timeoutMs?: number
 }
 
-/** A running program. It is killed when the test process ends, however that ends. */
+/** A running program. It is killed when this process ends, also when this process is killed. */
 export interface StartedProcess {
   readonly pid: number
-  /** All so far. */
   readonly stdout: string
   readonly stderr: string
-  /** The lines of stdout that are JSON objects, such as log lines. */
+  /** The lines of stdout that are JSON objects, such as log lines, parsed. */
   readonly jsonLines: Record<string, unknown>[]
   exited: Promise<Exit>
   kill: (signal?: NodeJS.Signals) => boolean
-  /** SIGTERM, then SIGKILL after the deadline (default 15,000); resolves when it is gone. */
-  stop: (deadlineMs?: number) => Promise<Exit>
+  /**
+   * Sends SIGTERM, after `timeoutMs` SIGKILL, and waits until the program has ended.
+   * @default 15_000
+   */
+  stop: (timeoutMs?: number) => Promise<Exit>
 }
 
-/** Starts a program as a real process and waits until it is up. Rejects with its output when it ends before that. */
+/**
+ * Starts a program and waits until it is ready. Rejects with its output when it ends before or is not ready in time; then
+ * it has been killed.
+ */
 export async function startProcess(options: StartProcessOptions): Promise<StartedProcess> {
   const { home } = readConfig()
   const child = await spawnGuarded({
@@ -55,10 +66,10 @@ export async function startProcess(options: StartProcessOptions): Promise<Starte
     },
     exited: child.exited,
     kill: (signal = 'SIGTERM') => child.kill(signal),
-    async stop(deadlineMs = 15_000) {
+    async stop(timeoutMs = 15_000) {
       child.kill('SIGTERM')
       child.kill('SIGCONT')
-      const deadline = setTimeout(() => child.kill('SIGKILL'), deadlineMs)
+      const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
       const exit = await child.exited
       clearTimeout(deadline)
       return exit
@@ -74,19 +85,19 @@ async function untilReady(
   timeoutMs: number,
 ): Promise<void> {
   let exit: Exit | undefined
-  void started.exited.then((how) => (exit = how))
-  const said = () => `${started.stdout}${started.stderr}`
+  void started.exited.then((result) => (exit = result))
+  const output = () => `${started.stdout}${started.stderr}`
   const isReady = async () => {
     if ('url' in readyWhen) return (await fetch(readyWhen.url, { signal: AbortSignal.timeout(2000) })).status === 200
     const { line } = readyWhen
-    return said()
+    return output()
       .split('\n')
       .some((text) => (typeof line === 'string' ? text.includes(line) : line.test(text)))
   }
   try {
     await waitUntil(async () => exit !== undefined || (await isReady()), {
       timeoutMs,
-      message: () => `the program to be ready; it said:\n${said()}`,
+      message: () => `the program to be ready; its output:\n${output()}`,
     })
   } catch (error) {
     started.kill('SIGKILL')
@@ -94,7 +105,7 @@ async function untilReady(
     throw error
   }
   if (exit && !(await isReady().catch(() => false))) {
-    throw new Error(`The program ended with ${exit.signal ?? exit.code} before it was ready; it said:\n${said()}`)
+    throw new Error(`The program ended with ${exit.signal ?? exit.code} before it was ready; its output:\n${output()}`)
   }
 }
 

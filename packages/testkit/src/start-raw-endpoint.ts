@@ -2,26 +2,28 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 
-/** When the handler is called, and how the endpoint is reached. */
 export interface RawEndpointOptions {
-  /** `request` (default): when a whole HTTP request has come. `connect`: at once, before a byte. */
+  /**
+   * When to call the handler: after a complete HTTP request, or at once when a client connects.
+   * @default 'request'
+   */
   when?: 'request' | 'connect'
   tls?: { key: string; cert: string }
 }
 
-/** A server below HTTP, for answers that no HTTP server would give. */
+/** A TCP server for answers that no HTTP server would give. */
 export interface RawEndpoint {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   url: string
   port: number
-  /** What each connection has sent so far. */
+  /** The bytes received so far, one buffer for each connection. */
   received: Buffer[]
   close: () => Promise<void>
 }
 
 /**
- * Starts a server on 127.0.0.1 whose handler writes bytes as it likes. Sockets that the handler leaves open are closed
- * by `close`; timers of its own should be `unref`ed.
+ * Starts a TCP or TLS server on 127.0.0.1 whose handler writes the bytes itself. `close` closes the sockets that the handler
+ * leaves open.
  */
 export async function startRawEndpoint(
   handler: (socket: Socket, requestBytes: Buffer) => void | Promise<void>,
@@ -37,7 +39,7 @@ export async function startRawEndpoint(
     socket.on('data', (chunk) => {
       bytes = Buffer.concat([bytes, chunk])
       received[index] = bytes
-      if (handled || !isWhole(bytes)) return
+      if (handled || !isComplete(bytes)) return
       handled = true
       void handler(socket, bytes)
     })
@@ -66,7 +68,7 @@ export async function startRawEndpoint(
   }
 }
 
-function isWhole(bytes: Buffer): boolean {
+function isComplete(bytes: Buffer): boolean {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return false
   const head = bytes.subarray(0, end).toString('latin1')

@@ -56,7 +56,7 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     ['whole', false],
     ['streamed', true],
   ])('%s', (_name, streaming) => {
-    test('speaks text with its usage', async () => {
+    test('answers text with its usage', async () => {
       const turn = { text: 'Bonjour, 世界 👋', usage: { inputTokens: 12, outputTokens: 7 } }
       const said = await ask(createModel(), turn, streaming)
       expect(said).toMatchObject({ text: 'Bonjour, 世界 👋', finishReason: 'stop', toolCalls: [] })
@@ -93,17 +93,17 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
       expect(said.toolCalls).toMatchObject([isJson ? { input: '{"order": ' } : { invalid: true }])
     })
 
-    test('ends for want of length', async () => {
+    test('ends because of the length limit', async () => {
       const said = await ask(createModel(), { text: 'And then', finishReason: 'length' }, streaming)
       expect(said).toMatchObject({ text: 'And then', finishReason: 'length' })
     })
 
-    test('breaks off in the middle', async () => {
+    test('breaks the connection in the middle of an answer', async () => {
       const turn = { text: 'A long answer that never comes to its end', cutOff: true }
       await expect(ask(createModel(), turn, streaming)).rejects.toThrow(/./)
     })
 
-    test('answers with a status and when to come back', async () => {
+    test('answers an error status with Retry-After', async () => {
       const turn: ModelTurn = { failure: 'status', status: 429, message: 'slow down', retryAfterSeconds: 3 }
       const failure = await ask(createModel(), turn, streaming).catch((error: unknown) => error)
       expect(failure).toBeInstanceOf(APICallError)
@@ -120,14 +120,14 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     })
   })
 
-  test('hangs until the client gives up', async () => {
+  test('hangs until the client aborts', async () => {
     server.script({ failure: 'hang' })
     const abortSignal = AbortSignal.timeout(100)
     const call = { model: createModel(), prompt: 'go', maxRetries: 0, maxOutputTokens: 1000, abortSignal }
     await expect(generateText(call)).rejects.toThrow('timeout')
   })
 
-  test('answers by the request, in the order of the script, and refuses when that is at its end', async () => {
+  test('answers in the order of the script, by the request, and with 400 after its end', async () => {
     server.script({ text: 'first' }, ({ body }, index) => ({ text: `${String(body['model'])} ${index}` }))
     const call = { model: createModel(), prompt: 'go', maxRetries: 2, maxOutputTokens: 1000 }
     expect((await generateText(call)).text).toBe('first')

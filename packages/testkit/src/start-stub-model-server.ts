@@ -8,23 +8,27 @@ import { waitUntil } from '@workflow-service/dev-servers'
 
 export type { ModelAnswer, ModelFailure, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
 
-/** A model that says what the test wrote down. */
+/** A model provider whose answers the test scripts. */
 export interface StubModelServer {
-  /** For `AGENT_BASE_URL`, of both protocols: ends in /v1. */
+  /** A value for `AGENT_BASE_URL`, for both protocols; ends in /v1. */
   baseUrl: string
   requests: ModelRequest[]
-  /** Adds turns to those that are left. */
+  /** Appends turns to the script. */
   script: (...turns: ModelTurn[]) => void
-  /** How many turns are left. */
+  /** The number of turns that no request has taken yet. */
   readonly left: number
+  /**
+   * Waits until there are `count` requests and resolves to the first `count`. Rejects after `timeoutMs`.
+   * @default 10_000
+   */
   waitForRequests: (count: number, timeoutMs?: number) => Promise<ModelRequest[]>
   close: () => Promise<void>
 }
 
 /**
- * Starts a server that speaks OpenAI's chat completions (`POST /v1/chat/completions`) and Anthropic's messages
- * (`POST /v1/messages`), streaming or not, as the request asks. Each request takes the next turn; with none left it
- * gets a 400 that no client retries, or `otherwise`.
+ * Starts a server for OpenAI's chat completions (`POST /v1/chat/completions`) and Anthropic's messages
+ * (`POST /v1/messages`), with and without streaming. Each request takes the next turn of the script. After the last turn it
+ * gets `otherwise`, or a 400, which no client retries.
  */
 export async function startStubModelServer(
   options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},
@@ -39,7 +43,7 @@ export async function startStubModelServer(
     }
     const request = await readRequest(incoming, protocol)
     const index = requests.push(request) - 1
-    const turn = turns.shift() ?? options.otherwise ?? outOfTurns
+    const turn = turns.shift() ?? options.otherwise ?? OUT_OF_TURNS
     await answer(response, protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
   }
   const server = createServer((incoming, response) => {
@@ -56,7 +60,7 @@ export async function startStubModelServer(
       return turns.length
     },
     async waitForRequests(count, timeoutMs = 10_000) {
-      const message = () => `${count} requests at the model; ${requests.length} came`
+      const message = () => `${count} requests at the model; ${requests.length} arrived`
       await waitUntil(() => requests.length >= count, { timeoutMs, message })
       return requests.slice(0, count)
     },
@@ -69,7 +73,7 @@ export async function startStubModelServer(
   }
 }
 
-const outOfTurns: ModelAnswer = { failure: 'status', status: 400, message: 'The stub model has no turn left' }
+const OUT_OF_TURNS: ModelAnswer = { failure: 'status', status: 400, message: 'The stub model has no turn left' }
 
 function protocolOf({ method, url }: IncomingMessage): ModelProtocol | undefined {
   if (method !== 'POST') return undefined
@@ -104,14 +108,14 @@ async function answer(
   }
   if (turn.delayMs) await new Promise((done) => setTimeout(done, turn.delayMs).unref())
   const type = request.streaming ? 'text/event-stream' : 'application/json'
-  const whole = request.streaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
+  const text = request.streaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
   response.writeHead(200, { 'content-type': type })
   if (!turn.cutOff) {
-    response.end(whole)
+    response.end(text)
     return
   }
-  // Half of what would have come, then the connection breaks without the end of the chunked body.
-  response.write(whole.slice(0, Math.floor(whole.length / 2)), () => response.socket?.resetAndDestroy())
+  // Half of the answer, then a reset before the end of the chunked body.
+  response.write(text.slice(0, Math.floor(text.length / 2)), () => response.socket?.resetAndDestroy())
 }
 
 function answerWithFailure(response: ServerResponse, protocol: ModelProtocol, turn: ModelFailure): void {

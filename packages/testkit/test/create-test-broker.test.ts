@@ -17,7 +17,7 @@ describe('createTestBroker', () => {
     await Promise.all(brokers.map(async (broker) => await broker.drop()))
   })
 
-  test('keeps what is published, and for its own file only', async () => {
+  test('creates virtual hosts that do not share queues', async () => {
     const [one, other] = connections as [ChannelModel, ChannelModel]
     const channel = await one.createConfirmChannel()
     await channel.assertQueue('letters', { durable: true, arguments: { 'x-queue-type': 'quorum' } })

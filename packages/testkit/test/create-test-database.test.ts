@@ -23,14 +23,14 @@ describe('createTestDatabase', () => {
     await Promise.all(databases.map(async (database) => await database.drop()))
   })
 
-  test('gives databases of their own, also when many are asked for at once', async () => {
+  test('creates separate databases, also at the same time', async () => {
     const [first, second] = databases as [TestDatabase, TestDatabase]
     await query(first.url, 'CREATE TABLE mark (id int)')
     expect(await query(second.url, `SELECT to_regclass('mark') AS mark`)).toEqual([{ mark: null }])
     expect(new Set(databases.map(({ url }) => url)).size).toBe(4)
   })
 
-  test('gives them migrated', async () => {
+  test('creates them migrated', async () => {
     const [{ url }] = databases as [TestDatabase]
     expect(await query(url, 'SELECT count(*) > 0 AS migrated FROM schema_migrations')).toEqual([{ migrated: true }])
   })
@@ -40,7 +40,7 @@ describe('createTestDatabase', () => {
     expect(await query(url, 'SHOW is_superuser')).toEqual([{ is_superuser: 'off' }])
   })
 
-  test('drops a database that is still connected to', async () => {
+  test('drops a database that has connections', async () => {
     const { url, drop } = await createTestDatabase()
     const client = new Client({ connectionString: url })
     client.on('error', () => {})

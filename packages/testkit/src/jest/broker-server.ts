@@ -2,16 +2,16 @@ import { callManagementApi, startRabbitMq } from '@workflow-service/dev-servers'
 import { readConfig } from '../config.ts'
 import type { JestRun } from './jest-run.ts'
 
-/** What a test file learns about the run's RabbitMQ. */
+/** The RabbitMQ of this Jest run, as its test files use it. */
 export interface BrokerServer {
   url: string
-  /** The management API, with credentials in the address. */
+  /** With credentials. */
   managementUrl: string
-  /** What the names of this run's virtual hosts begin with. */
+  /** The first part of the names of this run's virtual hosts. */
   prefix: string
 }
 
-/** The broker that `AMQP_URL` names, or a private node. */
+/** Uses the broker in `AMQP_URL`, or starts a private node. */
 export async function startBrokerServer({ id, log, atEnd }: JestRun): Promise<BrokerServer> {
   const prefix = `test-${id}-`
   const { amqpUrl, amqpManagementUrl } = readConfig()
@@ -21,7 +21,7 @@ export async function startBrokerServer({ id, log, atEnd }: JestRun): Promise<Br
   return { url: broker.url, managementUrl: broker.managementUrl, prefix }
 }
 
-/** Without it there are no virtual hosts, and test files would read each other's messages: that is refused. */
+/** Rejects without a management API: it creates the virtual hosts that keep test files from reading each other's messages. */
 async function findManagement(amqpUrl: string, given?: string): Promise<string> {
   const { hostname, username, password } = new URL(amqpUrl)
   const url = given ?? `http://${username || 'guest'}:${password || 'guest'}@${hostname}:15672`
@@ -36,7 +36,7 @@ async function findManagement(amqpUrl: string, given?: string): Promise<string> 
   }
   throw new Error(
     `The tests give each file a virtual host of its own, through the management API of the broker in AMQP_URL, and ` +
-      `${new URL(url).origin} does not answer as that (${reason}): enable rabbitmq_management, say where it is with ` +
-      'AMQP_MANAGEMENT_URL, or unset AMQP_URL and the tests start a broker themselves',
+      `${new URL(url).origin} is not one (${reason}): enable rabbitmq_management, set ` +
+      'AMQP_MANAGEMENT_URL, or unset AMQP_URL, and the tests start a broker',
   )
 }

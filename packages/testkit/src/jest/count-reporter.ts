@@ -8,8 +8,8 @@ interface TestCounts {
 }
 
 /**
- * Writes how many tests passed and failed to `TEST_COUNTS_FILE`, for the last line of `npm test`. A file whose tests
- * could not be run counts as one that failed.
+ * Writes the number of passed and failed tests to `TEST_COUNTS_FILE`, for the last line of `npm test`. A test file that
+ * cannot be loaded counts as one failed test.
  */
 export default class CountReporter {
   onRunComplete(_contexts: unknown, results: TestCounts): void {

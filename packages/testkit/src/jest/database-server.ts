@@ -5,46 +5,47 @@ import { readConfig } from '../config.ts'
 import { withDatabase } from '../database-url.ts'
 import type { JestRun } from './jest-run.ts'
 
-/** What a test file learns about the run's PostgreSQL. */
+/** The PostgreSQL of this Jest run, as its test files use it. */
 export interface DatabaseServer {
   /** May create databases. */
   adminUrl: string
-  /** The role that owns the clones; its address but for the database. */
+  /** Connects as the owner of the test databases; the database in it is to be replaced. */
   ownerUrl: string
+  /** A migrated database to clone. */
   template: string
-  /** What the names of this run's databases begin with. */
+  /** The first part of the names of this run's databases. */
   prefix: string
 }
 
-const commonPrefix = 'workflow_test_'
-const lockClass = 7_236_115
+const COMMON_PREFIX = 'workflow_test_'
+const LOCK_CLASS = 7_236_115
 
-/** The server that `TEST_DATABASE_URL` names, or an embedded one; with a migrated template on it. */
+/** Uses the server in `TEST_DATABASE_URL`, or starts an embedded one, and creates the migrated template on it. */
 export async function startDatabaseServer(run: JestRun): Promise<DatabaseServer> {
-  const given = readConfig().testDatabaseUrl
-  const adminUrl = given ?? (await startTestPostgres(run))
+  const givenUrl = readConfig().testDatabaseUrl
+  const adminUrl = givenUrl ?? (await startTestPostgres(run))
   const admin = new Client({ connectionString: adminUrl })
   admin.on('error', () => {})
   await admin.connect().catch((error: Error) => {
-    if (!given) throw error
+    if (!givenUrl) throw error
     throw new Error(
       `The PostgreSQL in TEST_DATABASE_URL cannot be used (${error.message}): start it, or unset the variable`,
     )
   })
-  // Held as long as this run lives: the next run sees by it what nobody needs any more.
-  await admin.query('SELECT pg_advisory_lock($1, $2)', [lockClass, run.id])
+  // Held while this run lives. The next run drops the databases of runs that no longer hold their lock.
+  await admin.query('SELECT pg_advisory_lock($1, $2)', [LOCK_CLASS, run.id])
   run.atEnd(async () => {
-    if (given) await dropAll(admin, run.id)
+    if (givenUrl) await dropAll(admin, run.id)
     await admin.end().catch(() => {})
   })
-  if (given) await dropAllOfDeadRuns(admin)
+  if (givenUrl) await dropAllOfDeadRuns(admin)
 
-  const prefix = `${commonPrefix}${run.id}_`
-  const ownerUrl = await makeOwner(admin, adminUrl, `${prefix}owner`)
+  const prefix = `${COMMON_PREFIX}${run.id}_`
+  const ownerUrl = await createOwner(admin, adminUrl, `${prefix}owner`)
   const template = `${prefix}template`
   const owner = decodeURIComponent(new URL(ownerUrl).username)
   await admin.query(`CREATE DATABASE ${escapeIdentifier(template)} OWNER ${escapeIdentifier(owner)} TEMPLATE template0`)
-  // Not before it is needed: it loads Prisma, and runs of unit tests need neither.
+  // Imported here, because it loads Prisma, which a run of unit tests does not need.
   const { migrate } = await import('@workflow-service/database')
   await migrate({ databaseUrl: withDatabase(ownerUrl, template) })
   return { adminUrl, ownerUrl, template, prefix }
@@ -56,8 +57,8 @@ async function startTestPostgres({ atEnd }: JestRun): Promise<string> {
   return server.adminUrl
 }
 
-/** The tests run as a role that is no superuser, as production should. A given role that is none is taken as it is. */
-async function makeOwner(admin: Client, adminUrl: string, name: string): Promise<string> {
+/** Creates the role that tests run as, which is no superuser. A given role that is no superuser is used itself. */
+async function createOwner(admin: Client, adminUrl: string, name: string): Promise<string> {
   const shown = await admin.query<{ is_superuser: string }>('SHOW is_superuser')
   if (shown.rows[0]?.is_superuser !== 'on') return adminUrl
   const password = randomBytes(18).toString('base64url')
@@ -69,18 +70,21 @@ async function makeOwner(admin: Client, adminUrl: string, name: string): Promise
 }
 
 async function dropAllOfDeadRuns(admin: Client): Promise<void> {
-  const names = [...(await listDatabases(admin, commonPrefix)), ...(await listRoles(admin, commonPrefix))]
-  const runIds = new Set(names.map((name) => Number.parseInt(name.slice(commonPrefix.length), 10)))
+  const names = [...(await listDatabases(admin, COMMON_PREFIX)), ...(await listRoles(admin, COMMON_PREFIX))]
+  const runIds = new Set(names.map((name) => Number.parseInt(name.slice(COMMON_PREFIX.length), 10)))
   for (const runId of runIds) {
-    const lock = await admin.query<{ free: boolean }>('SELECT pg_try_advisory_lock($1, $2) AS free', [lockClass, runId])
+    const lock = await admin.query<{ free: boolean }>('SELECT pg_try_advisory_lock($1, $2) AS free', [
+      LOCK_CLASS,
+      runId,
+    ])
     if (!lock.rows[0]?.free) continue
     await dropAll(admin, runId)
-    await admin.query('SELECT pg_advisory_unlock($1, $2)', [lockClass, runId])
+    await admin.query('SELECT pg_advisory_unlock($1, $2)', [LOCK_CLASS, runId])
   }
 }
 
 async function dropAll(admin: Client, runId: number): Promise<void> {
-  const prefix = `${commonPrefix}${runId}_`
+  const prefix = `${COMMON_PREFIX}${runId}_`
   for (const name of await listDatabases(admin, prefix)) {
     await admin.query(`DROP DATABASE IF EXISTS ${escapeIdentifier(name)} WITH (FORCE)`)
   }

@@ -1,9 +1,9 @@
 import { TestEnvironment } from 'jest-environment-node'
 
-// A worker does not notice by itself that the run was killed: it would go on to the end of its test file and keep the
-// servers that it started. Listening for 'disconnect' would keep the worker from ending by itself. Test files cannot do
-// this, since their `process` is a copy.
+// When the run is killed, a worker would continue to the end of its test file, and so would the servers that it started. A
+// listener for 'disconnect' would keep the worker from exiting at the end. Test files cannot poll this themselves, because
+// Jest gives them a copy of `process`.
 if (process.send) setInterval(() => process.connected || process.exit(1), 500).unref()
 
-/** Jest's environment for Node, in a process that ends with the run that it works for. */
+/** Jest's Node environment, in a worker that ends with its run. */
 export default class extends TestEnvironment {}

@@ -2,27 +2,27 @@ import { removeDeadRunFolders } from '@workflow-service/dev-servers'
 import { announceControlUrl } from '../config.ts'
 import { startInfrastructure, type Infrastructure } from './infrastructure.ts'
 
-const key = Symbol.for('workflow-service.testkit.infrastructure')
-const shared = globalThis as { [key]?: Infrastructure }
+const KEY = Symbol.for('workflow-service.testkit.infrastructure')
+const shared = globalThis as { [KEY]?: Infrastructure }
 
-/** Jest's global setup: once for each run. Nothing is started before a test file asks for it. */
+/** Runs once before the tests. Starts the control server; PostgreSQL and RabbitMQ start when a test file asks for them. */
 export default async function globalSetup(): Promise<void> {
   await removeDeadRunFolders()
   const infrastructure = await startInfrastructure((line) => process.stderr.write(`${line}\n`))
-  shared[key] = infrastructure
+  shared[KEY] = infrastructure
   announceControlUrl(infrastructure.url)
   for (const [signal, status] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
   ] as const) {
-    // Jest has no teardown on a signal. The exit hooks remove the folders, and the servers end with this process.
+    // Jest runs no teardown on a signal. Exit hooks remove the folders, and the servers end with this process.
     process.once(signal, () => process.exit(status))
   }
 }
 
-/** Jest's global teardown: nothing that this run started is left running. */
+/** Stops every server that this run has started. */
 export async function stopInfrastructure(): Promise<void> {
-  await shared[key]?.stop()
-  delete shared[key]
+  await shared[KEY]?.stop()
+  delete shared[KEY]
 }

@@ -6,15 +6,15 @@ import { startBrokerServer } from './broker-server.ts'
 import { startDatabaseServer } from './database-server.ts'
 import type { JestRun } from './jest-run.ts'
 
-/** The servers of one Jest run, started when the first test file asks. */
+/** The servers of one Jest run. */
 export interface Infrastructure {
   url: string
   stop: () => Promise<void>
 }
 
 /**
- * Starts the control server that the test files ask for a database or a broker. Runs of unit tests alone never ask and
- * pay for neither.
+ * Starts the control server, from which test files request PostgreSQL (`/database`) and RabbitMQ (`/broker`). Each starts at
+ * its first request, so a run of unit tests starts neither.
  */
 export async function startInfrastructure(log: (line: string) => void): Promise<Infrastructure> {
   const stops: (() => Promise<void>)[] = []
@@ -25,12 +25,12 @@ export async function startInfrastructure(log: (line: string) => void): Promise<
   ])
 
   const server = createServer((request, response) => {
-    const wanted = servers.get(request.url)
-    if (!wanted) {
+    const requested = servers.get(request.url)
+    if (!requested) {
       response.writeHead(404).end()
       return
     }
-    wanted.get().then(
+    requested.get().then(
       (value) => response.end(JSON.stringify(value)),
       (error: unknown) => response.writeHead(500).end(error instanceof Error ? error.message : String(error)),
     )
@@ -42,16 +42,16 @@ export async function startInfrastructure(log: (line: string) => void): Promise<
     async stop() {
       server.closeAllConnections()
       server.close()
-      await Promise.allSettled([...servers.values()].map(async (wanted) => await wanted.started()))
+      await Promise.allSettled([...servers.values()].map(async (lazy) => await lazy.started()))
       await Promise.all(stops.map(async (stop) => await stop()))
     },
   }
 }
 
-/** Starts what is wanted once, at the first call of `get`. */
+/** Starts a server at the first call of `get`, and only once. */
 function lazily(start: () => Promise<object>) {
-  let begun: Promise<object> | undefined
-  return { get: () => (begun ??= start()), started: () => begun }
+  let starting: Promise<object> | undefined
+  return { get: () => (starting ??= start()), started: () => starting }
 }
 
 async function listen(server: Server): Promise<string> {

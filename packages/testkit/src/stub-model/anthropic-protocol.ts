@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { argumentsText, pieces, type ModelProtocol, type ModelSpeech, type ModelToolCall } from './turn.ts'
+import { argumentsText, splitIntoPieces, type ModelProtocol, type ModelSpeech, type ModelToolCall } from './turn.ts'
 
-/** Anthropic's messages. */
+/** Anthropic's Messages API. */
 export const anthropicProtocol: ModelProtocol = {
   name: 'anthropic',
   whole(speech, { body }) {
     const content: object[] = speech.text === undefined ? [] : [{ type: 'text', text: speech.text }]
     for (const call of speech.toolCalls ?? []) content.push({ ...toolUse(call), input: parsedArguments(call) })
-    return { ...message(body, speech), content, ...ending(speech), usage: usage(speech) }
+    return { ...message(body), content, ...ending(speech), usage: usage(speech) }
   },
   stream(speech, { body }) {
-    const start = { ...message(body, speech), content: [], stop_reason: null, stop_sequence: null }
+    const start = { ...message(body), content: [], stop_reason: null, stop_sequence: null }
     const { input_tokens, output_tokens } = usage(speech)
     const events: { type: string; [key: string]: unknown }[] = [
       { type: 'message_start', message: { ...start, usage: { input_tokens, output_tokens: 1 } } },
@@ -23,11 +23,11 @@ export const anthropicProtocol: ModelProtocol = {
       events.push({ type: 'content_block_stop', index })
     }
     if (speech.text !== undefined) {
-      const deltas = pieces(speech.text).map((text) => ({ type: 'text_delta', text }))
+      const deltas = splitIntoPieces(speech.text).map((text) => ({ type: 'text_delta', text }))
       block({ type: 'text', text: '' }, deltas)
     }
     for (const call of speech.toolCalls ?? []) {
-      const parts = pieces(argumentsText(call))
+      const parts = splitIntoPieces(argumentsText(call))
       const deltas = parts.map((partial_json) => ({ type: 'input_json_delta', partial_json }))
       block({ ...toolUse(call), input: {} }, deltas)
     }
@@ -38,7 +38,7 @@ export const anthropicProtocol: ModelProtocol = {
   errorBody: (status, text) => ({ type: 'error', error: { type: errorType(status), message: text } }),
 }
 
-function message(body: Record<string, unknown>, _speech: ModelSpeech) {
+function message(body: Record<string, unknown>) {
   return { id: `msg_${randomUUID().replaceAll('-', '')}`, type: 'message', role: 'assistant', model: body['model'] }
 }
 
@@ -47,7 +47,7 @@ function toolUse(call: ModelToolCall) {
   return { type: 'tool_use', id, name: call.name }
 }
 
-/** Outside of a stream the input is JSON by itself: arguments that are none go out as a string. */
+/** Without streaming, the input is a JSON value: malformed arguments are sent as a string. */
 function parsedArguments(call: ModelToolCall): unknown {
   if (typeof call.arguments !== 'string') return call.arguments
   try {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { argumentsText, pieces, type ModelProtocol, type ModelSpeech } from './turn.ts'
+import { argumentsText, splitIntoPieces, type ModelProtocol, type ModelSpeech } from './turn.ts'
 
-/** OpenAI's chat completions, as every compatible server speaks them. */
+/** OpenAI's Chat Completions API, which compatible servers offer too. */
 export const openAiProtocol: ModelProtocol = {
   name: 'openai',
   whole(speech, { body }) {
@@ -24,7 +24,7 @@ export const openAiProtocol: ModelProtocol = {
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
     })
     const chunks: object[] = [chunk({ role: 'assistant', content: speech.text === undefined ? null : '' })]
-    if (speech.text !== undefined) chunks.push(...pieces(speech.text).map((content) => chunk({ content })))
+    if (speech.text !== undefined) chunks.push(...splitIntoPieces(speech.text).map((content) => chunk({ content })))
     for (const [index, call] of (speech.toolCalls ?? []).entries()) {
       const start = {
         index,
@@ -33,7 +33,7 @@ export const openAiProtocol: ModelProtocol = {
         function: { name: call.name, arguments: '' },
       }
       chunks.push(chunk({ tool_calls: [start] }))
-      const parts = pieces(argumentsText(call))
+      const parts = splitIntoPieces(argumentsText(call))
       chunks.push(...parts.map((part) => chunk({ tool_calls: [{ index, function: { arguments: part } }] })))
     }
     chunks.push(chunk({}, finishReason(speech)))

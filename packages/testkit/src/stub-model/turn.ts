@@ -1,36 +1,37 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** One call of a tool as the model asks for it. */
+/** A tool call that the model requests. */
 export interface ModelToolCall {
-  /** Default: made up, unique. */
+  /** @default a random id */
   id?: string
   name: string
-  /** Sent as JSON; a string goes out as it is, so that malformed JSON can be sent too. */
+  /** Sent as JSON; a string is sent as it is, so that a test can send malformed JSON. */
   arguments: unknown
 }
 
-/** What the model says in one turn: text, tool calls or both. */
+/** The model's output of one turn: text, tool calls or both. */
 export interface ModelSpeech {
   text?: string
   toolCalls?: ModelToolCall[]
-  /** Default: `tool_calls` when there are any, else `stop`. */
+  /** @default 'tool_calls' if there are any, else 'stop' */
   finishReason?: 'stop' | 'tool_calls' | 'length' | 'content_filter'
+  /** @default 10 and 5 */
   usage?: { inputTokens: number; outputTokens: number }
-  /** The connection breaks in the middle of the answer. */
+  /** Resets the connection in the middle of the answer. */
   cutOff?: boolean
   delayMs?: number
 }
 
-/** What goes wrong instead of an answer. */
+/** A failure instead of an answer: no answer, a connection reset, or an HTTP status. */
 export type ModelFailure =
   | { failure: 'hang' }
   | { failure: 'reset' }
   | { failure: 'status'; status: number; message?: string; retryAfterSeconds?: number; body?: string }
 
-/** What one request gets. */
+/** The answer to one request. */
 export type ModelAnswer = ModelSpeech | ModelFailure
 
-/** An answer, or what makes one from the request and the number of requests before it. */
+/** An answer, or a function of the request and the number of requests before it that returns one. */
 export type ModelTurn = ModelAnswer | ((request: ModelRequest, index: number) => ModelAnswer | Promise<ModelAnswer>)
 
 /** One request as it arrived. */
@@ -40,25 +41,26 @@ export interface ModelRequest {
   headers: IncomingHttpHeaders
   body: Record<string, unknown>
   streaming: boolean
-  /** Unix time in milliseconds. */
+  /** Milliseconds since 1970. */
   receivedAt: number
 }
 
-/** How a protocol puts a turn into bytes. */
+/** Encodes a turn for one provider's API. */
 export interface ModelProtocol {
   name: ModelRequest['protocol']
+  /** The JSON body of an answer without streaming. */
   whole: (speech: ModelSpeech, request: ModelRequest) => object
-  /** Server-sent events. */
+  /** The server-sent events of a streamed answer. */
   stream: (speech: ModelSpeech, request: ModelRequest) => string
   errorBody: (status: number, message: string) => object
 }
 
-/** The arguments as the text that a model streams. */
+/** Serializes a tool call's arguments. */
 export function argumentsText(call: ModelToolCall): string {
   return typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments)
 }
 
-/** Splits a text in pieces, as a model streams it: at least one. */
-export function pieces(text: string, size = 8): string[] {
+/** Splits a text into the pieces of a stream; at least one. */
+export function splitIntoPieces(text: string, size = 8): string[] {
   return text.match(new RegExp(`[^]{1,${size}}`, 'gu')) ?? ['']
 }
