@@ -9,7 +9,7 @@ const env = {
   INTERNAL_API_TOKEN: 'a'.repeat(32),
 }
 
-function faultsOf(given: NodeJS.ProcessEnv): readonly string[] {
+function errorsOf(given: NodeJS.ProcessEnv): readonly string[] {
   try {
     readRunnerConfig(given)
     return []
@@ -37,8 +37,8 @@ describe('readRunnerConfig', () => {
     })
   })
 
-  test('names every fault at once, and never a secret', () => {
-    const faults = faultsOf({
+  test('reports all errors at once, and never a secret', () => {
+    const errors = errorsOf({
       DATABASE_URL: 'mysql://root:hunter2@db',
       AMQP_QUEUE_TYPE: 'stream',
       INTERNAL_API_TOKEN: 'hunter2',
@@ -46,7 +46,7 @@ describe('readRunnerConfig', () => {
       RUNNER_ORGANIZATION_SHARE: '0',
       AGENT_MODEL: 'gpt',
     })
-    expect(faults.map((fault) => fault.split(' ', 1).join('')).toSorted()).toEqual([
+    expect(errors.map((error) => error.split(' ', 1).join('')).toSorted()).toEqual([
       'AGENT_MODEL',
       'AMQP_QUEUE_TYPE',
       'AMQP_URL',
@@ -56,7 +56,7 @@ describe('readRunnerConfig', () => {
       'RUNNER_CONCURRENCY',
       'RUNNER_ORGANIZATION_SHARE',
     ])
-    expect(faults.join()).not.toContain('hunter2')
+    expect(errors.join()).not.toContain('hunter2')
   })
 
   test.each([
@@ -64,18 +64,18 @@ describe('readRunnerConfig', () => {
     ['100', '100', 100],
     ['3', '50', 1],
     ['1', '1', 1],
-  ])('of %s places, %s per cent are %i', (concurrency, share, expected) => {
+  ])('of %s slots, %s per cent are %i', (concurrency, share, expected) => {
     const settings = { ...env, RUNNER_CONCURRENCY: concurrency, RUNNER_ORGANIZATION_SHARE: share }
     expect(readRunnerConfig(settings).perOrganization).toBe(expected)
   })
 
-  test('of several tokens of the internal API the first is used', () => {
+  test('uses the first of several INTERNAL_API_TOKENs', () => {
     const settings = { ...env, INTERNAL_API_TOKEN: `${'b'.repeat(32)}, ${'a'.repeat(32)}` }
     expect(readRunnerConfig(settings).internalApiToken).toBe('b'.repeat(32))
   })
 
-  test("a model's settings are asked for when it is chosen", () => {
-    expect(faultsOf({ ...env, AGENT_MODEL: 'anthropic:claude-sonnet-4-5' }).join()).toContain('AGENT_API_KEY')
-    expect(faultsOf({ ...env, AGENT_MODEL: 'openai-compatible:some-model' }).join()).toContain('AGENT_BASE_URL')
+  test('requires the settings of the selected model', () => {
+    expect(errorsOf({ ...env, AGENT_MODEL: 'anthropic:claude-sonnet-4-5' }).join()).toContain('AGENT_API_KEY')
+    expect(errorsOf({ ...env, AGENT_MODEL: 'openai-compatible:some-model' }).join()).toContain('AGENT_BASE_URL')
   })
 })

@@ -44,20 +44,26 @@ describe('the README of the runner', () => {
     expect([blocks('text context'), payloads].map(({ length }) => length)).toEqual([examples.length, examples.length])
   })
 
-  test.each(examples)('shows what the builtin agent makes of the example %s', async (example, context, payload) => {
-    const source = webhookSource('Order intake', JSON.parse(example ?? '') as Record<string, unknown>)
-    const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
-    await run.execute(agent)
-    expect(run.sent.map((delivery) => delivery.payload)).toEqual([JSON.parse(payload ?? '')])
-  })
+  test.each(examples)(
+    'shows the payload that the built-in agent builds from the example %s',
+    async (example, context, payload) => {
+      const source = webhookSource('Order intake', JSON.parse(example ?? '') as Record<string, unknown>)
+      const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
+      await run.execute(agent)
+      expect(run.sent.map((delivery) => delivery.payload)).toEqual([JSON.parse(payload ?? '')])
+    },
+  )
 
-  test.each(rows('description'))('shows whom it sends to for: %s', async (description, sources, receivers) => {
-    const organization = names(sources).map((name) => webhookSource(name, {}))
-    const run = createInMemoryRun({ description, sources: organization })
-    await run.execute(agent)
-    const sentTo = run.sent.map(({ sourceId }) => organization.find(({ id }) => id === sourceId)?.name)
-    expect(sentTo).toEqual(names(receivers))
-  })
+  test.each(rows('description'))(
+    'shows which webhook sources get a payload for: %s',
+    async (description, sources, receivers) => {
+      const organization = names(sources).map((name) => webhookSource(name, {}))
+      const run = createInMemoryRun({ description, sources: organization })
+      await run.execute(agent)
+      const sentTo = run.sent.map(({ sourceId }) => organization.find(({ id }) => id === sourceId)?.name)
+      expect(sentTo).toEqual(names(receivers))
+    },
+  )
 
   test('shows the error of a run whose payload was rejected', async () => {
     const source = webhookSource('Order intake', {})

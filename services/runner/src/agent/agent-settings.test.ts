@@ -10,11 +10,11 @@ function config(env: NodeJS.ProcessEnv) {
 }
 
 describe("the agent's settings", () => {
-  test('name the builtin agent when nothing is set', () => {
+  test('select the built-in agent by default', () => {
     expect(config({})).toEqual({ kind: 'builtin' })
   })
 
-  test('name a model behind an OpenAI-compatible API, with a key or without', () => {
+  test('select a model with an OpenAI-compatible API, whose key is optional', () => {
     const env = { AGENT_MODEL: 'openai-compatible:org/model:7b', AGENT_BASE_URL: 'http://localhost:11434/v1' }
     expect(config(env)).toEqual({
       kind: 'model',
@@ -30,7 +30,7 @@ describe("the agent's settings", () => {
     })
   })
 
-  test('name a model of Anthropic', () => {
+  test('select a model of Anthropic', () => {
     const env = {
       AGENT_MODEL: 'anthropic:claude-sonnet-4-5',
       AGENT_API_KEY: 'sk-ant',

@@ -10,7 +10,7 @@ const description = 'Forward the order to Order intake, then tell the Audit log.
 const context = 'order_id: B-7\ntotal: 42.50'
 const agent = createBuiltinAgent()
 
-describe('the builtin agent', () => {
+describe('the built-in agent', () => {
   test('sends one payload to every webhook source that the description names, in order', async () => {
     const run = createInMemoryRun({ description, context, sources: [audit, unnamed, orders] })
     await run.execute(agent)
@@ -20,7 +20,7 @@ describe('the builtin agent', () => {
     ])
   })
 
-  test('tells the journal what came from where and what came of it', async () => {
+  test('records in the journal where each value came from, and the result of each delivery', async () => {
     const run = createInMemoryRun({ description, context, sources: [orders], inputMessage: 'New order' })
     await run.execute(agent)
     expect(run.steps.map(({ kind, data }) => ({ kind, data }))).toEqual([
@@ -60,7 +60,7 @@ describe('the builtin agent', () => {
     ])
   })
 
-  test('says why a field is empty', async () => {
+  test('records why a field is empty', async () => {
     const run = createInMemoryRun({ description, context: 'total: soon', sources: [orders] })
     await run.execute(agent)
     expect(run.steps).toContainEqual(
@@ -74,8 +74,8 @@ describe('the builtin agent', () => {
   })
 
   test.each([
-    ['names none', [unnamed], /names none of the organization's webhook sources/],
-    ['could name none', [], /has no webhook source/],
+    ['names no source', [unnamed], /names none of the organization's webhook sources/],
+    ['has no source to name', [], /has no webhook source/],
   ])('succeeds with a note when the description %s', async (_what, sources, text) => {
     const run = createInMemoryRun({ description, context, sources })
     await run.execute(agent)
@@ -115,7 +115,7 @@ describe('the builtin agent', () => {
     ],
   ]
   test.each(outcomes)(
-    'fails the run when a payload is not accepted, after the others had theirs: %j',
+    'fails the run when a payload is not accepted, after it has sent the others: %j',
     async (result, code, message) => {
       const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
       const run = createInMemoryRun({ description, context, sources: [orders, audit], endpoint })
@@ -124,15 +124,18 @@ describe('the builtin agent', () => {
     },
   )
 
-  test.each(['before', 'after'] as const)('sends the very same once, dying right %s every step', async (when) => {
-    const run = createInMemoryRun({ description, context, sources: [orders, audit] })
-    await executeWithCrashes(run, agent, when)
-    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
-    expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
-    expect(run.steps.filter(({ kind }) => kind === 'tool_result')).toHaveLength(2)
-  })
+  test.each(['before', 'after'] as const)(
+    'sends each payload once although it crashes right %s every step',
+    async (when) => {
+      const run = createInMemoryRun({ description, context, sources: [orders, audit] })
+      await executeWithCrashes(run, agent, when)
+      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
+      expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
+      expect(run.steps.filter(({ kind }) => kind === 'tool_result')).toHaveLength(2)
+    },
+  )
 
-  test('keeps to its plan when sources change while no runner is there', async () => {
+  test('follows the plan in the journal when sources change between two attempts', async () => {
     const sources = [orders]
     const run = createInMemoryRun({ description, context, sources })
     run.crashAt({ operation: 1, when: 'after' })
@@ -143,7 +146,7 @@ describe('the builtin agent', () => {
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
   })
 
-  test('fails again from its journal without sending anything', async () => {
+  test('fails a second attempt from the journal without sending anything', async () => {
     const run = createInMemoryRun({
       description,
       context,
@@ -155,7 +158,7 @@ describe('the builtin agent', () => {
     expect(run.sent).toHaveLength(1)
   })
 
-  test('ends between two steps when it is told to', async () => {
+  test('ends at the next step boundary when the runner stops', async () => {
     const stopAfterFirst = { endpoint: () => ({}) }
     const run = createInMemoryRun({
       description,

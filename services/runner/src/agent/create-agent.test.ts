@@ -28,8 +28,8 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
   }
 }
 
-describe('the agent that the settings name', () => {
-  test('is the builtin one or a model, asked without a key where none is set', async () => {
+describe('the agent that the settings select', () => {
+  test('is the built-in one or a model, which is called without a key if none is set', async () => {
     const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
     await run.execute(createAgent(await modelConfig({ text: 'Nothing to do.' })))
     expect(run.sent).toEqual([])
@@ -40,7 +40,7 @@ describe('the agent that the settings name', () => {
     expect(other.sent).toHaveLength(1)
   })
 
-  test('finishes a run that the builtin agent began as it was begun', async () => {
+  test('lets the built-in agent finish a run that it began', async () => {
     const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(builtin)).rejects.toBeInstanceOf(Crash)
@@ -50,7 +50,7 @@ describe('the agent that the settings name', () => {
     expect(server?.requests).toEqual([])
   })
 
-  test('fails a run that a model began when there is no model any more', async () => {
+  test('fails a run that a model began when no model is set any more', async () => {
     const run = createInMemoryRun({ sources: [source], description: 'Audit log' })
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(createAgent(await modelConfig()))).rejects.toBeInstanceOf(Crash)

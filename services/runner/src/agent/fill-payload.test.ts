@@ -10,7 +10,7 @@ function filled(example: Record<string, unknown>, context: unknown): Record<stri
 describe('a payload is filled by name', () => {
   const example = { order_id: 'A-1', customer: { name: 'Eve', email: 'eve@example.com' }, total: 9.5, paid: true }
 
-  test('from a JSON object, nested as the example is', () => {
+  test('from a JSON object with the structure of the example', () => {
     const context = { order_id: 'B-7', customer: { name: 'Ada', email: 'ada@acme.test' }, total: 42.5, paid: false }
     expect(filled(example, context)).toEqual(context)
   })
@@ -33,7 +33,7 @@ describe('a payload is filled by name', () => {
     },
   )
 
-  test('from another place only when nothing else can be meant', () => {
+  test('from another path only if the name is unambiguous', () => {
     expect(filled({ customer: { email: 'x' } }, { email: 'ada@acme.test' })).toEqual({
       customer: { email: 'ada@acme.test' },
     })
@@ -44,7 +44,7 @@ describe('a payload is filled by name', () => {
     expect(filled({ order: { id: 'x' } }, { customer: { id: 'C-1' } })).toEqual({ order: { id: '' } })
   })
 
-  test('never from what every object inherits', () => {
+  test('never from inherited properties', () => {
     expect(filled({ constructor: 'x', to_string: 'y' }, {})).toEqual({ constructor: '', to_string: '' })
   })
 })
@@ -77,7 +77,7 @@ describe('a value is converted to the type of the example', () => {
     expect(filled({ field: example }, { field: given })).toEqual({ field: expected })
   })
 
-  test('in every item of a list of objects, names included', () => {
+  test('in every item of a list of objects, whose fields are filled by name too', () => {
     const example = {
       lines: [
         { sku_code: 'S', price: 9.5, tags: ['t'] },
@@ -99,8 +99,8 @@ describe('a value is converted to the type of the example', () => {
   })
 
   test.each([
-    ['no number', 1.5, 'soon', 0, '"soon" is not a number'],
-    ['a guess at separators', 1.5, '1,234', 0, '"1,234" is not a number'],
+    ['not a number', 1.5, 'soon', 0, '"soon" is not a number'],
+    ['an ambiguous separator', 1.5, '1,234', 0, '"1,234" is not a number'],
     [
       'more digits than a number keeps',
       1,
@@ -111,14 +111,14 @@ describe('a value is converted to the type of the example', () => {
     ['neither true nor false', true, 'maybe', false, '"maybe" is neither true nor false'],
     ['no object', {}, 'text', {}, '"text" is not an object'],
     ['an item that does not fit', [1], 'one, 2', [], '"one" is not a number'],
-  ])('or left empty, and said why: %s', (_what, example, given, expected, reason) => {
+  ])('or the field stays empty, and the report says why: %s', (_what, example, given, expected, reason) => {
     const { payload, report } = fillPayload({ field: example }, JSON.stringify({ field: given }))
     expect(payload).toEqual({ field: expected })
     expect(report.unconverted).toEqual([{ field: 'field', reason }])
   })
 })
 
-describe('what the context does not name', () => {
+describe('a field that the context does not name', () => {
   test.each([
     ['text'],
     ['message'],
@@ -128,14 +128,14 @@ describe('what the context does not name', () => {
     ['messageText'],
     ['order_summary'],
     ['Email body'],
-  ])('is the whole context in a text field named like %s', (name) => {
+  ])('gets the whole context if it is a text field named %s', (name) => {
     expect(filled({ [name]: 'x', data: { [name]: 'y' } }, 'Call Ada back')).toEqual({
       [name]: 'Call Ada back',
       data: { [name]: 'Call Ada back' },
     })
   })
 
-  test('is not the whole context in other fields', () => {
+  test('does not get the whole context if it is another field', () => {
     expect(filled({ text_color: 'x', message: 1, body: ['x'], context: 'x', textual: 'x' }, 'Call Ada back')).toEqual({
       text_color: '',
       message: 0,
@@ -145,7 +145,7 @@ describe('what the context does not name', () => {
     })
   })
 
-  test('is the empty value of the type, never a value of the example', () => {
+  test('gets the empty value of its type, never the value of the example', () => {
     const example = { a: 'x', b: 1, c: 1.5, d: true, e: null, f: [1], g: { h: 'x', i: {} }, j: [{ k: 1 }] }
     expect(filled(example, 'nothing of this')).toEqual({
       a: '',
@@ -159,11 +159,11 @@ describe('what the context does not name', () => {
     })
   })
 
-  test('is left out where it is optional, in an item of a list', () => {
+  test('is left out if it is optional, in an item of a list', () => {
     expect(filled({ lines: [{ a: 1, b: 2 }, { a: 1 }] }, { lines: [{}] })).toEqual({ lines: [{ a: 0 }] })
   })
 
-  test('is the plainest of the types where there are several', () => {
+  test('gets the empty value of the simplest type if it has several', () => {
     expect(filled({ lines: [{ a: { b: 1 } }, { a: 'x' }] }, { lines: [{}] })).toEqual({ lines: [{ a: '' }] })
     expect(filled({ lines: [{ a: { b: 1 } }, { a: null }] }, { lines: [{}] })).toEqual({ lines: [{ a: null }] })
     expect(filled({ lines: [[{ a: 1 }], { a: { b: 1 } }] }, { lines: [{ a: 'x' }] })).toEqual({
@@ -172,7 +172,7 @@ describe('what the context does not name', () => {
   })
 })
 
-describe('whatever the example and the context', () => {
+describe('for any example and any context', () => {
   const names = fc.constantFrom('id', 'name', 'message', 'total', 'lines', 'customer')
   const { object } = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
     value: fc.oneof(
@@ -197,7 +197,7 @@ describe('whatever the example and the context', () => {
     )
   })
 
-  test('deep or poisonous JSON goes nowhere', () => {
+  test('deeply nested JSON and __proto__ do no harm', () => {
     const deep = `{"a": ${'['.repeat(2_000)}${']'.repeat(2_000)}, "b": {"__proto__": {"c": 1}, "d": 1}}`
     const { payload, report } = fillPayload({ a: null, b: null }, deep)
     expect(payload).toEqual({ a: null, b: { d: 1 } })

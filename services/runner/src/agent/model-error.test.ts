@@ -3,7 +3,7 @@ import { readRetryAfter } from './model-error.ts'
 
 const now = Date.parse('2026-01-31T09:00:00Z')
 
-describe('the wait that an API asks for', () => {
+describe('the delay that an API asks for', () => {
   test.each([
     [{ 'retry-after': '7' }, 7_000],
     [{ 'retry-after': ' 0 ' }, 0],

@@ -18,7 +18,7 @@ async function schemaOf(example: Record<string, unknown>): Promise<unknown> {
 }
 
 describe('the tools of a run', () => {
-  test('have names that every API takes, one each', () => {
+  test('have distinct names that all APIs accept', () => {
     const names = [
       'Order intake',
       'order-intake',
@@ -41,7 +41,7 @@ describe('the tools of a run', () => {
     for (const tool of tools) expect(tool).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
-  test('are those of the named sources first where there are too many', () => {
+  test('are first those of the named sources when there are too many sources', () => {
     const sources = Array.from({ length: 150 }, (_, index) => webhookSource(`Source ${index}`, {}))
     const toolbox = createToolbox(run, [...sources, webhookSource('Last one', {})], [])
     expect(Object.keys(toolbox.definitions)).toHaveLength(100)
@@ -49,7 +49,7 @@ describe('the tools of a run', () => {
     expect(toolbox.leftOut).toBe(51)
   })
 
-  test('say what a source is for, and show its example with the warning that its values are made up', () => {
+  test('have the description of the source, and its example with a warning not to send its values', () => {
     const { definitions } = createToolbox(run, [webhookSource('Orders', { id: 'A-1' }, 'New orders go here.')], [])
     expect(definitions['send_to_orders']?.description).toBe(
       'Sends a payload to the webhook source "Orders": one request, at once.\nNew orders go here.\n' +
@@ -57,17 +57,17 @@ describe('the tools of a run', () => {
     )
   })
 
-  test('read files only where there are any', () => {
+  test('include those for files only if the workflow has files', () => {
     expect(toolNames([])).toEqual([])
     const file = { id: 'f', name: 'a.md', path: [] }
     expect(Object.keys(createToolbox(run, [], [file]).definitions)).toEqual(['list_files', 'read_file'])
   })
 })
 
-describe('field names that an API would refuse', () => {
+describe('field names that some APIs reject', () => {
   const example = { 'Order ID': 'A-1', größe: 1, Order_ID: 2, lines: [{ 'Art. Nr.': 'x' }, 'x'], 订单: true, '': 1 }
 
-  test('become names of letters and digits that say what they stand for', async () => {
+  test('are replaced by aliases of letters and digits, described by the real name', async () => {
     expect(await schemaOf(example)).toEqual({
       type: 'object',
       properties: {
@@ -96,7 +96,7 @@ describe('field names that an API would refuse', () => {
     })
   })
 
-  test('get their true names back in the payload', () => {
+  test('are restored in the payload', () => {
     const source = webhookSource('Orders', example)
     const args = { Order_ID_2: 'B', gro_e: 2, Order_ID: 3, lines: [{ Art_Nr: 'y' }, 'z'], field: true, field_2: 4 }
     expect(createToolbox(run, [source], []).toPayload(source.id, args)).toEqual({
@@ -109,7 +109,7 @@ describe('field names that an API would refuse', () => {
     })
   })
 
-  test('do not matter to a source that is gone', () => {
+  test('are left as they are when the source was deleted meanwhile', () => {
     expect(createToolbox(run, [], []).toPayload('gone', { a: 1 })).toEqual({ a: 1 })
   })
 })

@@ -9,24 +9,24 @@ function named(text: string, names: string[]): string[] {
 }
 
 describe('the webhook sources that a description names', () => {
-  test('come in the order in which they first appear, each once', () => {
+  test('come in order of first appearance, each once', () => {
     expect(named('First Billing, then Orders, then Billing again.', ['Orders', 'Billing', 'Stock'])).toEqual([
       'Billing',
       'Orders',
     ])
   })
 
-  test('come in that order whatever their length', () => {
+  test('come in that order regardless of their length', () => {
     expect(named('Log, Order intake, CRM', ['Order intake', 'CRM', 'Log'])).toEqual(['Log', 'Order intake', 'CRM'])
   })
 
-  test('are found whatever their case and the width of white space', () => {
+  test('are found regardless of case and of the amount of white space', () => {
     expect(named('Send it to ORDER\n  intake.', ['Order intake'])).toEqual(['Order intake'])
     expect(named('an die STRAßE', ['Straße'])).toEqual(['Straße'])
     expect(named('caf\u0065\u0301', ['Caf\u00e9'])).toEqual(['Caf\u00e9'])
   })
 
-  test('are the longest that fit where names overlap', () => {
+  test('are the longest ones where names overlap', () => {
     expect(named('Post to Order intake.', ['Order', 'Order intake', 'intake'])).toEqual(['Order intake'])
     expect(named('Post to Order intake, then to Order.', ['Order', 'Order intake'])).toEqual(['Order intake', 'Order'])
     expect(named('Post to a b c.', ['b c', 'a b'])).toEqual(['b c'])
@@ -56,7 +56,7 @@ describe('the webhook sources that a description names', () => {
     expect(named(text, [name])).toEqual(isNamed ? [name] : [])
   })
 
-  test('are none for a name of white space or an empty text', () => {
+  test('are none for a blank name or an empty text', () => {
     expect(named('a b', ['  '])).toEqual([])
     expect(named('', ['Orders'])).toEqual([])
   })

@@ -33,7 +33,7 @@ describe('the names of a context', () => {
     })
   })
 
-  test('stand for the list of values where they repeat', () => {
+  test('have a list of values when they are repeated', () => {
     expect(parseContext('tag: a\ntag: b')).toEqual({ tag: ['a', 'b'] })
   })
 
@@ -48,7 +48,7 @@ describe('the names of a context', () => {
     expect(parseContext(context)).toEqual({})
   })
 
-  test('never reach an object that others inherit from', () => {
+  test('never change a prototype', () => {
     parseContext('{"__proto__": {"polluted": true}}')
     parseContext('__proto__: {"polluted": true}')
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
