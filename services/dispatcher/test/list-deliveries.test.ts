@@ -1,18 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { DeliveryOut } from '@workflow-service/contract'
 import { deliveryQuerySql, newId } from '@workflow-service/database'
-import { type Answer, saveTestSource, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
+import { type Answer, sourcePath } from './support/test-dispatcher.ts'
+import { useDispatcher } from './support/use-dispatcher.ts'
 
-let dispatcher: TestDispatcher
+const dispatcher = useDispatcher()
 let sourceId: string
-/** Newest first: 60 entries, three in each millisecond, every tenth rejected, every twentieth a verification. */
+/** 60 entries, newest first: three per millisecond, every tenth rejected, every twentieth a verification. */
 let entries: { id: string; createdAt: Date; outcome: string; kind: string }[]
 
 const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
 
 beforeAll(async () => {
-  dispatcher = await startTestDispatcher()
-  sourceId = await saveTestSource(dispatcher, {}, 'never')
+  sourceId = await dispatcher.saveSource({}, 'never')
   entries = Array.from({ length: 60 }, (_, index) => ({
     id: newId(),
     createdAt: new Date(START_MS + Math.floor(index / 3)),
@@ -29,15 +29,13 @@ beforeAll(async () => {
       finishedAt: entry.createdAt,
     })),
   })
-}, 120_000)
-afterAll(async () => {
-  await dispatcher.stop()
 })
 
 const list = (query: string, source = sourceId): Promise<Answer> =>
   dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
 
-async function walk(query: string, limit: number): Promise<DeliveryOut[]> {
+/** Reads all pages. */
+async function readAll(query: string, limit: number): Promise<DeliveryOut[]> {
   const found: DeliveryOut[] = []
   let cursor: string | null = null
   do {
@@ -54,17 +52,17 @@ async function walk(query: string, limit: number): Promise<DeliveryOut[]> {
 const idsOf = (data: { id: string }[]): string[] => data.map(({ id }) => id)
 
 describe('200', () => {
-  test('is newest first, 25 entries unless told otherwise', async () => {
+  test('has the newest 25 entries by default', async () => {
     const { body } = await list('')
     expect(idsOf(body.data)).toEqual(idsOf(entries.slice(0, 25)))
     expect(body.pagination).toEqual({ has_more: true, next_cursor: expect.any(String) })
   })
 
-  test.each([1, 2, 7, 20, 59, 60, 61, 100])('pages of %i hold every entry once, in order', async (limit) => {
-    expect(idsOf(await walk('', limit))).toEqual(idsOf(entries))
+  test.each([1, 2, 7, 20, 59, 60, 61, 100])('pages of %i entries have every entry once, in order', async (limit) => {
+    expect(idsOf(await readAll('', limit))).toEqual(idsOf(entries))
   })
 
-  test('entries that come while somebody pages neither double nor hide any', async () => {
+  test('a new entry between two pages neither repeats nor hides others', async () => {
     const first = await list('?limit=10')
     const newer = { id: newId(), createdAt: new Date(START_MS + 60_000) }
     const data = {
@@ -92,40 +90,35 @@ describe('200', () => {
       (entry: { kind: string; outcome: string }) => entry.kind === 'payload' && entry.outcome === 'rejected',
     ],
     [
-      'time, from the first to before the last',
+      'time, from `since` to before `until`',
       '&since=2026-01-31T09:00:00.005Z&until=2026-01-31T10:00:00.010%2B01:00',
       (entry: { createdAt: Date }) =>
         entry.createdAt.getTime() >= START_MS + 5 && entry.createdAt.getTime() < START_MS + 10,
     ],
-    ['what there is none of', '&outcome=timed_out', () => false],
+    ['an outcome without entries', '&outcome=timed_out', () => false],
   ])('filters by %s', async (_what, query, isWanted) => {
-    expect(idsOf(await walk(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
+    expect(idsOf(await readAll(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
   })
 
   test.each([
     'since=0000-01-01T00:00:00Z',
     'until=9999-12-31T23:59:59.999999999Z',
     `cursor=${Buffer.from(`999999999999999.${'f'.repeat(32)}`).toString('base64url')}`,
-  ])('takes the ends of time: %s', async (query) => {
+  ])('accepts extreme times: %s', async (query) => {
     expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
   })
 
-  test('a source that was saved and never used has an empty log', async () => {
-    const fresh = await saveTestSource(dispatcher, {}, 'never')
+  test('a source that was never used has an empty log', async () => {
+    const fresh = await dispatcher.saveSource({}, 'never')
     expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
   })
 })
 
 describe('404', () => {
-  test("a source that never was, and another organization's", async () => {
+  test('for an unknown source and one of another organization', async () => {
     expect((await list('', newId())).status).toBe(404)
-    const other = newId()
-    await dispatcher.db.prisma.organization.create({ data: { id: other, name: 'Other' } })
-    const answer = await dispatcher.call(
-      'GET',
-      `/internal/organizations/${other}/webhook-sources/${sourceId}/deliveries`,
-    )
-    expect(answer.status).toBe(404)
+    const other = await dispatcher.createOrganization()
+    expect((await dispatcher.call('GET', `${sourcePath(other, sourceId)}/deliveries`)).status).toBe(404)
   })
 })
 
@@ -144,7 +137,7 @@ describe('422', () => {
     ['cursor=nonsense', 'cursor', 'invalid_cursor'],
     [`cursor=${'a'.repeat(513)}`, 'cursor', 'string_too_long'],
     [`cursor=${Buffer.from(`9999999999999999.${'a'.repeat(32)}`).toString('base64url')}`, 'cursor', 'invalid_cursor'],
-  ])('%s', async (query, field, code) => {
+  ])('for %s', async (query, field, code) => {
     const answer = await list(`?${query}`)
     expect(answer).toMatchObject({
       status: 422,
@@ -152,7 +145,7 @@ describe('422', () => {
     })
   })
 
-  test('unknown parameters are ignored', async () => {
+  test('not for unknown parameters', async () => {
     expect((await list('?colour=blue')).status).toBe(200)
   })
 })
@@ -161,7 +154,7 @@ describe('the cost of a page', () => {
   const busySourceId = newId()
 
   beforeAll(async () => {
-    // Twenty sources with a thousand entries each, of which few are anything but accepted payloads.
+    // Twenty sources with a thousand entries each, almost all of them accepted payloads.
     await dispatcher.db.pool.query(
       `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
        SELECT gen_random_uuid(), $1, CASE WHEN n % 20 = 0 THEN $2 ELSE md5((n % 20)::text)::uuid END,
@@ -184,13 +177,17 @@ describe('the cost of a page', () => {
 
   test.each([
     ['the whole log', {}, 'deliveries_log'],
-    ['what is common', { outcome: 'accepted' as const }, 'deliveries_log'],
-    ['what is rare', { outcome: 'rejected' as const }, 'deliveries_log_by_outcome'],
-    ['what is under way', { outcome: 'in_flight' as const }, 'deliveries_in_flight'],
+    ['a common outcome', { outcome: 'accepted' as const }, 'deliveries_log'],
+    ['a rare outcome', { outcome: 'rejected' as const }, 'deliveries_log_by_outcome'],
+    ['deliveries in flight', { outcome: 'in_flight' as const }, 'deliveries_in_flight'],
     ['payloads', { kind: 'payload' as const }, 'deliveries_log'],
     ['verifications', { kind: 'verification' as const }, 'deliveries_log_verifications'],
-    ['a time', { since: new Date(START_MS + 1_000_000), until: new Date(START_MS + 2_000_000) }, 'deliveries_log'],
-  ])('of %s is that of an index which holds nothing else', async (_what, filter, index) => {
+    [
+      'a time range',
+      { since: new Date(START_MS + 1_000_000), until: new Date(START_MS + 2_000_000) },
+      'deliveries_log',
+    ],
+  ])('of %s is limited by an index with only such entries', async (_what, filter, index) => {
     const after = { createdAt: new Date(START_MS + 15_000_000), id: newId() }
     const query = { sourceId: busySourceId, limit: 26, after, ...filter }
     const { text, values } = deliveryQuerySql(dispatcher.organizationId, query)

@@ -12,11 +12,11 @@ import {
   type StartedProcess,
   waitUntil,
 } from '@workflow-service/testkit'
-import { sourceIn, startDispatcherProcess, testEnv, TOKEN } from './support/test-dispatcher.ts'
+import { sourceIn, sourcePath, startDispatcherProcess, testEnv, TOKEN } from './support/test-dispatcher.ts'
 
 const SECRETS = ['Zq7-first"secret\\of/the+test=', 'Zq7-zweites Geheimnis äöü of the test']
-/** What must be found wherever the search looks, or the search sees nothing. */
-const MARKER = 'marker-which-is-no-secret'
+/** Must be found by the search, which proves that the search works. */
+const MARKER = 'marker-that-is-not-a-secret'
 
 let folder: string
 let postgres: EmbeddedPostgres
@@ -27,7 +27,7 @@ let dispatcher: { url: string; process: StartedProcess }
 const answers: string[] = []
 const organizationId = newId()
 
-/** A Postgres that logs every statement with all its parameters. */
+/** Starts a PostgreSQL that logs every statement with all its parameters. */
 const startLoggingPostgres = (port?: number): Promise<EmbeddedPostgres> =>
   startEmbeddedPostgres({
     dataDir: join(folder, 'data'),
@@ -61,7 +61,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A call whose answer, headers included, is kept for the search. */
+/** Calls the dispatcher and keeps the answer and its headers for the search. */
 async function call(method: string, path: string, body?: unknown): Promise<number> {
   const response = await fetch(`${dispatcher.url}${path}`, {
     method,
@@ -75,9 +75,9 @@ async function call(method: string, path: string, body?: unknown): Promise<numbe
 const source = (change: Record<string, unknown>): Record<string, unknown> =>
   sourceIn({ description: MARKER, endpoint_url: endpoint.url, ...change })
 
-const pathOf = (sourceId: string): string => `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
+const pathOf = (sourceId: string): string => sourcePath(organizationId, sourceId)
 
-/** The text as it may stand somewhere: plain, in JSON, in a URL, in hex, in Base64 whatever stands before it. */
+/** Returns the text plain, in JSON, percent-encoded, in hex, and in Base64 at each of the three possible offsets. */
 function spellings(text: string): string[] {
   const bytes = Buffer.from(text, 'utf8')
   const inBase64 = [0, 1, 2].map((shift) => {
@@ -93,20 +93,20 @@ async function filesBelow(top: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
 }
 
-/** Which of the places holds any of the needles. */
-function placesWith(needles: string[], places: Map<string, Buffer>): string[] {
-  return [...places].filter(([, bytes]) => needles.some((needle) => bytes.includes(needle))).map(([place]) => place)
+/** Returns the names of the outputs that contain one of the texts. */
+function outputsWith(texts: string[], outputs: Map<string, Buffer>): string[] {
+  return [...outputs].filter(([, bytes]) => texts.some((text) => bytes.includes(text))).map(([name]) => name)
 }
 
-/** An endpoint that says what it was told, in its body and its headers. */
+/** An answer that repeats the text in its body and its headers. */
 const echo = (text: string | undefined): { status: number; headers: Record<string, string>; body: string } => ({
   status: 200,
   headers: { 'x-echo': encodeURIComponent(String(text)) },
   body: String(text),
 })
 
-/** Everything that the service did: on a good day, on bad ones, and while the database dies. */
-async function useAll(): Promise<void> {
+/** Uses every operation, with success, with errors, and while the database is stopped. */
+async function useEverything(): Promise<void> {
   const [first, second] = SECRETS
   const id = newId()
   expect(await call('PUT', pathOf(id), source({ signing_secret: first }))).toBe(201)
@@ -157,39 +157,39 @@ async function useAll(): Promise<void> {
   expect(await call('DELETE', pathOf(id))).toBe(204)
 }
 
-test('the secret is found nowhere: not in the database, its write-ahead log, any log, error, metric or answer', async () => {
-  await useAll()
+test('secrets and tokens appear in no database file, write-ahead log, log, error, metric or answer', async () => {
+  await useEverything()
   const admin = createDatabase({ url: postgres.adminUrl, applicationName: 'test', maxConnections: 1 })
   await admin.pool.query('CHECKPOINT')
   await admin.close()
   expect((await dispatcher.process.stop()).code).toBe(0)
 
-  const places = new Map<string, Buffer>([
+  const outputs = new Map<string, Buffer>([
     ['answers', Buffer.from(answers.join('\n'))],
     ['stdout', Buffer.from(dispatcher.process.stdout)],
     ['postgres.log', Buffer.from(postgresLog.join('\n'))],
     ['stderr', Buffer.from(dispatcher.process.stderr)],
   ])
   const data = join(folder, 'data')
-  for (const file of await filesBelow(data)) places.set(file.slice(data.length), await readFile(file))
+  for (const file of await filesBelow(data)) outputs.set(file.slice(data.length), await readFile(file))
 
-  // The search sees what is there: in the answers, the tables, the write-ahead log and the log of Postgres.
-  const seen = placesWith([MARKER], places)
+  // The search finds the marker in the answers, the tables, the write-ahead log and the log of PostgreSQL.
+  const found = outputsWith([MARKER], outputs)
   for (const kind of [/^answers/, /^\/base\//, /^\/pg_wal\//, /^postgres\.log/]) {
-    expect(seen).toContainEqual(expect.stringMatching(kind))
+    expect(found).toContainEqual(expect.stringMatching(kind))
   }
-  expect(placesWith([organizationId], places)).toContain('stdout')
-  // The endpoints did get the secrets and the tokens.
+  expect(outputsWith([organizationId], outputs)).toContain('stdout')
+  // The endpoint received the secrets and the tokens.
   const received = endpoint.requests.map(({ text }) => text).join('\n')
   for (const secret of SECRETS) expect(received).toContain(JSON.stringify(secret).slice(1, -1))
   const tokens = new Set(endpoint.requests.map(({ headers }) => String(headers['x-service-token'])))
   expect(tokens.size).toBeGreaterThan(1)
 
-  expect(placesWith(SECRETS.flatMap(spellings), places)).toEqual([])
+  expect(outputsWith(SECRETS.flatMap(spellings), outputs)).toEqual([])
   expect(
-    placesWith(
+    outputsWith(
       [...tokens].filter((token) => token !== 'undefined'),
-      places,
+      outputs,
     ),
   ).toEqual([])
 }, 120_000)

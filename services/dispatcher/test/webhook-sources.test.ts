@@ -1,62 +1,44 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { saveTestSource, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
+import { sourcePath } from './support/test-dispatcher.ts'
+import { useDispatcher } from './support/use-dispatcher.ts'
 
-let dispatcher: TestDispatcher
-let endpoint: CustomerEndpoint
-let listPath: string
+const dispatcher = useDispatcher()
 let otherOrganizationId: string
 
 beforeAll(async () => {
-  dispatcher = await startTestDispatcher()
-  endpoint = await startCustomerEndpoint()
-  listPath = `/internal/organizations/${dispatcher.organizationId}/webhook-sources`
-  otherOrganizationId = newId()
-  await dispatcher.db.prisma.organization.create({ data: { id: otherOrganizationId, name: 'Other' } })
-}, 120_000)
-afterAll(async () => {
-  await dispatcher.stop()
-  await endpoint.close()
-})
-beforeEach(() => {
-  endpoint.requests.length = 0
-  endpoint.answerWith({ status: 204 })
+  otherOrganizationId = await dispatcher.createOrganization()
 })
 
-const save = (change: Record<string, unknown>): Promise<string> =>
-  saveTestSource(dispatcher, { endpoint_url: endpoint.url, ...change })
+const listPath = (organizationId: string): string => sourcePath(organizationId, '').slice(0, -1)
 
-describe('the list', () => {
-  test('holds every source that is not deleted, sorted by name in code point order, without secrets', async () => {
-    for (const name of ['b', 'a', 'Z', 'é', 'aa']) await save({ name, signing_secret: `secret of ${name} ........` })
-    const gone = await save({ name: 'gone' })
-    await dispatcher.call('DELETE', dispatcher.sourcePath(gone))
-    const { status, body } = await dispatcher.call('GET', listPath)
+describe('the list of sources', () => {
+  test('has every source that is not deleted, sorted by name in code point order, without secrets', async () => {
+    for (const name of ['b', 'a', 'Z', 'é', 'aa']) {
+      await dispatcher.saveSource({ name, signing_secret: `secret of ${name} ........` })
+    }
+    const deleted = await dispatcher.saveSource({ name: 'deleted' })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
+    const { status, body } = await dispatcher.call('GET', listPath(dispatcher.organizationId))
     expect(status).toBe(200)
     expect(body.data.map((source) => (source as unknown as { name: string }).name)).toEqual(['Z', 'a', 'aa', 'b', 'é'])
     expect(JSON.stringify(body)).not.toContain('secret of')
   })
 
-  test('is empty for another organization, and for one that does not exist', async () => {
+  test('is empty for another organization and for an unknown one', async () => {
     for (const id of [otherOrganizationId, newId()]) {
-      const answer = await dispatcher.call('GET', `/internal/organizations/${id}/webhook-sources`)
-      expect(answer).toMatchObject({ status: 200, body: { data: [] } })
+      expect(await dispatcher.call('GET', listPath(id))).toMatchObject({ status: 200, body: { data: [] } })
     }
   })
 })
 
-describe('one source', () => {
-  test("is not found when it is unknown, deleted or another organization's, with the same answer", async () => {
-    const mine = await save({})
-    const deleted = await save({})
+describe('a source', () => {
+  test('that is unknown, deleted or of another organization gets the same 404', async () => {
+    const own = await dispatcher.saveSource()
+    const deleted = await dispatcher.saveSource()
     await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
-    const paths = [
-      dispatcher.sourcePath(newId()),
-      dispatcher.sourcePath(deleted),
-      `/internal/organizations/${otherOrganizationId}/webhook-sources/${mine}`,
-    ]
+    const paths = [dispatcher.sourcePath(newId()), dispatcher.sourcePath(deleted), sourcePath(otherOrganizationId, own)]
     for (const path of paths) {
       for (const [method, suffix] of [
         ['GET', ''],
@@ -70,13 +52,13 @@ describe('one source', () => {
         })
       }
     }
-    expect((await dispatcher.call('GET', dispatcher.sourcePath(mine))).status).toBe(200)
+    expect((await dispatcher.call('GET', dispatcher.sourcePath(own))).status).toBe(200)
   })
 })
 
 describe('a deletion', () => {
-  test('answers 204 without a body, forgets the secret, and leaves the log readable', async () => {
-    const id = await save({ signing_secret: 'to be forgotten' })
+  test('answers 204 without a body, deletes the secret, and keeps the log readable', async () => {
+    const id = await dispatcher.saveSource({ signing_secret: 'to be deleted' })
     const answer = await dispatcher.call('DELETE', dispatcher.sourcePath(id))
     expect(answer).toMatchObject({ status: 204, body: null })
     const stored = await dispatcher.db.prisma.webhookSource.findUnique({ where: { id } })
@@ -86,19 +68,26 @@ describe('a deletion', () => {
   })
 })
 
-describe('a test', () => {
-  test('verifies what is stored, with the stored secret, and renews the time of the verification', async () => {
-    const id = await save({ signing_secret: 'the stored secret', example_request_body: { b: 1, a: [true] } })
+describe('a test of a source', () => {
+  test('verifies the stored values with the stored secret, and updates verified_at', async () => {
+    const id = await dispatcher.saveSource({
+      signing_secret: 'the stored secret',
+      example_request_body: { b: 1, a: [true] },
+    })
     const before = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
-    endpoint.requests.length = 0
+    dispatcher.endpoint.requests.length = 0
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({ status: 200, body: { kind: 'verification', outcome: 'accepted', status: 204 } })
-    const [request, ...others] = endpoint.requests
+    const [request, ...others] = dispatcher.endpoint.requests
     expect(others).toEqual([])
     expect(request?.json).toMatchObject({
       type: 'service.webhook.verification',
       source_id: id,
-      data: { target_url: endpoint.url, signing_secret: 'the stored secret', body_example: { b: 1, a: [true] } },
+      data: {
+        target_url: dispatcher.endpoint.url,
+        signing_secret: 'the stored secret',
+        body_example: { b: 1, a: [true] },
+      },
     })
     expect(checkServiceToken(request?.headers['x-service-token'], 'the stored secret')).toMatchObject({ ok: true })
     const after = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
@@ -106,10 +95,10 @@ describe('a test', () => {
     expect(Date.parse(after.verified_at ?? '')).toBeGreaterThanOrEqual(Date.parse(before.verified_at ?? ''))
   })
 
-  test('tells the outcome of an endpoint that does not confirm, and changes nothing', async () => {
-    const id = await save({})
+  test('answers the outcome of an endpoint that does not confirm, and changes nothing', async () => {
+    const id = await dispatcher.saveSource()
     const before = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
-    endpoint.answerWith({ status: 500 })
+    dispatcher.endpoint.answerWith({ status: 500 })
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({
       status: 200,
@@ -120,16 +109,15 @@ describe('a test', () => {
     expect(log.body.data).toEqual([answer.body])
   })
 
-  test('says that a secret which no key opens must be entered anew, and sends nothing', async () => {
-    const id = await save({ signing_secret: 'sealed for good' })
-    const damaged = Buffer.from(
-      (await dispatcher.db.prisma.webhookSource.findUnique({ where: { id } }))?.signingSecret ?? [],
-    )
+  test('answers 422 and sends nothing if no key decrypts the stored secret', async () => {
+    const id = await dispatcher.saveSource({ signing_secret: 'to be damaged' })
+    const stored = await dispatcher.db.prisma.webhookSource.findUnique({ where: { id } })
+    const damaged = Buffer.from(stored?.signingSecret ?? [])
     damaged[damaged.length - 1]! ^= 1
     await dispatcher.db.prisma.webhookSource.update({ where: { id }, data: { signingSecret: damaged } })
-    endpoint.requests.length = 0
+    dispatcher.endpoint.requests.length = 0
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'signing_secret' }] } } })
-    expect(endpoint.requests).toEqual([])
+    expect(dispatcher.endpoint.requests).toEqual([])
   })
 })

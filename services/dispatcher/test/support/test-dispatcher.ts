@@ -1,50 +1,28 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import type { DeliveryOut, FieldError, InternalErrorBody, WebhookSourceOut } from '@workflow-service/contract'
-import { createDatabase, type Database, newId } from '@workflow-service/database'
-import { createLogger } from '@workflow-service/service-kit'
-import { createTestDatabase, type StartedProcess, startProcess, type TestDatabase } from '@workflow-service/testkit'
-import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
-import type { DispatcherOverrides } from '../../src/app-context.ts'
-import { type RunningDispatcher, startDispatcher } from '../../src/start-dispatcher.ts'
+import { newId } from '@workflow-service/database'
+import { type StartedProcess, startProcess } from '@workflow-service/testkit'
 
-/** A token of the test dispatchers. */
+/** A token of every test dispatcher. */
 export const TOKEN = randomBytes(24).toString('hex')
 
-/** What the internal API answered. */
+/** An answer of the internal API. */
 export interface Answer {
   status: number
   headers: Headers
-  /** The parsed body, null when there was none: of whichever operation was called. */
+  /** The parsed body, or null if there was none. Has the fields of every operation's body. */
   body: AnswerBody
 }
 
-/** All that any operation answers. */
-export type AnswerBody = WebhookSourceOut &
+type AnswerBody = WebhookSourceOut &
   DeliveryOut & {
     error: InternalErrorBody & { details: FieldError[] }
     data: DeliveryOut[]
     pagination: { has_more: boolean; next_cursor: string | null }
   }
 
-/** A dispatcher in this process, on a database of its own, which lets requests to 127.0.0.1 through. */
-export interface TestDispatcher {
-  url: string
-  config: DispatcherConfig
-  database: TestDatabase
-  db: Database
-  organizationId: string
-  /** Every log line so far. */
-  logLines: Record<string, unknown>[]
-  /** A call with the token; the body is sent as JSON. */
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
-  sourcePath(sourceId: string): string
-  /** Another dispatcher on the same database. */
-  startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
-  stop(): Promise<void>
-}
-
-/** The environment of a dispatcher on this database, for this process or one of its own. */
+/** The environment of a dispatcher on this database that may send requests to 127.0.0.1. */
 export function testEnv(databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -56,48 +34,7 @@ export function testEnv(databaseUrl: string): Record<string, string> {
   }
 }
 
-/** Starts one; `stop` it in `afterAll`. */
-export async function startTestDispatcher(
-  overrides: DispatcherOverrides = {},
-  env: Record<string, string> = {},
-): Promise<TestDispatcher> {
-  const database = await createTestDatabase()
-  const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
-  const organizationId = newId()
-  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
-  const config = readDispatcherConfig({ ...testEnv(database.url), ...env })
-  const logLines: Record<string, unknown>[] = []
-  const logger = createLogger({
-    service: 'dispatcher',
-    level: 'debug',
-    destination: { write: (line) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
-  })
-  const running: RunningDispatcher[] = []
-  const startAnother: TestDispatcher['startAnother'] = async (more = {}, change = {}) => {
-    const dispatcher = await startDispatcher({ ...config, ...change }, { logger, ...overrides, ...more })
-    running.push(dispatcher)
-    return dispatcher
-  }
-  const { url } = await startAnother()
-  return {
-    url,
-    config,
-    database,
-    db,
-    organizationId,
-    logLines,
-    call: (method, path, body, headers) => callDispatcher(url, method, path, body, headers),
-    sourcePath: (sourceId) => `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`,
-    startAnother,
-    stop: async () => {
-      await Promise.all(running.map((dispatcher) => dispatcher.stop()))
-      await db.close()
-      await database.drop()
-    },
-  }
-}
-
-/** A call of the internal API with the test's token. */
+/** Calls the internal API with the token. A body that is not a string is sent as JSON. */
 export async function callDispatcher(
   url: string,
   method: string,
@@ -124,7 +61,7 @@ export async function callDispatcher(
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-/** A dispatcher as a process of its own, which a test may kill. */
+/** Starts a dispatcher in its own process, which a test may kill. */
 export async function startDispatcherProcess(
   env: Record<string, string>,
 ): Promise<{ url: string; process: StartedProcess }> {
@@ -133,7 +70,12 @@ export async function startDispatcherProcess(
   return { url: String(line?.['url']), process: started }
 }
 
-/** A source to save, with what is given here. */
+/** Returns the path of a webhook source. */
+export function sourcePath(organizationId: string, sourceId: string): string {
+  return `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
+}
+
+/** Returns the body of a save, with changes. */
 export function sourceIn(change: Record<string, unknown>): Record<string, unknown> {
   return {
     name: `Order intake ${newId()}`,
@@ -144,15 +86,5 @@ export function sourceIn(change: Record<string, unknown>): Record<string, unknow
   }
 }
 
-/** Saves a source and resolves with its id. */
-export async function saveTestSource(
-  dispatcher: TestDispatcher,
-  change: Record<string, unknown>,
-  verify: 'always' | 'never' = 'always',
-  id = newId(),
-): Promise<string> {
-  const path = `${dispatcher.sourcePath(id)}?verify=${verify}`
-  const answer = await dispatcher.call('PUT', path, sourceIn(change))
-  if (answer.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(answer.body)}`)
-  return id
-}
+/** Follows the example of `sourceIn`. */
+export const PAYLOAD = { order_id: 'B-2', total: 12 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
 import {
+  createCapturedLogger,
   type CustomerEndpoint,
   startCustomerEndpoint,
   type PrivatePostgres,
@@ -9,8 +10,7 @@ import {
 } from '@workflow-service/testkit'
 import { readDispatcherConfig } from '../src/config.ts'
 import { type RunningDispatcher, startDispatcher } from '../src/start-dispatcher.ts'
-import { createLogger } from '@workflow-service/service-kit'
-import { type Answer, callDispatcher, sourceIn, testEnv } from './support/test-dispatcher.ts'
+import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './support/test-dispatcher.ts'
 
 const organizationId = newId()
 const sourceId = newId()
@@ -26,9 +26,9 @@ beforeAll(async () => {
   db = createDatabase({ url: postgres.url, applicationName: 'test', maxConnections: 2 })
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
   endpoint = await startCustomerEndpoint()
-  const logger = createLogger({ service: 'dispatcher', level: 'silent' })
+  const { logger } = createCapturedLogger()
   dispatcher = await startDispatcher(readDispatcherConfig(testEnv(postgres.url)), { logger })
-  const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}`
+  const path = sourcePath(organizationId, sourceId)
   await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
 }, 120_000)
 afterAll(async () => {
@@ -42,11 +42,11 @@ const send = (id: string): Promise<Answer> =>
   callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
     organization_id: organizationId,
     source_id: sourceId,
-    payload: { order_id: 'B-2', total: 12 },
+    payload: PAYLOAD,
   })
 
-describe('while the database is away', () => {
-  test('the truth about a request that was sent is told at once, and recorded when the database is back', async () => {
+describe('while the database is unavailable', () => {
+  test('the outcome of a request that was sent is answered at once, and recorded when the database is available again', async () => {
     const id = newId()
     endpoint.requests.length = 0
     endpoint.answerWith(async () => {
@@ -55,7 +55,7 @@ describe('while the database is away', () => {
     })
     const first = await send(id)
     expect(first).toMatchObject({ status: 200, body: { outcome: 'accepted', status: 200, answer: 'booked' } })
-    // Asked again meanwhile, it answers from memory.
+    // A repeated call is answered from memory.
     expect((await send(id)).body).toEqual(first.body)
 
     await postgres.restart()
@@ -66,14 +66,14 @@ describe('while the database is away', () => {
     expect(endpoint.requests).toHaveLength(1)
   }, 60_000)
 
-  test('a delivery is answered 503 and not sent; with the same id it is sent once the database is back', async () => {
+  test('a delivery is answered 503 and not sent; a repeated call sends it when the database is available again', async () => {
     const id = newId()
     endpoint.requests.length = 0
     endpoint.answerWith({ status: 204 })
     await postgres.kill()
-    const away = await send(id)
-    expect(away).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
-    expect(away.headers.get('retry-after')).toBe('1')
+    const refused = await send(id)
+    expect(refused).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(refused.headers.get('retry-after')).toBe('1')
     expect(endpoint.requests).toEqual([])
     const ready = await fetch(`${dispatcher.url}/readyz`)
     expect(ready.status).toBe(503)
@@ -83,7 +83,7 @@ describe('while the database is away', () => {
     expect(endpoint.requests).toHaveLength(1)
   }, 60_000)
 
-  test('a payload that waited too long behind others is answered 503 and not claimed; asked again, it is sent', async () => {
+  test('a payload that waited too long for others is answered 503 and not recorded; a repeated call sends it', async () => {
     const [ahead, behind] = [newId(), newId()]
     endpoint.requests.length = 0
     endpoint.answerWith({ status: 204 })
@@ -113,7 +113,7 @@ describe('while the database is away', () => {
   test('a save is answered 503, and nothing is sent', async () => {
     endpoint.requests.length = 0
     await postgres.kill()
-    const path = `/internal/organizations/${organizationId}/webhook-sources/${newId()}`
+    const path = sourcePath(organizationId, newId())
     const answer = await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
     expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
     expect(endpoint.requests).toEqual([])

@@ -1,27 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
-import { type Answer, startTestDispatcher, type TestDispatcher } from './support/test-dispatcher.ts'
+import { type Answer, sourceIn } from './support/test-dispatcher.ts'
+import { useDispatcher } from './support/use-dispatcher.ts'
+
+const dispatcher = useDispatcher()
 
 const isSource = compile(WebhookSourceOut)
 const isDelivery = compile(DeliveryOut)
 const isError = compile(InternalErrorResponse)
 
-let dispatcher: TestDispatcher
-let endpoint: CustomerEndpoint
-
-beforeAll(async () => {
-  dispatcher = await startTestDispatcher()
-  endpoint = await startCustomerEndpoint()
-}, 120_000)
-afterAll(async () => {
-  await dispatcher.stop()
-  await endpoint.close()
-})
-
-/** Text of every kind: NUL, lone surrogates, control characters, names that JavaScript knows. */
+/** Text of every kind: NUL, lone surrogates, control characters, names with a meaning in JavaScript. */
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: 'grapheme' }),
@@ -50,11 +40,11 @@ const json = fc.letrec((tie) => ({
 })).value
 const object = fc.dictionary(text, json, { maxKeys: 5 })
 
-const isAnswered = (answer: Answer, isGood: (body: unknown) => boolean): boolean =>
-  answer.status < 400 ? isGood(answer.body) : isError(answer.body)
+const hasValidBody = (answer: Answer, isSuccess: (body: unknown) => boolean): boolean =>
+  answer.status < 400 ? isSuccess(answer.body) : isError(answer.body)
 
-describe('whatever is sent', () => {
-  test('to save: it is saved, or refused in the shape of an error, and never is it a fault of ours', async () => {
+describe('arbitrary input', () => {
+  test('to a save is saved or refused with an error of the contract, never with a 500', async () => {
     const field = fc.option(json, { nil: undefined })
     const source = fc.record({
       name: fc.oneof(text, field),
@@ -67,34 +57,29 @@ describe('whatever is sent', () => {
       fc.asyncProperty(source, async (body) => {
         const answer = await dispatcher.call('PUT', `${dispatcher.sourcePath(newId())}?verify=never`, body)
         expect([201, 409, 422]).toContain(answer.status)
-        expect(isAnswered(answer, isSource)).toBe(true)
+        expect(hasValidBody(answer, isSource)).toBe(true)
       }),
       { numRuns: 100 },
     )
   }, 60_000)
 
-  test('as example and as payload: there is an outcome, it is recorded, and what arrives is what was sent', async () => {
+  test('as example and payload has a recorded outcome, and the endpoint receives exactly the payload', async () => {
     await fc.assert(
       fc.asyncProperty(object, fc.oneof(object, fc.constant(undefined)), async (example, other) => {
         const sourceId = newId()
-        const saved = await dispatcher.call('PUT', `${dispatcher.sourcePath(sourceId)}?verify=never`, {
-          name: sourceId,
-          description: '',
-          endpoint_url: endpoint.url,
-          example_request_body: example,
-        })
+        const saved = await dispatcher.call(
+          'PUT',
+          `${dispatcher.sourcePath(sourceId)}?verify=never`,
+          sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: example }),
+        )
         fc.pre(saved.status === 201)
-        endpoint.requests.length = 0
+        dispatcher.endpoint.requests.length = 0
         const payload: unknown = JSON.parse(JSON.stringify(other ?? example))
-        const answer = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, {
-          organization_id: dispatcher.organizationId,
-          source_id: sourceId,
-          payload,
-        })
+        const answer = await dispatcher.send(newId(), { source_id: sourceId, payload })
         expect(answer.status).toBe(200)
         expect(isDelivery(answer.body)).toBe(true)
         expect(['accepted', 'invalid']).toContain(answer.body.outcome)
-        expect(endpoint.requests.map((request) => request.json)).toEqual(
+        expect(dispatcher.endpoint.requests.map((request) => request.json)).toEqual(
           answer.body.outcome === 'accepted' ? [payload] : [],
         )
         const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries`)

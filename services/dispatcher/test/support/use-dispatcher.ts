@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, beforeEach } from '@jest/globals'
+import { type Database, newId } from '@workflow-service/database'
+import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import type { DispatcherOverrides } from '../../src/app-context.ts'
+import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
+import { type RunningDispatcher, startDispatcher } from '../../src/start-dispatcher.ts'
+import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './test-dispatcher.ts'
+
+/** A dispatcher in this process with its own database, and a customer endpoint. */
+export interface UsedDispatcher {
+  url: string
+  config: DispatcherConfig
+  db: Database
+  organizationId: string
+  /** Answers 204 at the beginning of each test. */
+  endpoint: CustomerEndpoint
+  /** The log lines of all dispatchers of the test file. */
+  logLines: Record<string, unknown>[]
+  /** Calls the internal API with the token. */
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  sourcePath(sourceId: string): string
+  /** Saves a source, by default at `endpoint`, and returns its id. */
+  saveSource(change?: Record<string, unknown>, verify?: 'always' | 'never', id?: string): Promise<string>
+  /** Sends a payload, by default `PAYLOAD`, to a source. */
+  send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
+  createOrganization(): Promise<string>
+  /** Starts another dispatcher with the same database. */
+  startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
+}
+
+/**
+ * Gives a test file a dispatcher, which runs from before its first to after its last test. The returned object is filled
+ * before the first test.
+ */
+export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<string, string> = {}): UsedDispatcher {
+  const used = {} as UsedDispatcher
+  const running: RunningDispatcher[] = []
+  // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
+  afterAll(async () => {
+    await Promise.all(running.map((dispatcher) => dispatcher.stop()))
+    await used.endpoint?.close()
+  })
+  const database = useTestDatabase({ maxConnections: 5 })
+  beforeAll(async () => {
+    const { db } = database
+    const { logger, lines } = createCapturedLogger({ service: 'dispatcher' })
+    const config = readDispatcherConfig({ ...testEnv(database.url), ...env })
+    const endpoint = await startCustomerEndpoint()
+    const startAnother: UsedDispatcher['startAnother'] = async (moreOverrides = {}, change = {}) => {
+      const dispatcher = await startDispatcher({ ...config, ...change }, { logger, ...overrides, ...moreOverrides })
+      running.push(dispatcher)
+      return dispatcher
+    }
+    const { url } = await startAnother()
+    const createOrganization = async (): Promise<string> => {
+      const id = newId()
+      await db.prisma.organization.create({ data: { id, name: id } })
+      return id
+    }
+    const organizationId = await createOrganization()
+    Object.assign(used, {
+      url,
+      config,
+      db,
+      organizationId,
+      endpoint,
+      logLines: lines,
+      call: (method, path, body, headers) => callDispatcher(url, method, path, body, headers),
+      sourcePath: (sourceId) => sourcePath(organizationId, sourceId),
+      saveSource: async (change = {}, verify = 'always', id = newId()) => {
+        const path = `${sourcePath(organizationId, id)}?verify=${verify}`
+        const answer = await callDispatcher(url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url, ...change }))
+        if (answer.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(answer.body)}`)
+        return id
+      },
+      send: (id, change, sendUrl = url) =>
+        callDispatcher(sendUrl, 'PUT', `/internal/deliveries/${id}`, {
+          organization_id: organizationId,
+          payload: PAYLOAD,
+          ...change,
+        }),
+      createOrganization,
+      startAnother,
+    } satisfies UsedDispatcher)
+  }, 120_000)
+  beforeEach(() => {
+    used.endpoint.requests.length = 0
+    used.endpoint.answerWith({ status: 204 })
+  })
+  return used
+}
