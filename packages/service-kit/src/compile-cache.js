@@ -1,14 +1,14 @@
-// Keeps compiled code between starts: with it, Node neither strips types nor compiles, which takes 300 ms and 24 MiB from
-// the start of each service. To be loaded before everything else: `node --import @workflow-service/service-kit/compile-cache`.
-// Plain JavaScript, since the first TypeScript that Node meets makes it load what strips types.
+// Keeps compiled code between starts, so that Node neither strips types nor compiles again: it saves 300 ms and 24 MiB per
+// service. Loaded before all other code: `node --import @workflow-service/service-kit/compile-cache`. It is JavaScript because
+// the first TypeScript module makes Node load its type stripper.
 //
-// Not in the temporary folder, Node's own choice: there, anybody on the machine could put code in its place. A folder that
-// cannot be written costs nothing but the time.
+// The folder is not in the temporary folder, Node's default, where any user of the machine could replace the code. If the
+// folder cannot be written, the service only starts more slowly.
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-// Where NODE_COMPILE_CACHE is set, Node has opened that one, and this changes nothing.
+// Has no effect where NODE_COMPILE_CACHE names a folder.
 enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/node-compile', import.meta.url)))
 
-// Node itself writes only when the process ends by itself: a service that is killed would never have written.
+// Node writes the cache only at a regular exit, which a killed service never reaches.
 setTimeout(flushCompileCache, 10_000).unref()

@@ -14,7 +14,7 @@ function collect() {
 }
 
 describe('createLogger', () => {
-  test('writes one JSON line an event, with the service and an ISO time', () => {
+  test('writes one JSON line per event, with the service and an ISO time', () => {
     const { lines, logger } = collect()
     logger.info({ request_id: 'r1' }, 'answered')
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
@@ -31,7 +31,7 @@ describe('createLogger', () => {
     ['one level down', { headers: { authorization: 'Bearer hunter2' } }],
     ['two levels down', { req: { headers: { 'x-service-token': 'hunter2' } } }],
     ['in a list', { keys: [{ name: 'ci', key: 'hunter2' }] }],
-  ])('hides a secret %s, and nothing beside it', (_where, fields) => {
+  ])('redacts a secret %s and keeps the other fields', (_where, fields) => {
     const { lines, logger } = collect()
     const before = JSON.stringify(fields)
     logger.info({ ...fields, outcome: 'fine' }, 'line')
@@ -43,7 +43,7 @@ describe('createLogger', () => {
 })
 
 describe('describeError', () => {
-  test('says name, message and code, and nothing that hangs on the error', () => {
+  test('gives name, message and code, and no other property of the error', () => {
     const error = Object.assign(new Error('broken'), {
       code: 'ECONNRESET',
       options: { headers: { authorization: 'hunter2' } },
@@ -52,7 +52,7 @@ describe('describeError', () => {
     expect(JSON.stringify(describeError(error))).not.toContain('hunter2')
   })
 
-  test('takes whatever was thrown', () => {
+  test('describes a value that is not an Error', () => {
     expect(describeError('text')).toEqual({ name: 'NonError', message: 'text' })
   })
 })

@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pin
 
 export type { Logger } from 'pino'
 
-/** Names whose values never reach a log, at any of the depths where our own lines put them. */
+/** Fields whose values are never logged. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([
   'authorization',
   'signing_secret',
@@ -12,11 +12,12 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
   'apiKey',
   'token',
 ])
-const SECRET_DEPTH = 3
+/** How deep our log lines nest such fields. */
+const REDACT_DEPTH = 3
 
 /**
- * JSON logs of one service, one line an event. Log plain values and our own errors only: an HTTP client's error, request
- * or options object carries secrets that no redaction reliably finds. What hangs on a child logger is not looked at.
+ * Makes the JSON logger of one service. Log plain values and `describeError` only: the error, request and options objects
+ * of an HTTP client contain secrets in places that this redaction does not reach, and so may the bindings of a child logger.
  */
 export function createLogger(options: { service: string; level: string; destination?: DestinationStream }): Logger {
   return pino(
@@ -26,32 +27,32 @@ export function createLogger(options: { service: string; level: string; destinat
       timestamp: stdTimeFunctions.isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        // Not pino's `redact`: with wildcards it takes 100 µs a line, as much as a request.
-        log: (fields) => hideSecrets(fields, SECRET_DEPTH),
+        // Pino's own `redact` with wildcards takes 100 µs per line, as much as a request.
+        log: (fields) => redactFields(fields, REDACT_DEPTH),
       },
     },
     ...(options.destination ? [options.destination] : []),
   )
 }
 
-/** The same fields, or a copy of them in which the secrets down to this depth are hidden. */
-function hideSecrets<Fields extends object>(fields: Fields, depth: number): Fields {
+/** Gives the same fields, or a copy without the secrets down to this depth. */
+function redactFields<Fields extends object>(fields: Fields, depth: number): Fields {
   let copy: Record<string, unknown> | undefined
   for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
-    const shown = SECRET_NAMES.has(name) ? '[hidden]' : hideWithin(value, depth - 1)
-    if (shown === value) continue
+    const redacted = SECRET_NAMES.has(name) ? '[hidden]' : redactValue(value, depth - 1)
+    if (redacted === value) continue
     copy ??= (Array.isArray(fields) ? [...fields] : { ...fields }) as Record<string, unknown>
-    copy[name] = shown
+    copy[name] = redacted
   }
   return (copy as Fields | undefined) ?? fields
 }
 
-function hideWithin(value: unknown, depth: number): unknown {
-  const isOpened = depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error)
-  return isOpened ? hideSecrets(value, depth) : value
+function redactValue(value: unknown, depth: number): unknown {
+  const isNested = depth > 0 && typeof value === 'object' && value !== null && !(value instanceof Error)
+  return isNested ? redactFields(value, depth) : value
 }
 
-/** What a log line may say of an error: name, message, code and stack, and nothing that hangs on it. */
+/** Gives what a log line may contain of an error: name, message, code and stack, but no other property. */
 export function describeError(error: unknown): { name: string; message: string; code?: string; stack?: string } {
   if (!(error instanceof Error)) return { name: 'NonError', message: String(error) }
   const code = (error as { code?: unknown }).code

@@ -1,26 +1,26 @@
 import { type Request, type Response, Router } from 'express'
-import { ApiError } from './errors.ts'
-import { sendError } from './errors.ts'
 import type { Registry } from '../metrics.ts'
+import { withTimeout } from '../with-timeout.ts'
+import { sendError, serviceUnavailable } from './errors.ts'
 
 export interface HealthOptions {
   metrics: Registry
-  /** Each dependency's name and a question that rejects when it does not answer. */
+  /** For each dependency's name, a check that rejects when the dependency does not answer. */
   checks: Record<string, () => Promise<void>>
-  /** The same for what the service can do without for a while: told in the answer, and no reason for a 503. */
+  /** Checks whose results are reported but do not make the service unready. */
   optionalChecks?: Record<string, () => Promise<void>>
-  /** How long one check may take before it counts as failed. Default 2,000. */
+  /** How long one check may take before it counts as failed. Default: 2,000. */
   timeoutMs?: number
 }
 
-/** `GET /healthz`: the process is up. */
+/** Answers `GET /healthz`: the process is up. */
 export function answerHealthz(_req: Request, res: Response): void {
   res.json({ status: 'ok' })
 }
 
 /**
- * `GET /healthz`, `GET /readyz` (200 `{status, checks}` when every dependency answers, else 503 in the error shape, naming
- * the ones that do not) and `GET /metrics` (Prometheus).
+ * Makes `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when every
+ * dependency answers, else 503 in the error shape with the names of those that do not.
  */
 export function healthRoutes(options: HealthOptions): Router {
   const { checks, optionalChecks = {}, metrics, timeoutMs = 2_000 } = options
@@ -33,12 +33,7 @@ export function healthRoutes(options: HealthOptions): Router {
       res.json({ status: 'ok', checks: { ...required, ...optional } })
       return
     }
-    sendError(
-      res,
-      new ApiError('service_unavailable', `Not ready: ${failed.join(', ')} does not answer.`, {
-        headers: { 'Retry-After': '1' },
-      }),
-    )
+    sendError(res, serviceUnavailable(`Not ready: ${failed.join(', ')} does not answer.`))
   })
   router.get('/metrics', async (_req, res) => {
     res.type(metrics.contentType).send(await metrics.metrics())
@@ -47,22 +42,12 @@ export function healthRoutes(options: HealthOptions): Router {
 }
 
 async function runChecks(checks: HealthOptions['checks'], timeoutMs: number): Promise<Record<string, 'ok' | 'failed'>> {
-  const results = Object.entries(checks).map(
-    async ([name, check]) => [name, (await answers(check, timeoutMs)) ? 'ok' : 'failed'] as const,
-  )
+  const results = Object.entries(checks).map(async ([name, check]) => {
+    const result = withTimeout(check(), timeoutMs).then(
+      () => 'ok' as const,
+      () => 'failed' as const,
+    )
+    return [name, await result] as const
+  })
   return Object.fromEntries(await Promise.all(results))
-}
-
-async function answers(check: () => Promise<void>, timeoutMs: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const timer = setTimeout(() => resolve(false), timeoutMs)
-  check().then(
-    () => resolve(true),
-    () => resolve(false),
-  )
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-  }
 }

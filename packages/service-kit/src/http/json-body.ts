@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { RequestHandler } from 'express'
 import { getRawBody } from 'raw-body'
 import { ApiError } from './errors.ts'
 
@@ -26,16 +25,6 @@ export async function readJsonBody(req: IncomingMessage, maxBytes: number): Prom
   if (bytes.length === 0) return NO_BODY
   const text = decode(bytes, req.headers)
   return { value: parse(text), text }
-}
-
-/** Reads a JSON body into `req.body`, and its text into `res.locals.bodyText`. */
-export function jsonBodyReader({ maxBytes }: { maxBytes: number }): RequestHandler {
-  return async (req, res, next) => {
-    const { value, text } = await readJsonBody(req, maxBytes)
-    req.body = value
-    res.locals['bodyText'] = text
-    next()
-  }
 }
 
 async function readBytes(req: IncomingMessage, length: string | undefined, limit: number): Promise<Uint8Array> {

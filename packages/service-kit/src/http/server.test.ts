@@ -24,7 +24,7 @@ const start = async (
   return server
 }
 
-/** Sends the text, and gives all that came back until the connection was closed. */
+/** Sends the text and gives all bytes received until the connection closes. */
 async function exchange({ port }: HttpServer, text: string): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port })
   let received = ''
@@ -55,14 +55,14 @@ describe('startHttpServer', () => {
   })
 
   test.each([
-    ['no HTTP', 'rubbish\r\n\r\n', 'The request is not valid HTTP/1.1.'],
-    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 'The Host header is missing.'],
+    ['bytes that are not HTTP', 'rubbish\r\n\r\n', 'The request is not valid HTTP/1.1.'],
+    ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', 'The Host header is missing.'],
     [
-      'too much',
+      'too large headers',
       `GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`,
       'The headers are larger than 16 KiB.',
     ],
-  ])('answers %s in the error shape, and tells of it', async (_what, text, message) => {
+  ])('answers %s in the error shape and reports the refusal', async (_what, text, message) => {
     const received = await exchange(await start(), text)
     expect(received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
     expect(received).toMatch(/\r\nConnection: close\r\n/)
@@ -72,7 +72,7 @@ describe('startHttpServer', () => {
     expect(refusals.map((error) => error.message)).toEqual([message])
   })
 
-  test('cuts headers that do not arrive in time', async () => {
+  test('answers a request whose headers do not arrive in time', async () => {
     const received = await exchange(
       await start({ headersTimeoutMs: 50, requestTimeoutMs: 100 }),
       'GET / HTTP/1.1\r\nHost: x\r\n',
@@ -80,7 +80,7 @@ describe('startHttpServer', () => {
     expect(received).toContain('The request took too long to arrive.')
   })
 
-  test('refuses one request more than may be under way, and takes the next when one has ended', async () => {
+  test('answers 503 beyond the maximum of requests in flight, until one has ended', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await start({ maxRequestsInFlight: 1 }, () => gate.promise)
     const first = fetch(`http://127.0.0.1:${server.port}/`)
@@ -92,7 +92,7 @@ describe('startHttpServer', () => {
     expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200)
   })
 
-  test('lets a request under way end when it closes, and then its connection', async () => {
+  test('waits for requests in flight when it closes, then closes their connections', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await start({}, () => gate.promise)
     const answer = fetch(`http://127.0.0.1:${server.port}/`)
@@ -104,7 +104,7 @@ describe('startHttpServer', () => {
     await closing
   })
 
-  test('cuts what has not ended when the grace is over', async () => {
+  test('closes the remaining connections when the grace period is over', async () => {
     const server = await start({}, () => new Promise(() => {}))
     const answer = fetch(`http://127.0.0.1:${server.port}/`)
     answer.catch(() => {})
@@ -113,7 +113,7 @@ describe('startHttpServer', () => {
     await expect(answer).rejects.toThrow('fetch failed')
   })
 
-  test('says which port is taken', async () => {
+  test('names the port when it is taken', async () => {
     const { port } = await start()
     await expect(start({ port })).rejects.toThrow(`Port ${port} is taken`)
   })

@@ -15,44 +15,47 @@ import { SECURITY_HEADERS } from './write-json.ts'
 
 export interface HttpServerOptions {
   host: string
-  /** 0 takes any free port. */
+  /** 0 for any free port. */
   port: number
-  /** How long a request's headers, and the whole request, may take to arrive. Defaults 10,000 and 15,000. */
+  /** How long a request's headers, and the whole request, may take to arrive. Defaults: 10,000 and 15,000. */
   headersTimeoutMs?: number
   requestTimeoutMs?: number
-  /** How long an idle connection is kept. Default 5,000. */
+  /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number
-  /** Requests under way at once; one more is answered 503. Default: no limit. */
+  /** Maximum requests in flight; one more is answered 503. Default: no limit. */
   maxRequestsInFlight?: number
-  /** Hears of each request that the server itself refused, before the listener saw it. */
+  /** Called for each request that the server refuses before the listener sees it. */
   onRefusal?: (error: ApiError, requestId: string) => void
 }
 
-/** A listening HTTP server that can be closed without cutting an answer off. */
+/** A listening HTTP server that can be closed without interrupting an answer. */
 export interface HttpServer {
   readonly server: Server
   readonly port: number
   /** The server's address as seen from this machine, without a slash at the end. */
   readonly url: string
-  /** Requests whose answer has not ended. */
+  /** Number of requests whose answer has not ended. */
   readonly inFlight: number
-  /** Takes no new connection, lets requests under way end for up to `graceMs`, then cuts what is left. Safe to repeat. */
+  /**
+   * Accepts no new connection, waits up to `graceMs` (default 10,000) for requests in flight, then closes the remaining
+   * connections. Safe to call again.
+   */
   close(graceMs?: number): Promise<void>
 }
 
-/** A request's line and headers together, in bytes. */
-const HEADERS_MAX_BYTES = 16 * 1024
-/** How long a connection whose request was refused is still read from: closing with bytes unread takes the answer away. */
+/** For the request line and the headers together. */
+const MAX_HEADER_BYTES = 16 * 1024
+/** How long the server keeps reading after a refusal: closing a socket with unread bytes makes TCP discard the answer. */
 const LINGER_MS = 1_000
 
 /**
- * Listens, and rejects with a clear error when the port is taken or the host is not ours. Every answer is in the contract's
- * error shape and with its statuses, also to what never becomes a request: bad syntax, headers too large (Node says 431),
- * too slow (408), CONNECT, an unknown expectation (417).
+ * Starts an HTTP server; rejects when it cannot listen, with a clear error if the port is taken. Also requests that Node
+ * refuses itself get the contract's error shape and status: bad syntax, too large headers (Node: 431), too slow requests
+ * (408), CONNECT, an unknown expectation (417).
  */
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
-  const underWay = new Set<ServerResponse>()
-  const answers = new WeakMap<Duplex, ServerResponse>()
+  const inFlight = new Set<ServerResponse>()
+  const lastResponses = new WeakMap<Duplex, ServerResponse>()
   let closing: Promise<void> | undefined
   const { maxRequestsInFlight = Number.POSITIVE_INFINITY, onRefusal = () => {} } = options
 
@@ -62,10 +65,10 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     writeError(res, error, requestId, ['Connection', 'close'])
   }
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
-    answers.set(req.socket, res)
-    const isOverloaded = underWay.size >= maxRequestsInFlight
-    underWay.add(res)
-    res.once('close', () => underWay.delete(res))
+    lastResponses.set(req.socket, res)
+    const isOverloaded = inFlight.size >= maxRequestsInFlight
+    inFlight.add(res)
+    res.once('close', () => inFlight.delete(res))
     if (closing) res.setHeader('Connection', 'close')
     if (req.headers.host === undefined && req.httpVersion === '1.1') {
       refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
@@ -82,27 +85,27 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       requestTimeout: options.requestTimeoutMs ?? 15_000,
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 5_000,
       connectionsCheckingInterval: 1_000,
-      maxHeaderSize: HEADERS_MAX_BYTES,
+      maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
-      // Checked in `handle`: Node's own answer has no body.
+      // `handle` checks it: Node's own answer has no body.
       requireHostHeader: false,
     },
     handle,
   )
-  // Whatever is expected beside 100-continue is ignored, as RFC 9110 allows.
+  // Expectations other than 100-continue are ignored, as RFC 9110, section 10.1.1 allows.
   server.on('checkExpectation', handle)
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
-    answerRaw(socket, new ApiError('not_found', 'CONNECT is not offered here.'), onRefusal)
+    writeRawError(socket, new ApiError('not_found', 'CONNECT is not offered here.'), onRefusal)
   })
-  server.on('clientError', (fault: NodeJS.ErrnoException, socket: Socket) => {
-    const res = answers.get(socket)
-    if (fault.code === 'ECONNRESET' || !socket.writable) socket.destroy(fault)
-    else if (!res || (res.req.complete && res.writableFinished)) answerRaw(socket, describeFault(fault), onRefusal)
-    // The fault is the next request's: the one before is answered as if nothing had come after it.
-    else if (res.req.complete) res.once('finish', () => answerRaw(socket, describeFault(fault), onRefusal))
-    else if (res.headersSent) socket.destroy(fault)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const res = lastResponses.get(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy(error)
+    else if (!res || (res.req.complete && res.writableFinished)) writeRawError(socket, toRequestError(error), onRefusal)
+    // The broken request follows one that is still being answered: that answer comes first.
+    else if (res.req.complete) res.once('finish', () => writeRawError(socket, toRequestError(error), onRefusal))
+    else if (res.headersSent) socket.destroy(error)
     else {
-      refuse(res, describeFault(fault))
+      refuse(res, toRequestError(error))
       res.once('finish', () => closeSoon(socket))
     }
   })
@@ -114,16 +117,16 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     port,
     url: `http://${toReachableHost(options.host)}:${port}`,
     get inFlight() {
-      return underWay.size
+      return inFlight.size
     },
-    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, underWay, graceMs)),
+    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, inFlight, graceMs)),
   }
 }
 
-function describeFault({ code }: NodeJS.ErrnoException): ApiError {
+function toRequestError({ code }: NodeJS.ErrnoException): ApiError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new ApiError('invalid_request', `The headers are larger than ${HEADERS_MAX_BYTES / 1024} KiB.`)
+      return new ApiError('invalid_request', `The headers are larger than ${MAX_HEADER_BYTES / 1024} KiB.`)
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError('invalid_request', 'The request took too long to arrive.')
     default:
@@ -131,8 +134,8 @@ function describeFault({ code }: NodeJS.ErrnoException): ApiError {
   }
 }
 
-/** An answer on a connection where Node has made no response object. */
-function answerRaw(socket: Duplex, error: ApiError, onRefusal: (error: ApiError, requestId: string) => void): void {
+/** Writes an error answer on a connection for which Node has made no response object. */
+function writeRawError(socket: Duplex, error: ApiError, onRefusal: (error: ApiError, requestId: string) => void): void {
   if (!socket.writable) return
   const requestId = newRequestId()
   onRefusal(error, requestId)
@@ -171,13 +174,13 @@ function toReachableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-async function closeGracefully(server: Server, underWay: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
+async function closeGracefully(server: Server, inFlight: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => server.closeAllConnections(), graceMs)
   server.close(() => resolve())
   server.closeIdleConnections()
-  // Their connections would stay open for the next request otherwise.
-  for (const res of underWay) if (!res.headersSent) res.setHeader('Connection', 'close')
+  // Otherwise their connections would stay open for a next request.
+  for (const res of inFlight) if (!res.headersSent) res.setHeader('Connection', 'close')
   await promise
   clearTimeout(timer)
 }
