@@ -227,7 +227,10 @@ async function runInBackground([command, ...args], { env = process.env, onOutput
   }
   const status = await untilClosed(child, { inForeground: false })
   const [signal] = running.signals
-  if (signal) process.exit(exitStatus(null, signal))
+  if (signal) {
+    print('Interrupted; nothing is left running.')
+    process.exit(exitStatus(null, signal))
+  }
   return { status, output }
 }
 

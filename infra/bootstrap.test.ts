@@ -16,6 +16,7 @@ const pnpm = `#!/bin/sh
 if [ "$1" = --version ]; then echo 12.0.0; exit; fi
 echo "pnpm $*" >> calls
 [ -e pnpm-fails ] && { cat pnpm-fails; exit 1; }
+[ -e pnpm-hangs ] && exec sleep 60
 mkdir -p node_modules/node/bin && ln -sf "$REAL_NODE" node_modules/node/bin/node`
 
 const main = `
@@ -158,6 +159,20 @@ describe('the bootstrap', () => {
     child.kill(signal)
     const [code] = (await once(child, 'close')) as [number]
     expect(code).toBe(status)
+  })
+
+  test('ends the install on Ctrl-C, and the next start repeats it', async () => {
+    await write('pnpm-hangs', '')
+    const child = spawnBootstrap('start')
+    let output = ''
+    child.stdout.on('data', (chunk) => (output += chunk))
+    await waitUntil(async () => (await takeCalls())[0] !== '')
+    child.kill('SIGINT')
+    expect(await once(child, 'close')).toEqual([130, null])
+    expect(output).toContain('Interrupted; nothing is left running.')
+    await rm(join(workspace, 'pnpm-hangs'))
+    await run('start')
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
   })
 
   test('prints its usage and installs nothing for an unknown command', async () => {

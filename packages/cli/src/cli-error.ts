@@ -25,13 +25,15 @@ const SQLSTATE_ADVICE: Record<string, string> = {
     'the role in DATABASE_URL lacks a privilege. It must own the database or the schema "public": as a superuser, run ALTER DATABASE name OWNER TO role.',
 }
 
+const LOCAL_STACK_HINT =
+  'wf reads the same settings as the services from the environment. Beside a running npm start it needs none: it finds them in .local/env.'
+
 /** Converts an error into one with advice; undefined if it is an unexpected error. */
 export function toCliError(error: unknown, config: CliConfig): CliError | undefined {
   if (error instanceof CliError) return error
   if (error instanceof SettingsError) {
-    const hint =
-      'wf reads the settings of the services from the environment. For a local stack, start it with npm start: wf then finds its settings.'
-    return new CliError(`${error.message}\n${hint}`, { faults: error.errors }, error)
+    const hint = config.isLocal ? '' : `\n${LOCAL_STACK_HINT}`
+    return new CliError(`${error.message}${hint}`, { faults: error.errors }, error)
   }
   if (error instanceof ManifestError) return new CliError(error.message, { faults: error.faults }, error)
   const sqlstate = findSqlstate(error)
