@@ -18,7 +18,7 @@ beforeEach(async () => {
   lostAnswers = 0
   activeSessions = createActiveSessions(10)
   store = createSessionStore({
-    db: createUnreliableDatabase(),
+    db: { pool: { query: queryUnreliably } as unknown as Database['pool'] },
     owner: 'test',
     leaseMs: 60_000,
     perOrganization: 10,
@@ -28,14 +28,11 @@ beforeEach(async () => {
   session = activeSessions.add(sessions[0]!)
 })
 
-/** A database whose statements take effect although their answers get lost. */
-function createUnreliableDatabase(): Pick<Database, 'pool'> {
-  const query = async (...statement: Parameters<Database['pool']['query']>) => {
-    const result = await fixture.db.pool.query(...statement)
-    if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-    return result
-  }
-  return { pool: { query } as unknown as Database['pool'] }
+/** Runs a statement, which takes effect although its answer may get lost. */
+async function queryUnreliably(statement: string) {
+  const result = await fixture.db.pool.query(statement)
+  if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+  return result
 }
 
 const finish = () => store.finishRun(session, { number: 1, status: 'succeeded', error: null, goesOn: true })

@@ -75,7 +75,7 @@ describe('a runner that is paused (SIGSTOP) until its lease was acquired by anot
   }, 60_000)
 })
 
-describe('a runner that is told to stop (SIGTERM)', () => {
+describe('a runner that stops (SIGTERM)', () => {
   // With a lease that does not expire during the test, another runner can only continue if the session is released.
   const longLease = { leaseMs: NEVER_MS, renewMs: 1_000 }
 

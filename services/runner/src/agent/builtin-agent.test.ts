@@ -6,7 +6,7 @@ import { createBuiltinAgent } from './builtin-agent.ts'
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
 const audit = webhookSource('Audit log', { message: 'x' })
 const unnamed = webhookSource('Billing', { message: 'x' })
-const description = 'Forward the order to Order intake, then tell the Audit log.'
+const description = 'Forward the order to Order intake, then send it to the Audit log.'
 const context = 'order_id: B-7\ntotal: 42.50'
 const agent = createBuiltinAgent()
 

@@ -217,7 +217,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
   test.each([
     ['length', 'model_answer_cut_off', /^The model's answer 1 was cut off/],
     ['content_filter', 'model_refused', /^The model refused: I would rather not\.$/],
-  ] as const)('carries out nothing of an answer that ends by %s', async (finishReason, code, message) => {
+  ] as const)('executes no tool call of an answer that ends by %s', async (finishReason, code, message) => {
     const text = 'I would rather not.'
     const agent = await createScriptedAgent(variant, [{ text, toolCalls: [sendOrder], finishReason }])
     const run = createInMemoryRun({ sources })

@@ -6,7 +6,7 @@ import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
-import { openJournal, type RunJournal } from './journal.ts'
+import { openJournal } from './journal.ts'
 import type { RunStore } from './run-store.ts'
 import { sleep } from '../sleep.ts'
 
@@ -55,6 +55,7 @@ export async function executeRun(
 /**
  * Calls the agent, and calls it again after an unexpected error, until it succeeds. Attempts in which a runner died
  * count too.
+ * @throws the error that ends the run: RunError, LeaseLostError or RunInterruptedError.
  */
 async function runAttempts(
   ctx: RunContext,
@@ -66,7 +67,7 @@ async function runAttempts(
   if (run.attempts > MAX_ATTEMPTS) {
     throw new RunError('too_many_attempts', `The run was started ${MAX_ATTEMPTS} times, and its runner died each time`)
   }
-  const { runStore: store, runnerMetrics } = ctx
+  const { runStore: store, runnerMetrics, logger } = ctx
   const journal = openJournal({
     store,
     lease,
@@ -89,32 +90,18 @@ async function runAttempts(
       )
       return
     } catch (error) {
-      await reportFailedAttempt(ctx, run, journal, attempts, error)
+      if (endsRun(error)) throw error
+      logger.error({ ...logFields(run), attempts, error: describeError(error) }, 'run.attempt_failed')
+      runnerMetrics.attemptsFailed.inc()
+      const message = toErrorText(error instanceof Error ? error.message : String(error))
+      if (attempts >= MAX_ATTEMPTS) throw new RunError('internal_error', message)
+      await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
     }
     await sleep(nextDelayMs(), lease.signal)
     attempts = await store.countAttempt(lease)
     steps = await journal.readSteps()
     prefetchedSources = undefined
   }
-}
-
-/**
- * Records an attempt that failed with an unexpected error.
- * @throws the error that ends the run, if no further attempt follows.
- */
-async function reportFailedAttempt(
-  { logger, runnerMetrics }: RunContext,
-  run: ClaimedRun,
-  journal: RunJournal,
-  attempts: number,
-  error: unknown,
-): Promise<void> {
-  if (endsRun(error)) throw error
-  logger.error({ ...logFields(run), attempts, error: describeError(error) }, 'run.attempt_failed')
-  runnerMetrics.attemptsFailed.inc()
-  const message = toErrorText(error instanceof Error ? error.message : String(error))
-  if (attempts >= MAX_ATTEMPTS) throw new RunError('internal_error', message)
-  await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
 }
 
 function endsRun(error: unknown): boolean {

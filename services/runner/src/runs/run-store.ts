@@ -61,7 +61,6 @@ export function createRunStore(db: Database, owner: string): RunStore {
   return {
     readSteps: ({ abort }, runId) => retryWhileUnavailable(abort, () => readSteps(db, runId)),
     async appendSteps(lease, runId, position, steps) {
-      if (lease.isLost) throw new LeaseLostError()
       const isWritten = await retryWhileUnavailable(lease.abort, () => appendBatched({ lease, runId, position, steps }))
       if (!isWritten) throw new LeaseLostError()
     },

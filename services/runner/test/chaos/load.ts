@@ -46,12 +46,12 @@ export function startLoad(options: {
   const requested: RequestedStart[] = []
   const wrongAnswers: string[] = []
   const stopping = new AbortController()
-  let isBacklogTooLong = false
+  const backlog = { isTooLong: false }
 
   // Runs of one session run one after the other: without a limit, the backlog would take hours after the load ends.
   const watchBacklog = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      isBacklogTooLong = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_CALLER * callers
+      backlog.isTooLong = (await countUnfinished().catch(() => 0)) > MAX_BACKLOG_PER_CALLER * callers
       await pause(1_000)
     }
   }
@@ -105,7 +105,7 @@ export function startLoad(options: {
       }
       sessionId = start.accepted?.sessionId ?? sessionId
       await pause(random.between(...pauseMs))
-      while (isBacklogTooLong && !stopping.signal.aborted) await pause(200)
+      while (backlog.isTooLong && !stopping.signal.aborted) await pause(200)
     }
   }
 
