@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/service-kit'
 import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
-import { requireToken } from './authorize.ts'
+import { requireToken } from './require-token.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'

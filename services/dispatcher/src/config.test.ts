@@ -9,7 +9,7 @@ const required = {
   SECRETS_KEY: randomBytes(32).toString('base64'),
 }
 
-function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
+function errorsOf(env: NodeJS.ProcessEnv): readonly string[] {
   try {
     readDispatcherConfig(env)
   } catch (error) {
@@ -20,7 +20,7 @@ function faultsOf(env: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('the settings of the dispatcher', () => {
-  test('have defaults for all but three', () => {
+  test('have defaults except for three', () => {
     expect(readDispatcherConfig(required)).toMatchObject({
       host: '0.0.0.0',
       port: 8081,
@@ -32,10 +32,10 @@ describe('the settings of the dispatcher', () => {
       logRetentionDays: 90,
       databasePoolSize: 20,
     })
-    expect(faultsOf({})).toHaveLength(3)
+    expect(errorsOf({})).toHaveLength(3)
   })
 
-  test('take lists of tokens and of keys, for a change of either', () => {
+  test('accept lists of tokens and keys, for their rotation', () => {
     const keys = [required.SECRETS_KEY, randomBytes(32).toString('base64')]
     const tokens = ['b'.repeat(32), 'c'.repeat(40)]
     const config = readDispatcherConfig({
@@ -47,7 +47,7 @@ describe('the settings of the dispatcher', () => {
     expect(config.secretsKeys).toEqual(keys)
   })
 
-  test('read the networks and the proxy', () => {
+  test('include the parsed networks and proxy', () => {
     const config = readDispatcherConfig({
       ...required,
       WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8,::1/128',
@@ -61,28 +61,28 @@ describe('the settings of the dispatcher', () => {
     ['a short token', { INTERNAL_API_TOKEN: 'short' }, /^INTERNAL_API_TOKEN must have at least 32 characters/],
     ['one short token of two', { INTERNAL_API_TOKEN: `${'a'.repeat(32)},short` }, /^INTERNAL_API_TOKEN/],
     ['a key of another length', { SECRETS_KEY: 'c2hvcnQ=' }, /^SECRETS_KEY must be base64 of exactly 32 bytes/],
-    ['a port that is none', { PORT: '70000' }, /^PORT must be at most 65535/],
+    ['an invalid port', { PORT: '70000' }, /^PORT must be at most 65535/],
     [
       'a network with bits beyond its prefix',
       { WEBHOOK_ALLOWED_SUBNETS: '10.0.0.1/8' },
       /^WEBHOOK_ALLOWED_SUBNETS is not a list of subnets: "10.0.0.1\/8"/,
     ],
-    ['a proxy that is none', { WEBHOOK_EGRESS_PROXY: 'socks5://x' }, /^WEBHOOK_EGRESS_PROXY must be the URL/],
-    ['a limit of none', { MAX_DELIVERIES_IN_FLIGHT: '0' }, /^MAX_DELIVERIES_IN_FLIGHT must be at least 1/],
+    ['an invalid proxy', { WEBHOOK_EGRESS_PROXY: 'socks5://x' }, /^WEBHOOK_EGRESS_PROXY must be the URL/],
+    ['a limit of 0', { MAX_DELIVERIES_IN_FLIGHT: '0' }, /^MAX_DELIVERIES_IN_FLIGHT must be at least 1/],
     [
-      'days that are no number',
+      'days that are not a number',
       { DELIVERY_LOG_RETENTION_DAYS: 'ever' },
       /^DELIVERY_LOG_RETENTION_DAYS must be a whole number/,
     ],
     ["Node's own proxy switch", { NODE_USE_ENV_PROXY: '1' }, /^NODE_USE_ENV_PROXY .* WEBHOOK_EGRESS_PROXY=/],
-    ['the same as an option', { NODE_OPTIONS: '--use-env-proxy' }, /^NODE_USE_ENV_PROXY/],
-    ['TLS that checks nothing', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, /^NODE_TLS_REJECT_UNAUTHORIZED/],
-  ])('refuse %s, and say what to do', (_what, change, words) => {
-    expect(faultsOf({ ...required, ...change })).toEqual([expect.stringMatching(words)])
+    ['the same switch in NODE_OPTIONS', { NODE_OPTIONS: '--use-env-proxy' }, /^NODE_USE_ENV_PROXY/],
+    ['TLS without certificate checks', { NODE_TLS_REJECT_UNAUTHORIZED: '0' }, /^NODE_TLS_REJECT_UNAUTHORIZED/],
+  ])('reject %s with an error that says what to do', (_what, change, words) => {
+    expect(errorsOf({ ...required, ...change })).toEqual([expect.stringMatching(words)])
   })
 
-  test('name all faults at once, and repeat no secret', () => {
-    const faults = faultsOf({
+  test('report all errors at once, without secrets', () => {
+    const errors = errorsOf({
       DATABASE_URL: 'secret-of-the-database',
       INTERNAL_API_TOKEN: 'secret-token',
       SECRETS_KEY: 'secret-key',
@@ -90,11 +90,11 @@ describe('the settings of the dispatcher', () => {
       WEBHOOK_ALLOWED_SUBNETS: 'everything',
       NODE_USE_ENV_PROXY: '1',
     })
-    expect(faults).toHaveLength(6)
-    expect(faults.join('\n')).not.toMatch(/secret-/)
+    expect(errors).toHaveLength(6)
+    expect(errors.join('\n')).not.toMatch(/secret-/)
   })
 
-  test.each(['HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NO_PROXY'])('do not look at %s', (name) => {
+  test.each(['HTTP_PROXY', 'https_proxy', 'ALL_PROXY', 'NO_PROXY'])('ignore %s', (name) => {
     expect(readDispatcherConfig({ ...required, [name]: 'http://proxy:3128' }).egressProxy).toBeNull()
   })
 })

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
 import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
 
-/** Every setting of the dispatcher (design 4). docker-compose.yml is held against it. */
+/** Every setting of the dispatcher. The settings table and `.env.example` are generated from it. */
 export const DispatcherSettings = Type.Object({
   DATABASE_URL: Type.String({
     format: 'postgres-url',
@@ -15,7 +15,7 @@ export const DispatcherSettings = Type.Object({
     format: 'token-list',
     writeOnly: true,
     description:
-      'Bearer tokens of the internal API, separated by commas; any of them is taken, so that they can be changed.',
+      'Bearer tokens of the internal API, separated by commas. Any of them is accepted, so that they can be rotated.',
     examples: ['$(openssl rand -hex 32)'],
   }),
   SECRETS_KEY: Type.String({
@@ -41,34 +41,35 @@ export const DispatcherSettings = Type.Object({
   }),
   WEBHOOK_ALLOWED_SUBNETS: Type.String({
     default: '',
-    description: 'Networks in CIDR form that endpoints may lie in although they are not public; for development only.',
+    description:
+      'Networks in CIDR form in which endpoints are allowed although they are not public. For development only.',
     examples: ['127.0.0.0/8,::1/128'],
   }),
   WEBHOOK_EGRESS_PROXY: Type.String({
     default: '',
     writeOnly: true,
-    description: 'A forward proxy that takes CONNECT, such as Smokescreen, for every request to an endpoint.',
+    description: 'An HTTP CONNECT proxy, such as Smokescreen, for every request to an endpoint.',
     examples: ['http://smokescreen:4750'],
   }),
   MAX_DELIVERIES_IN_FLIGHT: Type.Integer({
     minimum: 1,
     maximum: 20_000,
     default: 1_000,
-    description: 'Requests to endpoints that this process has open at once.',
+    description: 'Maximum requests to endpoints in flight, per process.',
     examples: [1000],
   }),
   MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: Type.Integer({
     minimum: 1,
     maximum: 20_000,
     default: 100,
-    description: 'Requests to one webhook source that this process has open at once.',
+    description: 'Maximum requests to one webhook source in flight, per process.',
     examples: [100],
   }),
   DELIVERY_LOG_RETENTION_DAYS: Type.Integer({
     minimum: 0,
     maximum: 36_500,
     default: 90,
-    description: 'Days that the delivery log is kept; 0 keeps it for ever.',
+    description: 'Days that the delivery log is kept. 0 keeps it forever.',
     examples: [90],
   }),
   DATABASE_POOL_SIZE: Type.Integer({
@@ -80,7 +81,7 @@ export const DispatcherSettings = Type.Object({
   }),
 })
 
-/** What the dispatcher runs by. */
+/** The settings, parsed. */
 export interface DispatcherConfig {
   databaseUrl: string
   databasePoolSize: number
@@ -94,12 +95,12 @@ export interface DispatcherConfig {
   egressProxy: EgressProxy | null
   maxInFlight: number
   maxInFlightPerSource: number
-  /** 0: for ever. */
+  /** 0 keeps the log forever. */
   logRetentionDays: number
 }
 
 /**
- * Reads the environment once.
+ * Reads the settings from the environment.
  * @throws SettingsError with every error at once.
  */
 export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
@@ -124,20 +125,20 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
 }
 
 /**
- * Node's own switches that would send customers' requests through a proxy of the environment, or take any certificate
- * for good. Both act behind the back of every check here.
+ * Returns an error for each of Node's own switches that would bypass the checks of outbound requests: a proxy from the
+ * environment, and TLS without certificate checks.
  */
 function environmentErrors(env: NodeJS.ProcessEnv, execArgv: readonly string[]): string[] {
   const errors: string[] = []
   const options = [...execArgv, ...(env['NODE_OPTIONS'] ?? '').split(/\s+/)]
   if (!['', '0', undefined].includes(env['NODE_USE_ENV_PROXY']) || options.includes('--use-env-proxy')) {
     errors.push(
-      'NODE_USE_ENV_PROXY (or --use-env-proxy) must not be set for the dispatcher. Unset it, and name a proxy for the requests to endpoints in WEBHOOK_EGRESS_PROXY. Example: WEBHOOK_EGRESS_PROXY=http://smokescreen:4750',
+      'NODE_USE_ENV_PROXY (or --use-env-proxy) must not be set for the dispatcher. Unset it, and set WEBHOOK_EGRESS_PROXY for the requests to endpoints. Example: WEBHOOK_EGRESS_PROXY=http://smokescreen:4750',
     )
   }
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') {
     errors.push(
-      'NODE_TLS_REJECT_UNAUTHORIZED must not be 0 for the dispatcher: signing secrets would go to whoever answers. Unset it, and name a private authority in NODE_EXTRA_CA_CERTS. Example: NODE_EXTRA_CA_CERTS=/etc/ssl/ca.pem',
+      'NODE_TLS_REJECT_UNAUTHORIZED must not be 0 for the dispatcher: any server could receive the signing secrets. Unset it, and add a private certificate authority with NODE_EXTRA_CA_CERTS. Example: NODE_EXTRA_CA_CERTS=/etc/ssl/ca.pem',
     )
   }
   return errors

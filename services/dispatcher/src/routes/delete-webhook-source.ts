@@ -1,7 +1,7 @@
 import { deleteWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 
 /** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
 export function deleteSource(ctx: Pick<AppContext, 'db' | 'logger'>): InternalHandlers['deleteWebhookSource'] {

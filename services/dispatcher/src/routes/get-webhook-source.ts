@@ -1,7 +1,7 @@
 import { findWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** Returns a source. 404 also for a deleted source and one of another organization. */

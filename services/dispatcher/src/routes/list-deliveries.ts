@@ -8,7 +8,7 @@ import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { readDeliveryCursor, toDeliveryCursor } from '../deliveries/delivery-cursor.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Returns a page of a source's log, newest first. The log of a deleted source stays readable. */

@@ -1,7 +1,7 @@
 import type { WebhookSourceList } from '@workflow-service/contract'
 import { listWebhookSources } from '@workflow-service/database'
 import type { AppContext } from '../app-context.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** Returns all sources of an organization. An unknown organization has none. */

@@ -10,7 +10,7 @@ import { ApiError, notFound, type OperationAnswer } from '@workflow-service/serv
 import type { AppContext } from '../app-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** A save under way. */

@@ -2,7 +2,7 @@ import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH } from '@workflow-s
 import type { AppContext } from '../app-context.ts'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload at most once and answers when its outcome is known. */

@@ -3,7 +3,7 @@ import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
-import type { InternalHandlers } from './handlers.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
