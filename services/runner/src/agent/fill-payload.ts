@@ -1,5 +1,7 @@
-import { isStorableText, type JsonSchema, PAYLOAD_MAX_DEPTH, derivePayloadSchema } from '@workflow-service/contract'
-import { type ContextObject, type ContextValue, isContextObject, NumberText, parseContext } from './parse-context.ts'
+import { derivePayloadSchema, type JsonSchema, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { type Conversion, quote, splitText, toBoolean, toJson, toNumber, toText } from './convert-value.ts'
+import { emptyValue, hasType, listProperties, listTypes } from './example-schema.ts'
+import { type ContextObject, type ContextValue, isContextObject, parseContext } from './parse-context.ts'
 
 /** A payload in the shape of the example, and where the value of each field came from. */
 export interface FilledPayload {
@@ -78,7 +80,7 @@ function createScope(schema: JsonSchema, context: ContextObject, position: Posit
 
 function fillObject(scope: Scope, schema: JsonSchema, path: readonly string[]): Record<string, unknown> {
   const required = new Set(schema['required'] as string[] | undefined)
-  const entries = propertiesOf(schema).flatMap(([name, field]): [string, unknown][] => {
+  const entries = listProperties(schema).flatMap(([name, field]): [string, unknown][] => {
     const fieldPath = [...path, name]
     const isLeftOut = !required.has(name) && scope.find(fieldPath) === undefined
     return isLeftOut ? [] : [[name, fillField(scope, field, fieldPath)]]
@@ -88,7 +90,7 @@ function fillObject(scope: Scope, schema: JsonSchema, path: readonly string[]): 
 
 function fillField(scope: Scope, schema: JsonSchema, path: readonly string[]): unknown {
   const { report, wholeText } = scope.position
-  if (propertiesOf(schema).length > 0 && schema['type'] === 'object') return fillObject(scope, schema, path)
+  if (listProperties(schema).length > 0 && schema['type'] === 'object') return fillObject(scope, schema, path)
   const fullPath = [...scope.position.path, ...path]
   const field = fullPath.join('.')
   const found = scope.find(path)
@@ -109,11 +111,9 @@ function fillField(scope: Scope, schema: JsonSchema, path: readonly string[]): u
   return emptyValue(schema)
 }
 
-type Conversion = { readonly value: unknown } | { readonly error: string }
-
 function convert(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
-  const types = alternativesOf(schema)
-  if (types.length === 0) return toPlain(value, position.path.length)
+  const types = listTypes(schema)
+  if (types.length === 0) return toJson(value, position.path.length)
   const sameType = types.find((type) => hasType(value, type))
   const errors: string[] = []
   for (const type of sameType ? [sameType, ...types] : types) {
@@ -141,40 +141,6 @@ function convertTo(schema: JsonSchema, value: ContextValue, position: Position):
   }
 }
 
-function toText(value: ContextValue): string {
-  if (typeof value === 'string')
-    return isStorableText(value) ? value : value.toWellFormed().replaceAll('\u0000', '\uFFFD')
-  if (value instanceof NumberText) return value.source
-  if (Array.isArray(value) && value.every((item) => typeof item !== 'object' || item instanceof NumberText)) {
-    return value.map(toText).join(', ')
-  }
-  return toText(
-    JSON.stringify(value, (_name, item: unknown) => (item instanceof NumberText ? Number(item.source) : item)),
-  )
-}
-
-/** A number, optionally with a currency: `$ 12.50`, `12.50 EUR`. Thousands separators are not supported: `1,234` is ambiguous. */
-const NUMBER = /^(?:\p{Sc}|[A-Z]{3})?\s*(?<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?:\p{Sc}|[A-Z]{3})?$/u
-
-function toNumber(value: ContextValue): Conversion {
-  const text = value instanceof NumberText ? value.source : value
-  const digits = typeof text === 'string' ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
-  if (digits === undefined) return { error: `${quote(value)} is not a number` }
-  const number = Number(digits)
-  if (!Number.isFinite(number)) return { error: `${quote(value)} is too large for a number` }
-  if (Number.isInteger(number) && !Number.isSafeInteger(number) && /^[+-]?\d+$/u.test(digits)) {
-    return { error: `${quote(value)} has more digits than a number keeps` }
-  }
-  return { value: number === 0 ? 0 : number }
-}
-
-function toBoolean(value: ContextValue): Conversion {
-  const word = toText(value).trim().toLowerCase()
-  if (['true', 'yes', 'y', 'on', '1'].includes(word)) return { value: true }
-  if (['false', 'no', 'n', 'off', '0'].includes(word)) return { value: false }
-  return { error: `${quote(value)} is neither true nor false` }
-}
-
 /** The items of a list, the parts of `a, b` or `a; b`, or the value as the only item. */
 function toList(itemSchema: JsonSchema, value: ContextValue, position: Position): Conversion {
   const items = Array.isArray(value) ? value : typeof value === 'string' ? splitText(value) : [value]
@@ -191,74 +157,10 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
   return { value: converted }
 }
 
-function splitText(text: string): string[] {
-  const parts = text.split(text.includes(';') ? ';' : ',').map((part) => part.trim())
-  return parts.filter((part) => part !== '')
-}
-
 function toObject(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   if (!isContextObject(value)) return { error: `${quote(value)} is not an object` }
-  if (propertiesOf(schema).length === 0) return toPlain(value, position.path.length)
+  if (listProperties(schema).length === 0) return toJson(value, position.path.length)
   return { value: fillObject(createScope(schema, value, { ...position, wholeText: null }), schema, []) }
-}
-
-/** The value as JSON, for a field whose type the example leaves open; `depth` is the number of levels above it. */
-function toPlain(value: ContextValue, depth: number): Conversion {
-  if (typeof value === 'string') return { value: toText(value) }
-  if (value instanceof NumberText) {
-    const number = toNumber(value)
-    return 'value' in number ? number : { value: value.source }
-  }
-  if (typeof value !== 'object' || value === null) return { value }
-  if (depth >= PAYLOAD_MAX_DEPTH) return { error: `it makes the payload more than ${PAYLOAD_MAX_DEPTH} levels deep` }
-  const entries: [string, unknown][] = []
-  for (const [name, item] of Object.entries(value)) {
-    const plain = toPlain(item, depth + 1)
-    if ('error' in plain) return plain
-    if (name !== '__proto__') entries.push([toText(name), plain.value])
-  }
-  return { value: Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries) }
-}
-
-/** Null if the example allows it, otherwise the empty value of the simplest type. */
-function emptyValue(schema: JsonSchema): unknown {
-  const types = new Map(alternativesOf(schema).map((type) => [type['type'], type]))
-  if (types.size === 0 || types.has('null')) return null
-  if (types.has('string')) return ''
-  if (types.has('number')) return 0
-  if (types.has('boolean')) return false
-  if (types.has('array')) return []
-  const object = types.get('object') ?? {}
-  const required = new Set(object['required'] as string[] | undefined)
-  const fields = propertiesOf(object).filter(([name]) => required.has(name))
-  return Object.fromEntries(fields.map(([name, field]) => [name, emptyValue(field)]))
-}
-
-/** The schemas of the allowed types; none means that every type is allowed. */
-function alternativesOf(schema: JsonSchema): JsonSchema[] {
-  const alternatives = (schema['anyOf'] as JsonSchema[] | undefined) ?? [schema]
-  return alternatives.flatMap((alternative) => {
-    const type = alternative['type'] as string | string[] | undefined
-    if (type === undefined) return []
-    return Array.isArray(type) ? type.map((name) => ({ type: name })) : [alternative]
-  })
-}
-
-function hasType(value: ContextValue, schema: JsonSchema): boolean {
-  switch (schema['type']) {
-    case 'string':
-      return typeof value === 'string'
-    case 'number':
-      return value instanceof NumberText
-    case 'boolean':
-      return typeof value === 'boolean'
-    case 'array':
-      return Array.isArray(value)
-    case 'object':
-      return isContextObject(value)
-    default:
-      return value === null
-  }
 }
 
 function isTextField(schema: JsonSchema, path: readonly string[]): boolean {
@@ -277,11 +179,7 @@ function listValues(context: ContextObject, path: readonly string[]): NamedValue
 }
 
 function listFieldPaths(schema: JsonSchema, path: readonly string[]): string[][] {
-  return propertiesOf(schema).flatMap(([name, field]) => [[...path, name], ...listFieldPaths(field, [...path, name])])
-}
-
-function propertiesOf(schema: JsonSchema): [string, JsonSchema][] {
-  return Object.entries((schema['properties'] as Record<string, JsonSchema> | undefined) ?? {})
+  return listProperties(schema).flatMap(([name, field]) => [[...path, name], ...listFieldPaths(field, [...path, name])])
 }
 
 function lastName(path: readonly string[]): string {
@@ -298,9 +196,4 @@ function normalizeName(name: string): string {
         .toLowerCase()
         .replace(/[^\p{L}\p{M}\p{N}]+/gu, '')
   return folded === '' ? name : folded
-}
-
-function quote(value: ContextValue): string {
-  const text = toText(value)
-  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
 }

@@ -1,10 +1,5 @@
-import {
-  isStorableText,
-  type ModelAnswerPart,
-  type ModelAnswerStep,
-  PAYLOAD_MAX_DEPTH,
-  truncateText,
-} from '@workflow-service/contract'
+import { type ModelAnswerPart, type ModelAnswerStep, PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
+import { toStorableText } from '../storable-text.ts'
 import type { ModelAnswer } from './ask-model.ts'
 import { listToolCalls, type ToolCallPart } from './conversation.ts'
 import type { Toolbox } from './model-tools.ts'
@@ -28,13 +23,13 @@ export function toAnswerStep(
   for (const part of answer.content) {
     const options = toProviderOptions(part)
     if ((part.type === 'text' || part.type === 'reasoning') && (part.text !== '' || options.provider_options)) {
-      parts.push({ type: part.type, text: toStorable(part.text), ...options })
+      parts.push({ type: part.type, text: toStorableText(part.text), ...options })
     } else if (part.type === 'tool-call') {
       // Some servers reuse call ids in each answer, or give none at all.
       const hasUsableId = /^[a-zA-Z0-9_-]{1,64}$/.test(part.toolCallId) && !usedIds.has(part.toolCallId)
       const call_id = hasUsableId ? part.toolCallId : `call_${turn}_${parts.length + 1}`
       usedIds.add(call_id)
-      const tool = truncateText(toStorable(part.toolName), 200)
+      const tool = truncateText(toStorableText(part.toolName), 200)
       parts.push({ type: 'tool_call', call_id, tool, ...checkCall(tool, part.input, toolbox), ...options })
     }
   }
@@ -68,7 +63,7 @@ function checkCall(
 
 /** Arguments that could not be used, in a form that the journal accepts. */
 function toJournalInput(input: unknown): unknown {
-  if (typeof input === 'string') return truncateText(toStorable(input), 10_000)
+  if (typeof input === 'string') return truncateText(toStorableText(input), 10_000)
   return isTooDeep(input, 1) ? 'nested too deep' : input
 }
 
@@ -84,8 +79,4 @@ function toProviderOptions(part: ModelAnswer['content'][number]): Pick<ModelAnsw
   return options.length > 0
     ? { provider_options: Object.fromEntries(options) as Record<string, Record<string, unknown>> }
     : {}
-}
-
-function toStorable(text: string): string {
-  return isStorableText(text) ? text : text.toWellFormed().replaceAll('\u0000', '\uFFFD')
 }

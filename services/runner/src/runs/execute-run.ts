@@ -3,6 +3,7 @@ import { backoff, describeError, type Logger } from '@workflow-service/service-k
 import type { Agent } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
+import { toStorableText } from '../storable-text.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
@@ -151,8 +152,8 @@ function logFields(run: ClaimedRun): object {
   }
 }
 
-/** Shortens the text, and replaces what PostgreSQL cannot store: NUL and unpaired surrogates. */
+/** The text in a form and length that PostgreSQL stores. */
 function toErrorText(text: string): string {
-  const storable = text.toWellFormed().replaceAll('\u0000', '\uFFFD')
+  const storable = toStorableText(text)
   return storable.length <= MAX_ERROR_LENGTH ? storable : `${storable.slice(0, MAX_ERROR_LENGTH).toWellFormed()}…`
 }
