@@ -1,74 +1,107 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { ChannelModel } from 'amqplib'
 import { openConnection, type RecoveringConnection } from '../src/open-connection.ts'
 import { SilencingProxy } from './silencing-proxy.ts'
 
+interface ProxiedConnection {
+  proxy: SilencingProxy
+  connection: RecoveringConnection
+  states: string[]
+}
+
 describe('openConnection', () => {
   let broker: TestBroker
-  let proxy: SilencingProxy
-  let url: string
-  let connection: RecoveringConnection
   beforeAll(async () => {
     broker = await createTestBroker()
   }, 180_000)
   afterAll(() => broker.drop())
-  beforeEach(async () => {
-    proxy = new SilencingProxy(broker.url)
-    url = await proxy.listen()
-  })
-  afterEach(async () => {
-    await connection.close()
-    await proxy.close()
-  })
 
-  const open = (setUp: (model: ChannelModel) => Promise<void>) => {
+  /** Opens a connection through a proxy, runs the check and closes both. `setUp` gets the number of its call, from 1. */
+  const withConnection = async <Result>(
+    setUp: (model: ChannelModel, attempt: number, proxy: SilencingProxy) => Promise<unknown>,
+    prepare: (proxy: SilencingProxy) => void,
+    check: (connected: ProxiedConnection) => Promise<Result>,
+  ): Promise<Result> => {
+    const proxy = new SilencingProxy(broker.url)
+    const url = await proxy.listen()
+    prepare(proxy)
     const states: string[] = []
-    connection = openConnection({ url, name: 'test', setUp, onState: (state) => states.push(state) })
-    return states
+    let attempts = 0
+    const connection = openConnection({
+      url,
+      name: 'test',
+      setUp: async (model) => void (await setUp(model, ++attempts, proxy)),
+      onState: (state) => states.push(state),
+    })
+    try {
+      return await check({ proxy, connection, states })
+    } finally {
+      await connection.close()
+      await proxy.close()
+    }
   }
 
-  test.each([
-    ['never answers', 'silent'],
-    ['stops answering during the handshake', 'first_frame_only'],
-  ] as const)('replaces a connection whose broker %s', async (_when, forwarding) => {
-    proxy.forwarding = forwarding
-    const states = open(async () => {})
-    await waitUntil(() => proxy.open.length === 1)
-    proxy.forwarding = 'all'
+  const waitForReplacement = async ({ proxy, states }: ProxiedConnection) => {
     await waitUntil(() => states.includes('up'))
-    expect(states).toEqual(['down', 'up'])
-    expect(proxy.open).toEqual([false, true])
-  })
+    return { states, isOpen: proxy.open }
+  }
+  const replaced = { states: ['down', 'up'], isOpen: [false, true] }
 
-  test('replaces a connection whose broker stops answering while the channels open', async () => {
-    let setUps = 0
-    const states = open(async (model) => {
-      if (++setUps === 1) proxy.silence()
-      await model.createChannel()
+  // Side by side, because each waits for a time-out of 5 s.
+  test('replaces a connection whose broker does not answer', async () => {
+    const stopsBeforeHandshake = (forwarding: 'silent' | 'first_frame_only') =>
+      withConnection(
+        async () => {},
+        (proxy) => (proxy.forwarding = forwarding),
+        async (connected) => {
+          await waitUntil(() => connected.proxy.open.length === 1)
+          connected.proxy.forwarding = 'all'
+          return await waitForReplacement(connected)
+        },
+      )
+    const [fromTheStart, duringHandshake, whileChannelsOpen] = await Promise.all([
+      stopsBeforeHandshake('silent'),
+      stopsBeforeHandshake('first_frame_only'),
+      withConnection(
+        async (model, attempt, proxy) => {
+          if (attempt === 1) proxy.silence()
+          await model.createChannel()
+        },
+        () => {},
+        waitForReplacement,
+      ),
+    ])
+    expect({ fromTheStart, duringHandshake, whileChannelsOpen }).toEqual({
+      fromTheStart: replaced,
+      duringHandshake: replaced,
+      whileChannelsOpen: replaced,
     })
-    await waitUntil(() => states.includes('up'))
-    expect(states).toEqual(['down', 'up'])
-    expect(proxy.open).toEqual([false, true])
   })
 
   test('replaces a connection whose set-up fails', async () => {
-    let setUps = 0
-    const states = open(async (model) => {
+    const setUp = async (model: ChannelModel, attempt: number) => {
       const channel = await model.createChannel()
       channel.on('error', () => {})
-      if (++setUps === 1) await channel.checkQueue('no such queue')
-    })
-    await waitUntil(() => states.includes('up'))
-    expect(states).toEqual(['down', 'up'])
+      if (attempt === 1) await channel.checkQueue('no such queue')
+    }
+    expect(await withConnection(setUp, () => {}, waitForReplacement)).toEqual(replaced)
   })
 
   test('closes a connection whose broker does not answer', async () => {
-    const states = open(async () => {})
-    await waitUntil(() => states.includes('up'))
-    proxy.silence()
-    await connection.close()
-    await waitUntil(() => !proxy.open.includes(true))
-    expect(states).toEqual(['up'])
+    const closeInSilence = async ({ proxy, connection, states }: ProxiedConnection) => {
+      await waitUntil(() => states.includes('up'))
+      proxy.silence()
+      await connection.close()
+      await waitUntil(() => !proxy.open.includes(true))
+      return states
+    }
+    expect(
+      await withConnection(
+        async () => {},
+        () => {},
+        closeInSilence,
+      ),
+    ).toEqual(['up'])
   })
 })
