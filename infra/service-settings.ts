@@ -29,10 +29,10 @@ export function settingsOf(service: ServiceName): ServiceSetting[] {
   const { schema } = SERVICE_SETTINGS[service]
   const required = new Set<string>(schema.required)
   const properties = Object.entries<object>(schema.properties) as [string, SettingSchema][]
-  return properties.map(([name, { description, default: defaultValue, examples }]) => ({
+  return properties.map(([name, { description, enum: values, default: defaultValue, examples }]) => ({
     service,
     name,
-    description,
+    description: values ? `${description} One of: ${values.join(', ')}.` : description,
     defaultValue,
     isRequired: defaultValue === undefined && required.has(name),
     example: String(examples[0]),
@@ -42,6 +42,7 @@ export function settingsOf(service: ServiceName): ServiceSetting[] {
 /** The parts of a setting's schema that `readSettings` requires, and its default. */
 interface SettingSchema {
   readonly description: string
+  readonly enum?: readonly string[]
   readonly default?: string | number | boolean
   readonly examples: readonly (string | number | boolean)[]
 }

@@ -15,13 +15,14 @@ export const DispatcherSettings = Type.Object({
     format: 'token-list',
     writeOnly: true,
     description:
-      'Bearer tokens of the internal API, separated by commas. Any of them is accepted, so that they can be rotated.',
+      'Bearer token of the internal API, at least 32 characters. Of several, separated by commas, the dispatcher accepts all and its callers send the first.',
     examples: ['$(openssl rand -hex 32)'],
   }),
   SECRETS_KEY: Type.String({
     format: 'base64-32-list',
     writeOnly: true,
-    description: 'Keys for the signing secrets at rest, separated by commas: the first encrypts, all decrypt.',
+    description:
+      'Keys for signing secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt.',
     examples: ['$(openssl rand -base64 32)'],
   }),
   HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
@@ -29,7 +30,7 @@ export const DispatcherSettings = Type.Object({
     minimum: 0,
     maximum: 65_535,
     default: 8081,
-    description: 'The port to listen on; 0 selects a free one.',
+    description: 'The port of the internal API, /healthz, /readyz and /metrics; 0 selects a free one.',
     examples: [8081],
   }),
   LOG_LEVEL: Type.Unsafe<string>({
@@ -76,7 +77,7 @@ export const DispatcherSettings = Type.Object({
     minimum: 2,
     maximum: 1_000,
     default: 20,
-    description: 'Maximum connections to PostgreSQL.',
+    description: 'Maximum connections of a process to PostgreSQL.',
     examples: [20],
   }),
 })

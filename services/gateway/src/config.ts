@@ -43,41 +43,42 @@ export const GatewaySettings = Type.Object({
     minimum: 0,
     maximum: 10_000_000,
     default: 600,
-    description: 'Requests a minute of one key, and failed authentications of one address; 0 is no limit.',
+    description:
+      'Requests per minute of one API key, and failed authentications per minute of one address; 0 is no limit.',
     examples: [600],
   }),
   RATE_LIMIT_STORE_URL: Type.Optional(
     Type.String({
       format: 'redis-url',
       writeOnly: true,
-      description: 'A Redis or Valkey in which all gateways count together; unset, each counts for itself.',
+      description: 'Redis or Valkey in which all gateways count together; without it, each process counts alone.',
       examples: ['redis://redis:6379'],
     }),
   ),
   TRUST_PROXY: Type.String({
     default: 'false',
     description:
-      'Proxies whose X-Forwarded-For tells the address of the caller: how many there are, or their networks; false trusts none.',
+      "Proxies whose X-Forwarded-For header gives the caller's address: their number, or their networks; false trusts none.",
     examples: ['1', '10.0.0.0/8,127.0.0.1'],
   }),
   CORS_ORIGINS: Type.String({
     format: 'origin-list',
     default: '',
-    description: 'Origins of web pages that may call the API from a browser; none by default.',
+    description: 'Origins of web pages that may call the API from a browser, separated by commas.',
     examples: ['https://app.example.com'],
   }),
   MAX_REQUESTS_IN_FLIGHT: Type.Integer({
     minimum: 1,
     maximum: 1_000_000,
     default: 2_000,
-    description: 'Requests under way at once; one more is answered 503.',
+    description: 'Requests that a process handles at once; further ones are answered 503.',
     examples: [2000],
   }),
   DATABASE_POOL_SIZE: Type.Integer({
     minimum: 2,
     maximum: 1_000,
     default: 20,
-    description: 'Maximum connections to PostgreSQL.',
+    description: 'Maximum connections of a process to PostgreSQL.',
     examples: [20],
   }),
 })

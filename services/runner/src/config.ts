@@ -15,7 +15,7 @@ export const RunnerSettings = Type.Object(
       minimum: 2,
       maximum: 1_000,
       default: 10,
-      description: 'Maximum connections to PostgreSQL.',
+      description: 'Maximum connections of a process to PostgreSQL.',
       examples: [10],
     }),
     AMQP_URL: Type.String({
@@ -39,7 +39,8 @@ export const RunnerSettings = Type.Object(
     INTERNAL_API_TOKEN: Type.String({
       format: 'token-list',
       writeOnly: true,
-      description: "Bearer token of the dispatcher's internal API; of several, separated by commas, the first is used.",
+      description:
+        'Bearer token of the internal API, at least 32 characters. Of several, separated by commas, the dispatcher accepts all and its callers send the first.',
       examples: ['$(openssl rand -hex 32)'],
     }),
     HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
@@ -61,7 +62,7 @@ export const RunnerSettings = Type.Object(
       minimum: 1,
       maximum: 10_000,
       default: 100,
-      description: 'Sessions that this process runs at once (its slots).',
+      description: 'Sessions that a process executes at once (its slots).',
       examples: [100],
     }),
     RUNNER_ORGANIZATION_SHARE: Type.Integer({
