@@ -1,5 +1,6 @@
-// The one Jest configuration: native ES modules, TypeScript through swc, unit tests beside the source, tests with
-// services in each room's test/. `infra/bootstrap.mjs test` runs it with --experimental-vm-modules.
+// Jest's configuration for all packages: native ES modules, TypeScript through swc. Unit tests are beside the source, tests
+// that start servers in each package's test/. Jest needs --experimental-vm-modules for ES modules; `npm test` and
+// `npm run jest` set it.
 import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +17,7 @@ export default {
   transformIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   testTimeout: 30_000,
-  // Most tests wait for servers, which need processors too.
+  // The servers that the tests start need processors too.
   maxWorkers: availableParallelism() > 4 ? '50%' : 2,
   reporters: ['default', '<rootDir>/packages/testkit/src/jest/count-reporter.ts'],
   globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',

@@ -10,6 +10,15 @@ interface ProxiedConnection {
   states: string[]
 }
 
+interface ProxiedOptions {
+  /** What the proxy forwards at first. */
+  forwarding?: SilencingProxy['forwarding']
+  /** Called for each new connection; `attempt` counts from 1. */
+  setUp?: (model: ChannelModel, attempt: number, proxy: SilencingProxy) => Promise<unknown>
+}
+
+const REPLACED = { states: ['down', 'up'], isOpen: [false, true] }
+
 describe('openConnection', () => {
   let broker: TestBroker
   beforeAll(async () => {
@@ -17,15 +26,14 @@ describe('openConnection', () => {
   }, 180_000)
   afterAll(() => broker.drop())
 
-  /** Opens a connection through a proxy, runs the check and closes both. `setUp` gets the number of its call, from 1. */
+  /** Opens a connection through a proxy, runs the check, and closes both. */
   const withConnection = async <Result>(
-    setUp: (model: ChannelModel, attempt: number, proxy: SilencingProxy) => Promise<unknown>,
-    prepare: (proxy: SilencingProxy) => void,
+    { forwarding = 'all', setUp = async () => {} }: ProxiedOptions,
     check: (connected: ProxiedConnection) => Promise<Result>,
   ): Promise<Result> => {
     const proxy = new SilencingProxy(broker.url)
     const url = await proxy.listen()
-    prepare(proxy)
+    proxy.forwarding = forwarding
     const states: string[] = []
     let attempts = 0
     const connection = openConnection({
@@ -42,66 +50,53 @@ describe('openConnection', () => {
     }
   }
 
-  const waitForReplacement = async ({ proxy, states }: ProxiedConnection) => {
-    await waitUntil(() => states.includes('up'))
-    return { states, isOpen: proxy.open }
-  }
-  const replaced = { states: ['down', 'up'], isOpen: [false, true] }
-
-  // Side by side, because each waits for a time-out of 5 s.
+  // Side by side, because each of the three cases waits for a time-out of 5 s.
   test('replaces a connection whose broker does not answer', async () => {
-    const stopsBeforeHandshake = (forwarding: 'silent' | 'first_frame_only') =>
-      withConnection(
-        async () => {},
-        (proxy) => (proxy.forwarding = forwarding),
-        async (connected) => {
-          await waitUntil(() => connected.proxy.open.length === 1)
-          connected.proxy.forwarding = 'all'
-          return await waitForReplacement(connected)
-        },
-      )
-    const [fromTheStart, duringHandshake, whileChannelsOpen] = await Promise.all([
-      stopsBeforeHandshake('silent'),
-      stopsBeforeHandshake('first_frame_only'),
-      withConnection(
-        async (model, attempt, proxy) => {
-          if (attempt === 1) proxy.silence()
-          await model.createChannel()
-        },
-        () => {},
-        waitForReplacement,
-      ),
+    const silentBeforeSetUp = (forwarding: SilencingProxy['forwarding']) =>
+      withConnection({ forwarding }, async (connected) => {
+        await waitUntil(() => connected.proxy.open.length === 1)
+        connected.proxy.forwarding = 'all'
+        return await waitForReplacement(connected)
+      })
+    const [fromTheStart, duringHandshake, duringSetUp] = await Promise.all([
+      silentBeforeSetUp('silent'),
+      silentBeforeSetUp('first_frame_only'),
+      withConnection({ setUp: silenceFirst }, waitForReplacement),
     ])
-    expect({ fromTheStart, duringHandshake, whileChannelsOpen }).toEqual({
-      fromTheStart: replaced,
-      duringHandshake: replaced,
-      whileChannelsOpen: replaced,
+    expect({ fromTheStart, duringHandshake, duringSetUp }).toEqual({
+      fromTheStart: REPLACED,
+      duringHandshake: REPLACED,
+      duringSetUp: REPLACED,
     })
   })
 
   test('replaces a connection whose set-up fails', async () => {
-    const setUp = async (model: ChannelModel, attempt: number) => {
-      const channel = await model.createChannel()
-      channel.on('error', () => {})
-      if (attempt === 1) await channel.checkQueue('no such queue')
-    }
-    expect(await withConnection(setUp, () => {}, waitForReplacement)).toEqual(replaced)
+    expect(await withConnection({ setUp: failFirst }, waitForReplacement)).toEqual(REPLACED)
   })
 
   test('closes a connection whose broker does not answer', async () => {
-    const closeInSilence = async ({ proxy, connection, states }: ProxiedConnection) => {
+    await withConnection({}, async ({ proxy, connection, states }) => {
       await waitUntil(() => states.includes('up'))
       proxy.silence()
       await connection.close()
       await waitUntil(() => !proxy.open.includes(true))
-      return states
-    }
-    expect(
-      await withConnection(
-        async () => {},
-        () => {},
-        closeInSilence,
-      ),
-    ).toEqual(['up'])
+      expect(states).toEqual(['up'])
+    })
   })
 })
+
+async function silenceFirst(model: ChannelModel, attempt: number, proxy: SilencingProxy): Promise<void> {
+  if (attempt === 1) proxy.silence()
+  await model.createChannel()
+}
+
+async function failFirst(model: ChannelModel, attempt: number): Promise<void> {
+  const channel = await model.createChannel()
+  channel.on('error', () => {})
+  if (attempt === 1) await channel.checkQueue('no such queue')
+}
+
+async function waitForReplacement({ proxy, states }: ProxiedConnection) {
+  await waitUntil(() => states.includes('up'))
+  return { states, isOpen: proxy.open }
+}

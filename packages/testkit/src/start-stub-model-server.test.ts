@@ -58,9 +58,9 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
   ])('%s', (_name, streaming) => {
     test('answers text with its usage', async () => {
       const turn = { text: 'Bonjour, 世界 👋', usage: { inputTokens: 12, outputTokens: 7 } }
-      const said = await ask(createModel(), turn, streaming)
-      expect(said).toMatchObject({ text: 'Bonjour, 世界 👋', finishReason: 'stop', toolCalls: [] })
-      expect(said.usage).toMatchObject({ inputTokens: 12, outputTokens: 7 })
+      const output = await ask(createModel(), turn, streaming)
+      expect(output).toMatchObject({ text: 'Bonjour, 世界 👋', finishReason: 'stop', toolCalls: [] })
+      expect(output.usage).toMatchObject({ inputTokens: 12, outputTokens: 7 })
       expect(server.requests).toMatchObject([{ protocol, streaming, body: { model: 'test-model' } }])
     })
 
@@ -69,8 +69,8 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
         { id: 'call-1', name: 'send_order', arguments: { order: 1 } },
         { id: 'call-2', name: 'send_order', arguments: { order: 2 } },
       ]
-      const said = await ask(createModel(), { text: 'Sending.', toolCalls }, streaming)
-      expect(said).toMatchObject({
+      const output = await ask(createModel(), { text: 'Sending.', toolCalls }, streaming)
+      expect(output).toMatchObject({
         text: 'Sending.',
         finishReason: 'tool-calls',
         toolCalls: [
@@ -81,21 +81,21 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     })
 
     test('calls tools that do not exist', async () => {
-      const said = await ask(createModel(), { toolCalls: [{ name: 'no_such_tool', arguments: {} }] }, streaming)
-      expect(said.toolCalls).toMatchObject([{ toolName: 'no_such_tool', invalid: true }])
+      const output = await ask(createModel(), { toolCalls: [{ name: 'no_such_tool', arguments: {} }] }, streaming)
+      expect(output.toolCalls).toMatchObject([{ toolName: 'no_such_tool', invalid: true }])
     })
 
     test('calls tools with malformed arguments', async () => {
       const toolCalls = [{ name: 'send_order', arguments: '{"order": ' }]
-      const said = await ask(createModel(), { toolCalls }, streaming)
+      const output = await ask(createModel(), { toolCalls }, streaming)
       // Anthropic's input is JSON within JSON only in a stream; in a whole answer it cannot be malformed, but no object.
       const isJson = protocol === 'anthropic' && !streaming
-      expect(said.toolCalls).toMatchObject([isJson ? { input: '{"order": ' } : { invalid: true }])
+      expect(output.toolCalls).toMatchObject([isJson ? { input: '{"order": ' } : { invalid: true }])
     })
 
     test('ends because of the length limit', async () => {
-      const said = await ask(createModel(), { text: 'And then', finishReason: 'length' }, streaming)
-      expect(said).toMatchObject({ text: 'And then', finishReason: 'length' })
+      const output = await ask(createModel(), { text: 'And then', finishReason: 'length' }, streaming)
+      expect(output).toMatchObject({ text: 'And then', finishReason: 'length' })
     })
 
     test('breaks the connection in the middle of an answer', async () => {
