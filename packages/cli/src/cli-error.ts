@@ -35,7 +35,7 @@ export function toCliError(error: unknown, config: CliConfig): CliError | undefi
     const hint = config.isLocal ? '' : `\n${LOCAL_STACK_HINT}`
     return new CliError(`${error.message}${hint}`, { faults: error.errors }, error)
   }
-  if (error instanceof ManifestError) return new CliError(error.message, { faults: error.faults }, error)
+  if (error instanceof ManifestError) return new CliError(error.message, { faults: error.violations }, error)
   const sqlstate = findSqlstate(error)
   const advice = sqlstate === undefined ? undefined : SQLSTATE_ADVICE[sqlstate]
   if (advice !== undefined) {

@@ -1,17 +1,17 @@
-// Generates the Prisma client into src/generated. Prisma looks for a schema engine that `generate` never runs and would
-// download it; naming any existing file keeps the step offline.
+// Generates the Prisma client into src/generated. Prisma would download a schema engine that `generate` never runs; the path
+// of any existing file prevents that.
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const room = dirname(dirname(fileURLToPath(import.meta.url)))
+const packageFolder = dirname(dirname(fileURLToPath(import.meta.url)))
 const prisma = createRequire(import.meta.url).resolve('prisma/package.json')
 const done = spawnSync(
   process.execPath,
-  [join(dirname(prisma), 'build/index.js'), 'generate', '--schema', join(room, 'prisma/schema.prisma')],
+  [join(dirname(prisma), 'build/index.js'), 'generate', '--schema', join(packageFolder, 'prisma/schema.prisma')],
   {
-    cwd: room,
+    cwd: packageFolder,
     env: {
       ...process.env,
       PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,

@@ -12,21 +12,21 @@ export interface ParsedApiKey {
   readonly prefix: string
 }
 
-/** A new key (design section 5): shown once; only its prefix and hash are stored. */
+/** Creates a key (contract README, "Authentication"). It is shown once; only its prefix and hash are stored. */
 export function createApiKey(): { key: string; prefix: string } {
   const prefix = `wfk_${randomText(PREFIX_LENGTH)}`
   const unchecked = `${prefix}_${randomText(SECRET_LENGTH)}`
   return { key: unchecked + checksumOf(unchecked), prefix }
 }
 
-/** The parts of a well-formed key, or null: a wrong length, alphabet or checksum costs no look-up. */
+/** Parses a key. Null when length, alphabet or checksum is wrong, so that a malformed key costs no query. */
 export function parseApiKey(text: string): ParsedApiKey | null {
   const [, prefix, checksum] = KEY_PATTERN.exec(text) ?? []
   if (prefix === undefined || checksum !== checksumOf(text.slice(0, -CHECKSUM_LENGTH))) return null
   return { prefix }
 }
 
-/** SHA-256 of the whole key, as `api_keys.key_sha256` holds it. */
+/** The SHA-256 hash of the whole key, as in `api_keys.key_sha256`. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }
@@ -35,11 +35,11 @@ function randomText(length: number): string {
   return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 }
 
-// CRC-32 in base 62, as GitHub does it: it tells a mistyped key from a real one, and is no secret.
+// CRC-32 in base 62, like GitHub's tokens: detects a mistyped key, and is not a secret.
 function checksumOf(text: string): string {
   let rest = crc32(text)
   let digits = ''
-  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+  for (let digit = 0; digit < CHECKSUM_LENGTH; digit += 1) {
     digits = ALPHABET[rest % ALPHABET.length] + digits
     rest = Math.floor(rest / ALPHABET.length)
   }

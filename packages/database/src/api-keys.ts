@@ -3,7 +3,7 @@ import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
 
-/** A key as its owner may see it: never the key itself, which is not stored. */
+/** A key without its secret part, which is not stored. */
 export interface ApiKey {
   id: string
   name: string
@@ -15,7 +15,7 @@ export interface ApiKey {
   lastUsedAt: Date | null
 }
 
-/** What a request's key says about the request: whose it is and what it may do. */
+/** The identity and rights of a request with this key (contract README, "Authentication"). */
 export interface Principal {
   readonly apiKeyId: string
   readonly prefix: string
@@ -28,33 +28,34 @@ export interface Principal {
   readonly isSuspended: boolean
 }
 
-/** An organization's key of that name exists already; or the key given is in use. */
+/** The organization has a key with this name, or the given key is in use. */
 export class ApiKeyExistsError extends Error {
   override name = 'ApiKeyExistsError'
 }
 
-const FIND_HOLDERS: NamedStatement = {
-  name: 'find-key-holders',
+const FIND_PRINCIPALS: NamedStatement = {
+  name: 'find-principals',
   text: `
-    SELECT k.id AS "apiKeyId", k.prefix, k.key_sha256 AS "keySha256", k.scopes, k.expires_at AS "expiresAt",
-           k.revoked_at IS NOT NULL AS "isRevoked", o.id AS "organizationId", o.name AS "organizationName",
-           o.is_suspended AS "isSuspended"
-    FROM api_keys k JOIN organizations o ON o.id = k.organization_id
-    WHERE k.prefix = ANY ($1::text[])`,
+    SELECT api_keys.id AS "apiKeyId", api_keys.prefix, api_keys.key_sha256 AS "keySha256", api_keys.scopes,
+      api_keys.expires_at AS "expiresAt", api_keys.revoked_at IS NOT NULL AS "isRevoked",
+      organizations.id AS "organizationId", organizations.name AS "organizationName",
+      organizations.is_suspended AS "isSuspended"
+    FROM api_keys JOIN organizations ON organizations.id = api_keys.organization_id
+    WHERE api_keys.prefix = ANY ($1::text[])`,
 }
 
-// Never backwards: another gateway may have written a later time. Rows are locked in one order, so that two gateways that
-// write at once never wait for each other in a circle.
-const TOUCH: NamedStatement = {
+// Another gateway may have written a later time, which stays. Rows are locked in the order of their ids, so that two gateways
+// do not deadlock.
+const TOUCH_API_KEYS: NamedStatement = {
   name: 'touch-api-keys',
   text: `
     WITH used AS (SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS used (id, used_at)),
     locked AS (
-      SELECT k.id, used.used_at FROM api_keys k JOIN used ON used.id = k.id
-      WHERE k.last_used_at IS NULL OR k.last_used_at < used.used_at
-      ORDER BY k.id FOR NO KEY UPDATE OF k
+      SELECT api_keys.id, used.used_at FROM api_keys JOIN used ON used.id = api_keys.id
+      WHERE api_keys.last_used_at IS NULL OR api_keys.last_used_at < used.used_at
+      ORDER BY api_keys.id FOR NO KEY UPDATE OF api_keys
     )
-    UPDATE api_keys k SET last_used_at = locked.used_at FROM locked WHERE k.id = locked.id`,
+    UPDATE api_keys SET last_used_at = locked.used_at FROM locked WHERE api_keys.id = locked.id`,
 }
 
 const SELECT_COLUMNS = {
@@ -69,22 +70,22 @@ const SELECT_COLUMNS = {
 } as const
 
 /**
- * The keys of these prefixes with their organizations, in one statement for all that were asked at once; unscoped, since
- * the key is what tells the organization. The caller compares the hash.
+ * Finds the keys with these prefixes and their organizations. Unscoped, because the organization follows from the key. The
+ * caller compares the hash.
  */
 export async function findPrincipals(db: Pick<Database, 'pool'>, prefixes: readonly string[]): Promise<Principal[]> {
-  const { rows } = await runStatement<Principal>(db, FIND_HOLDERS, [prefixes])
+  const { rows } = await runStatement<Principal>(db, FIND_PRINCIPALS, [prefixes])
   return rows
 }
 
-/** Notes when keys were last used: one statement for what many requests have gathered. */
+/** Records when keys were last used, by their ids. */
 export async function touchApiKeys(db: Pick<Database, 'pool'>, usedAt: ReadonlyMap<string, Date>): Promise<void> {
-  await runStatement(db, TOUCH, [[...usedAt.keys()], [...usedAt.values()]])
+  await runStatement(db, TOUCH_API_KEYS, [[...usedAt.keys()], [...usedAt.values()]])
 }
 
 /**
- * Makes a key, or records the one given, and returns it: the only time that it can be shown.
- * @throws ApiKeyExistsError when the organization has a key of that name, or the key given is known.
+ * Stores a given or a new key. Returns it, which is the only time that it can be shown.
+ * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function issueApiKey(
   db: Pick<Database, 'prisma'>,
@@ -93,7 +94,7 @@ export async function issueApiKey(
 ): Promise<{ key: string; apiKey: ApiKey }> {
   const key = wanted.key ?? createApiKey().key
   const prefix = parseApiKey(key)?.prefix
-  if (prefix === undefined) throw new TypeError('The key given does not have the form of one.')
+  if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
     const apiKey = await db.prisma.apiKey.create({
       data: {
@@ -111,13 +112,13 @@ export async function issueApiKey(
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'P2002') throw error
     throw new ApiKeyExistsError(
-      `The organization has a key named ${JSON.stringify(wanted.name)} already${wanted.key ? ', or the key given is in use' : ''}: choose another name.`,
+      `The organization already has a key named ${JSON.stringify(wanted.name)}${wanted.key ? ', or the given key is in use' : ''}: choose another name.`,
       { cause: error },
     )
   }
 }
 
-/** The organization's keys, oldest first, the revoked and expired ones included. */
+/** The organization's keys, oldest first, including revoked and expired ones. */
 export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: string): Promise<ApiKey[]> {
   const rows = await db.prisma.apiKey.findMany({
     where: { organizationId },
@@ -127,7 +128,7 @@ export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: 
   return rows.map(toApiKey)
 }
 
-/** Revokes the key of that id, prefix or name; null when the organization has none. A revoked one keeps its time. */
+/** Revokes the key with this id, prefix or name. Null when the organization has none. A revoked key keeps its time. */
 export async function revokeApiKey(
   db: Pick<Database, 'prisma'>,
   organizationId: string,

@@ -1,6 +1,6 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 
-/** What of a schedule is stored with its workflow. Both null: there is nothing to rerun. */
+/** The stored times of a schedule. Both are null when auto-run is off. */
 export interface StoredSchedule {
   readonly anchorAt: Date | null
   readonly nextAt: Date | null
@@ -9,9 +9,9 @@ export interface StoredSchedule {
 const PERIOD_MS = { hourly: 3_600_000, daily: 86_400_000, weekly: 604_800_000 } as const
 
 /**
- * The schedule's first time after `after`, both in UTC, where every day has 24 hours: daylight-saving changes move
- * nothing. The times are the anchor plus one, two, three … periods. A month without the anchor's day (the 31st, or 29
- * February) gives its last day, and the months after it the anchor's day again.
+ * The schedule's first time after `after`. Times are in UTC, so daylight-saving changes have no effect: the anchor plus one,
+ * two, three … periods. A month without the anchor's day (the 31st, or 29 February) uses its last day; later months use the
+ * anchor's day again.
  */
 export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt: Date }, after: Date): Date {
   const { frequency, anchorAt } = schedule
@@ -22,8 +22,8 @@ export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt:
 }
 
 /**
- * What to store when a workflow is saved. A schedule that did not change keeps its times, so that saving twice changes
- * nothing and a time that is due stays due; one that was switched on, or got another frequency, counts from `now`.
+ * The times to store when a workflow is saved. An unchanged schedule keeps its times, so that saving twice changes nothing and
+ * a due time stays due. A schedule that was switched on or got another frequency counts from `now`.
  */
 export function scheduleAutoRun(
   autoRun: { enabled: boolean | null; frequency: AutoRunFrequency | null },
@@ -46,7 +46,7 @@ function nextMonthly(anchorAt: Date, after: Date): Date {
   return candidate > after ? candidate : addMonths(anchorAt, first + 1)
 }
 
-/** The same day and time so many months on, or the last day of a month that is too short. */
+/** The same day and time this many months later, or the last day of a shorter month. */
 function addMonths(date: Date, months: number): Date {
   const result = new Date(date)
   result.setUTCDate(1)

@@ -12,7 +12,7 @@ interface ServerRow {
   may_create: boolean | null
 }
 
-/** What stands in the way of migrating, in words with advice; undefined when nothing does. */
+/** Why this server or role cannot be migrated, as a sentence with advice; undefined when it can. */
 export async function checkServer(db: Pick<Database, 'pool'>): Promise<string | undefined> {
   const found = await db.pool.query<ServerRow>(
     `SELECT current_setting('server_version') AS version, current_setting('server_version_num') AS number,
@@ -24,7 +24,7 @@ export async function checkServer(db: Pick<Database, 'pool'>): Promise<string | 
   const { version, number, encoding, may_create: mayCreate } = server
   if (Number(number) < OLDEST_VERSION) return `PostgreSQL ${version} is too old: version 15 or newer is needed.`
   if (encoding !== 'UTF8') {
-    return `The database has the encoding ${encoding}, which cannot hold every text: make one with createdb --encoding=UTF8 --template=template0 NAME.`
+    return `The database has the encoding ${encoding}, which cannot store every text: create one with createdb --encoding=UTF8 --template=template0 NAME.`
   }
   if (mayCreate) return undefined
   const [role, database] = [escapeIdentifier(server.role), escapeIdentifier(server.database)]

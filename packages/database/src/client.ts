@@ -2,52 +2,56 @@ import { PrismaPg } from '@prisma/adapter-pg'
 import { Pool, type QueryResult, type QueryResultRow } from 'pg'
 import { PrismaClient } from './generated/client.ts'
 
-/** How to reach Postgres, and how long to wait for it. */
+/** How to connect to PostgreSQL. */
 export interface DatabaseOptions {
   url: string
-  /** Shown in `pg_stat_activity`, so that an operator sees which service holds a connection. */
+  /** The connections' `application_name`: shows in `pg_stat_activity` which service owns a connection. */
   applicationName: string
-  /** Connections of this process at most. */
+  /** Maximum connections of this process. Default 20. */
   maxConnections?: number
-  /** How long one statement may take, on the server and as seen from here. Default 5,000: the API never hangs longer. */
+  /** Maximum time of one statement, on the server and on the client. Default 5,000. */
   statementTimeoutMs?: number
-  /** Called when an idle connection breaks; the pool replaces it by itself. */
+  /** Called when an idle connection breaks. The pool replaces the connection by itself. */
   onError?: (error: Error) => void
 }
 
-/** The one connection pool of a process; Prisma runs on the same pool. */
+/** The connection pool of a process. Prisma uses the same pool. */
 export interface Database {
   readonly pool: Pool
   readonly prisma: PrismaClient
-  /** Rejects unless Postgres answers a query. */
+  /** Rejects unless PostgreSQL answers a query. */
   ping(): Promise<void>
   close(): Promise<void>
 }
 
-/**
- * A statement that Postgres plans once for each connection: a name and its text. Arrays stand in it as `(SELECT $1::…)`:
- * where Postgres sees how long one is, it thinks a plan for just that length cheaper and plans the statement anew at each
- * call, which takes longer than carrying it out.
- */
+/** A statement that PostgreSQL parses and plans once for each connection. */
 export interface NamedStatement {
   readonly name: string
   readonly text: string
 }
 
-// Every statement of a service finds its rows by index. Of a table that is still small, Postgres thinks a scan cheaper, and
-// a connection keeps that plan for its named statements until the next ANALYZE, however fast the table grows meanwhile.
-// They read few rows, most of them in memory, where a page at random costs what the next one costs. Where Postgres thinks it
-// dearer, it collects the rows of a workflow in a bitmap and sorts them, in place of reading them in their index's order.
-const PLANNER_OPTIONS = '-c enable_seqscan=off -c random_page_cost=1'
+/**
+ * Planner settings of every connection. All statements of the services read few rows, by index:
+ *
+ * - `plan_cache_mode`: plans a named statement once for each connection. By default, PostgreSQL may plan it again for each
+ *   call, which takes longer than executing it.
+ * - `enable_seqscan`, `enable_hashjoin`, `enable_mergejoin`: leave nested loops with index look-ups. On a small table PostgreSQL
+ *   estimates reading the whole table or index as cheaper, and a connection keeps that plan until the next ANALYZE, however
+ *   fast the table grows.
+ * - `random_page_cost`: most pages are in memory. With a higher cost, PostgreSQL collects the rows of a workflow in a bitmap
+ *   and sorts them, instead of reading them in the order of their index.
+ */
+const PLANNER_OPTIONS =
+  '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c random_page_cost=1'
 
-/** Opens the pool. Connects lazily: a database that is away fails the query, not the construction. */
+/** Creates the pool. It connects lazily: while the database is unavailable, the queries fail, not this call. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementTimeoutMs = 5_000, onError = () => {} } = options
   const pool = new Pool({
     connectionString: options.url,
     application_name: options.applicationName,
     max: options.maxConnections ?? 20,
-    // Kept open, so that what comes after a quiet time does not wait for a connection and for its plans.
+    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its plans.
     min: 2,
     connectionTimeoutMillis: 4_000,
     query_timeout: statementTimeoutMs,
@@ -74,7 +78,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 }
 
-/** Runs a named statement on the pool: the way of every hot path. */
+/** Runs a named statement on the pool. */
 export function runStatement<Row extends QueryResultRow>(
   db: Pick<Database, 'pool'>,
   statement: NamedStatement,

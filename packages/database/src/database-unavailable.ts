@@ -1,10 +1,10 @@
 import { DatabaseError } from 'pg'
 
 /** SQLSTATE classes and codes that mean "try again later": connection, resources, shutdown, read-only, time-out. */
-const AWAY_SQLSTATES = /^(08|53|57P|57014|55P03|25006|25P03|25P04|40001|40P01)/
+const UNAVAILABLE_SQLSTATES = /^(08|53|57P|57014|55P03|25006|25P03|25P04|40001|40P01)/
 
-/** Errors of the socket, and the codes with which Prisma wraps the same. */
-const AWAY_CODES = new Set([
+/** Socket errors, and the codes with which Prisma wraps them. */
+const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ECONNABORTED',
@@ -24,13 +24,13 @@ const AWAY_CODES = new Set([
   'P2037',
 ])
 
-/** What pg says without a code. */
-const AWAY_MESSAGES =
+/** Error messages of pg that have no code. */
+const UNAVAILABLE_MESSAGES =
   /^(Query read timeout|timeout e(xceeded|xpired)|Connection terminated|Client was closed|Client has encountered a connection error|connection is closed|Cannot use a pool after calling end)/i
 
 /**
- * Whether the error says that the database cannot answer now, rather than that a statement is wrong: the caller may try
- * again, and an API answers 503. Looks through causes, as Prisma wraps what the driver threw.
+ * Whether the error means that the database cannot answer now, and not that a statement is wrong: the caller may retry, and an
+ * API answers 503. Also checks the error's causes, because Prisma wraps the driver's errors.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   for (let seen: unknown = error, depth = 0; seen !== undefined && seen !== null && depth < 6; depth += 1) {
@@ -38,10 +38,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     const { code, originalCode, message, cause } = seen as Record<string, unknown>
     for (const candidate of [code, originalCode]) {
       if (typeof candidate !== 'string') continue
-      if (AWAY_CODES.has(candidate)) return true
-      if ((seen instanceof DatabaseError || candidate === originalCode) && AWAY_SQLSTATES.test(candidate)) return true
+      if (UNAVAILABLE_CODES.has(candidate)) return true
+      if ((seen instanceof DatabaseError || candidate === originalCode) && UNAVAILABLE_SQLSTATES.test(candidate))
+        return true
     }
-    if (typeof message === 'string' && AWAY_MESSAGES.test(message)) return true
+    if (typeof message === 'string' && UNAVAILABLE_MESSAGES.test(message)) return true
     if (seen instanceof AggregateError && seen.errors.some(isDatabaseUnavailable)) return true
     const meta = (seen as { meta?: { driverAdapterError?: unknown } }).meta
     seen = cause ?? meta?.driverAdapterError
@@ -50,8 +51,8 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether a statement was refused for what it holds, so that nothing of it was done: one bad item of a batch spoils all of
- * it, and each may be tried alone.
+ * Whether PostgreSQL rejected a statement because of its values, and so wrote nothing. One bad item fails its whole batch; the
+ * caller can retry each item alone.
  */
 export function isStatementError(error: unknown): boolean {
   return !isDatabaseUnavailable(error)

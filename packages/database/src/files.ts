@@ -4,17 +4,17 @@ import { type Database, type NamedStatement, runStatement } from './client.ts'
 export interface WorkflowFile {
   readonly id: string
   readonly name: string
-  /** The folders from the top down; empty means the workflow's root. */
+  /** The folders from the top down; empty for the root. */
   readonly path: readonly string[]
 }
 
 const LIST_FILES: NamedStatement = {
   name: 'list-workflow-files',
   text: `
-    SELECT file.id, file.name, file.path FROM files file
-    JOIN workflows workflow ON workflow.id = file.workflow_id
-    WHERE workflow.organization_id = $1 AND workflow.id = $2
-    ORDER BY file.path, file.name, file.id`,
+    SELECT files.id, files.name, files.path
+    FROM files JOIN workflows ON workflows.id = files.workflow_id
+    WHERE workflows.organization_id = $1 AND workflows.id = $2
+    ORDER BY files.path, files.name, files.id`,
 }
 
 /** The files of a workflow, sorted by folder, then by name, in code point order. */
@@ -29,18 +29,18 @@ export async function listWorkflowFiles(
 const READ_FILE: NamedStatement = {
   name: 'read-workflow-file',
   text: `
-    SELECT file.content FROM files file
-    JOIN workflows workflow ON workflow.id = file.workflow_id
-    WHERE workflow.organization_id = $1 AND workflow.id = $2 AND file.id = $3`,
+    SELECT files.content
+    FROM files JOIN workflows ON workflows.id = files.workflow_id
+    WHERE workflows.organization_id = $1 AND workflows.id = $2 AND files.id = $3`,
 }
 
-/** A file's content; undefined when the workflow has no such file. */
+/** The content of a file; undefined when the workflow has no such file. */
 export async function readWorkflowFile(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   workflowId: string,
   fileId: string,
 ): Promise<string | undefined> {
-  const values = [organizationId, workflowId, fileId]
-  return (await runStatement<{ content: string }>(db, READ_FILE, values)).rows[0]?.content
+  const { rows } = await runStatement<{ content: string }>(db, READ_FILE, [organizationId, workflowId, fileId])
+  return rows[0]?.content
 }

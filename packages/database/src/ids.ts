@@ -5,10 +5,10 @@ export function newId(): string {
   return randomUUIDv7()
 }
 
-/** The namespace of this service's derived ids: never to be changed, since everything applied before hangs on it. */
+/** The namespace of derived ids. Changing it would give everything that a manifest created a new id. */
 const NAMESPACE = '6f1c2b52-6c0e-5d39-9a41-7f0f3c1d8e60'
 
-/** An id that follows from what it names: the same parts give the same id, on every machine. */
+/** An id derived from its parts: the same parts give the same id on every machine. */
 export function deriveId(...parts: readonly (string | number)[]): string {
   return nameBasedId(NAMESPACE, JSON.stringify(parts))
 }

@@ -1,14 +1,15 @@
 import type { PoolClient } from 'pg'
 import type { Database } from './client.ts'
 
-/** Runs the work in one transaction on one connection: commits what it did, or, when it rejects, nothing. */
+/** Runs the work in one transaction on one connection: commits when it resolves, rolls back when it rejects. */
 export async function inTransaction<Result>(
   db: Pick<Database, 'pool'>,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {
   const client = await db.pool.connect()
-  let broken: Error | undefined
-  // Said where a connection breaks between two statements: the next one fails. Unheard, it would end the process.
+  let rollbackError: Error | undefined
+  // An unhandled `error` event (connection lost between two statements) would crash the process; the next query rejects
+  // anyway.
   client.on('error', ignore)
   try {
     await client.query('BEGIN')
@@ -16,11 +17,11 @@ export async function inTransaction<Result>(
     await client.query('COMMIT')
     return result
   } catch (error) {
-    await client.query('ROLLBACK').catch((fault: Error) => (broken = fault))
+    await client.query('ROLLBACK').catch((failure: Error) => (rollbackError = failure))
     throw error
   } finally {
-    // A connection that could not even roll back is not handed to anybody else.
-    client.release(broken)
+    // With an error, the pool closes the connection instead of using it again.
+    client.release(rollbackError)
     client.off('error', ignore)
   }
 }

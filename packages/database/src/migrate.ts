@@ -1,25 +1,26 @@
 import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 
-const migrationsDir = fileURLToPath(new URL('../migrations', import.meta.url))
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../migrations', import.meta.url))
 
 /**
- * Brings the database to the newest schema: idempotent, and safe when several run at once, since each waits for the
- * advisory lock of the one before. Needs no superuser and no extension, but the right to create in the schema: see
- * checkServer. Its connection is closed when it resolves or rejects.
+ * Applies the migrations that the database does not have yet, and resolves to their names. An advisory lock makes
+ * concurrent calls wait for each other. Needs no superuser and no extension, only the right to create tables: see
+ * `checkServer`. Closes its connection before it settles.
  */
 export async function migrate(options: { databaseUrl: string }): Promise<{ applied: string[] }> {
-  // 10 MiB that only a process that migrates needs.
+  // Imported here, because it takes 10 MiB of memory that a service does not need.
   const { runner } = await import('node-pg-migrate')
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  // The runner's own connection would still be closing by then, and would end the process if the server ended it first.
+  // A connection that the runner opens may still be closing when it resolves; its `error` event would crash the process
+  // if the server stopped meanwhile.
   const client = new Client({ connectionString: options.databaseUrl, application_name: 'migrate' })
   client.on('error', () => {})
   await client.connect()
   try {
     const ran = await runner({
       dbClient: client,
-      dir: migrationsDir,
+      dir: MIGRATIONS_FOLDER,
       direction: 'up',
       migrationsTable: 'schema_migrations',
       advisoryLockMode: 'wait',

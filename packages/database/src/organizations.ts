@@ -1,12 +1,12 @@
 import type { Database } from './client.ts'
 
-/** An organization as an operator picks it. */
+/** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
   id: string
   name: string
 }
 
-/** The first organizations by name, unscoped: for an operator who has to pick one. */
+/** The first organizations by name, for an operator to choose from. */
 export async function listOrganizations(
   db: Pick<Database, 'prisma'>,
   options: { limit: number },
@@ -18,7 +18,7 @@ export async function listOrganizations(
   })
 }
 
-/** The organization of that id, or those of that name, at most `limit`. */
+/** The organization with this id, or those with this name, at most `limit`. */
 export async function findOrganizations(
   db: Pick<Database, 'prisma'>,
   wanted: { id: string } | { name: string },
@@ -32,7 +32,7 @@ export async function findOrganizations(
   })
 }
 
-/** The names of these workflows by id. */
+/** The names of these workflows, by id. */
 export async function findWorkflowNames(
   db: Pick<Database, 'prisma'>,
   organizationId: string,

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto'
 import type { Database } from './client.ts'
 
-/** Whose secret it is. Bound into the encryption: a secret moved to another row cannot be decrypted there. */
+/** The source that owns a secret. The encryption authenticates it: a secret copied to another row cannot be decrypted. */
 export interface SecretOwner {
   organizationId: string
   sourceId: string
@@ -9,21 +9,21 @@ export interface SecretOwner {
 
 /** Encrypts signing secrets at rest. */
 export interface SecretBox {
-  /** The id of the key that encrypts: derived from the key, and tells nothing of it. */
+  /** The id of the key that encrypts: a hash of the key. */
   readonly keyId: string
   encrypt(owner: SecretOwner, secret: string): Buffer
-  /** @throws SecretError when no listed key fits, or the bytes are damaged or another row's. */
+  /** @throws SecretError when no listed key fits, or the bytes are damaged or belong to another row. */
   decrypt(owner: SecretOwner, sealed: Uint8Array): string
   /** Whether it is encrypted under the first key of the list. */
   isCurrent(sealed: Uint8Array): boolean
 }
 
-/** A stored secret that cannot be read. The message says what to do and holds nothing secret. */
+/** A stored secret cannot be decrypted. The message gives advice and contains nothing secret. */
 export class SecretError extends Error {
   override name = 'SecretError'
 }
 
-// One byte of format, 8 of key id, 12 of nonce, then the text, then 16 of tag.
+// 1 byte format, 8 bytes key id, 12 bytes nonce, the encrypted text, 16 bytes tag.
 const FORMAT = 1
 const KEY_ID_BYTES = 8
 const NONCE_BYTES = 12
@@ -31,15 +31,15 @@ const TAG_BYTES = 16
 const TEXT_START = 1 + KEY_ID_BYTES + NONCE_BYTES
 
 /**
- * AES-256-GCM with a fresh 96-bit nonce for each secret, bound to organization and source. `keys` are base64 of 32 bytes
- * each: the first encrypts, all decrypt.
+ * Creates a box that encrypts with AES-256-GCM, with a random 96-bit nonce for each secret and with organization and source as
+ * additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
  * @throws TypeError when a key is not 32 bytes or there is none.
  */
 export function createSecretBox(keys: readonly string[]): SecretBox {
-  // Key objects, made once: given bytes, Node makes one for every call, which costs more than the encryption.
-  const ring = new Map(keys.map(readKey).map((key) => [keyIdOf(key), createSecretKey(key)]))
-  const [current] = ring
-  if (!current) throw new TypeError('SECRETS_KEY holds no key')
+  // Given bytes instead of a key object, Node creates one for every call, which costs more than the encryption.
+  const keyById = new Map(keys.map(readKey).map((key) => [keyIdOf(key), createSecretKey(key)]))
+  const [current] = keyById
+  if (!current) throw new TypeError('SECRETS_KEY contains no key')
   const [keyId, key] = current
   return {
     keyId,
@@ -54,7 +54,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
       const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
       if (bytes[0] !== FORMAT || bytes.length < TEXT_START + TAG_BYTES) throw new SecretError(DAMAGED)
       const id = readKeyId(bytes)
-      const opening = ring.get(id)
+      const opening = keyById.get(id)
       if (!opening) {
         throw new SecretError(
           `The signing secret is encrypted under key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret anew.`,
@@ -76,19 +76,19 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
   }
 }
 
-/** What `rotateSecrets` did. `failed` names each source whose secret no listed key decrypts, and why. */
+/** The result of `rotateSecrets`. `failed` has each source whose secret could not be decrypted, and why. */
 export interface SecretRotation {
-  /** Encrypted anew under the first key. */
+  /** Encrypted again, with the first key. */
   rotated: number
-  /** Under the first key already. */
+  /** Already encrypted with the first key. */
   current: number
   failed: { organizationId: string; sourceId: string; reason: string }[]
 }
 
 /**
- * Encrypts every stored secret anew that is not under the first key of the list, in pages of `batchSize`. Safe beside
- * running dispatchers and to repeat: a secret that is saved meanwhile is left as saved. Once every dispatcher runs with the
- * new list, and a rotation after that has nothing left to do, the old keys can go.
+ * Encrypts every stored secret with the first key of the list, in pages of `batchSize`. Safe to repeat and to run beside
+ * dispatchers: a secret that is saved meanwhile is not overwritten. When all dispatchers have the new list and a rotation after
+ * that finds nothing to do, the old keys can be removed.
  */
 export async function rotateSecrets(
   db: Pick<Database, 'pool'>,
@@ -99,23 +99,23 @@ export async function rotateSecrets(
   const result: SecretRotation = { rotated: 0, current: 0, failed: [] }
   let after = '00000000-0000-0000-0000-000000000000'
   for (;;) {
-    const page = await db.pool.query<{ id: string; organization_id: string; signing_secret: Buffer }>(
-      `SELECT id, organization_id, signing_secret FROM webhook_sources
+    const page = await db.pool.query<{ sourceId: string; organizationId: string; signingSecret: Buffer }>(
+      `SELECT id AS "sourceId", organization_id AS "organizationId", signing_secret AS "signingSecret"
+       FROM webhook_sources
        WHERE signing_secret IS NOT NULL AND id > $1 ORDER BY id LIMIT $2`,
       [after, batchSize],
     )
-    for (const row of page.rows) {
-      const owner = { organizationId: row.organization_id, sourceId: row.id }
-      after = row.id
-      if (box.isCurrent(row.signing_secret)) {
+    for (const { signingSecret, ...owner } of page.rows) {
+      after = owner.sourceId
+      if (box.isCurrent(signingSecret)) {
         result.current += 1
         continue
       }
       try {
-        const sealed = box.encrypt(owner, box.decrypt(owner, row.signing_secret))
+        const sealed = box.encrypt(owner, box.decrypt(owner, signingSecret))
         const changed = await db.pool.query(
           'UPDATE webhook_sources SET signing_secret = $3 WHERE id = $1 AND signing_secret = $2',
-          [row.id, row.signing_secret, sealed],
+          [owner.sourceId, signingSecret, sealed],
         )
         result.rotated += changed.rowCount ?? 0
       } catch (error) {

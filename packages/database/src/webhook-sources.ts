@@ -1,10 +1,9 @@
 import { trimWhiteSpace } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
-import { runStatement, type Database, type NamedStatement } from './client.ts'
-import type { WebhookSource as PrismaWebhookSource } from './generated/client.ts'
+import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldCase } from './fold-case.ts'
 
-/** A webhook source as everybody may see it (contract 2): without its secret. */
+/** A webhook source without its secret (contract README, "Webhook sources"). */
 export interface WebhookSource {
   id: string
   organizationId: string
@@ -15,18 +14,18 @@ export interface WebhookSource {
   exampleRequestBody: Record<string, unknown>
   createdAt: Date
   updatedAt: Date
-  /** Null when it was recorded without the verification request. */
+  /** Null when it was saved without a verification request. */
   verifiedAt: Date | null
 }
 
-/** A stored source as the dispatcher needs it for a save or a test. */
+/** A stored source, as the dispatcher needs it for a save or a test. */
 export interface StoredWebhookSource extends WebhookSource {
   /** Encrypted; null when there is none. */
   signingSecret: Buffer | null
   version: number
 }
 
-/** What stands in the way of a save, or what it would replace. */
+/** What a save would replace, or why it is refused. */
 export type SaveTarget =
   | { kind: 'new' }
   | { kind: 'stored'; source: StoredWebhookSource }
@@ -36,50 +35,37 @@ export type SaveTarget =
   /** Another source of the organization has the name. */
   | { kind: 'name_taken' }
 
-/** What a save writes, all of it at once. */
+/** The values that a save writes. */
 export interface WebhookSourceChange {
   name: string
   description: string
   endpointUrl: string
-  /** Encrypted; null removes it; undefined leaves what is stored. */
+  /** Encrypted; null removes it; undefined keeps the stored one. */
   signingSecret: Buffer | null | undefined
   /** JSON text of an object. */
   exampleRequestBody: string
   isVerified: boolean
 }
 
-/** `changed_meanwhile`: another save or a deletion came between, and nothing was written. */
+/** The result of a save. `changed_meanwhile`: another save or a deletion came first, and nothing was written. */
 export type SaveOutcome =
   | { kind: 'saved'; source: WebhookSource }
   | { kind: 'changed_meanwhile' }
   | { kind: 'name_taken' }
 
-interface SourceRow {
-  id: string
-  organization_id: string
-  name: string
-  description: string
-  endpoint_url: string
-  signing_secret: Buffer | null
-  example_request_body: Record<string, unknown>
-  created_at: Date
-  updated_at: Date
-  verified_at: Date | null
-}
-
-const COLUMNS = `id, organization_id, name, description, endpoint_url, signing_secret, example_request_body,
-  created_at, updated_at, verified_at`
-
-/** Every source of the organization that is not deleted, sorted by name in code point order. */
-export async function listWebhookSources(db: Pick<Database, 'pool'>, organizationId: string): Promise<WebhookSource[]> {
-  const found = await runStatement<SourceRow>(db, LIST_SOURCES, [organizationId])
-  return found.rows.map(toWebhookSource)
-}
-
 const LIST_SOURCES: NamedStatement = {
-  name: 'list_webhook_sources',
-  text: `SELECT ${COLUMNS} FROM webhook_sources
+  name: 'list-webhook-sources',
+  text: `
+    SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
+      signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
+      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"
+    FROM webhook_sources
     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
+}
+
+/** The organization's sources that are not deleted, sorted by name in code point order. */
+export async function listWebhookSources(db: Pick<Database, 'pool'>, organizationId: string): Promise<WebhookSource[]> {
+  return (await runStatement<WebhookSource>(db, LIST_SOURCES, [organizationId])).rows
 }
 
 /** What an agent may know of a source: neither the URL nor the secret. */
@@ -90,58 +76,52 @@ export interface SourceForAgent {
   readonly exampleRequestBody: Record<string, unknown>
 }
 
-/** A query for the sources of the organizations that the SQL expression, an array, names; in order for each of them. */
-export function sourcesForAgentsSql(organizationIds: string): string {
-  return `SELECT organization_id, id, name, description, example_request_body FROM webhook_sources
-    WHERE organization_id = ANY (${organizationIds}) AND deleted_at IS NULL
-    ORDER BY organization_id, name COLLATE "C", id`
+const LIST_SOURCES_FOR_AGENTS: NamedStatement = {
+  name: 'list-sources-for-agents',
+  text: `
+    SELECT organization_id AS "organizationId", json_agg(json_build_object(
+      'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
+    ) ORDER BY name COLLATE "C", id) AS sources
+    FROM webhook_sources
+    WHERE organization_id = ANY ($1::uuid[]) AND deleted_at IS NULL
+    GROUP BY organization_id`,
 }
 
-export interface SourceForAgentRow {
-  organization_id: string
-  id: string
-  name: string
-  description: string
-  example_request_body: Record<string, unknown>
-}
-
-/** By organization; one without sources has no entry. */
-export function toSourcesForAgents(rows: readonly SourceForAgentRow[]): ReadonlyMap<string, readonly SourceForAgent[]> {
-  const byOrganization = new Map<string, SourceForAgent[]>()
-  for (const { organization_id: organizationId, example_request_body: exampleRequestBody, ...row } of rows) {
-    const source = { id: row.id, name: row.name, description: row.description, exampleRequestBody }
-    const others = byOrganization.get(organizationId)
-    if (others) others.push(source)
-    else byOrganization.set(organizationId, [source])
-  }
-  return byOrganization
-}
-
-/** The sources of several organizations that are not deleted, each one's sorted by name in code point order. */
+/**
+ * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An
+ * organization without sources has no entry.
+ */
 export async function listSourcesForAgents(
   db: Pick<Database, 'pool'>,
   organizationIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
-  const { rows } = await runStatement<SourceForAgentRow>(db, LIST_SOURCES_FOR_AGENTS, [organizationIds])
-  return toSourcesForAgents(rows)
+  const { rows } = await runStatement<{ organizationId: string; sources: SourceForAgent[] }>(
+    db,
+    LIST_SOURCES_FOR_AGENTS,
+    [organizationIds],
+  )
+  return new Map(rows.map(({ organizationId, sources }) => [organizationId, sources]))
 }
 
-const LIST_SOURCES_FOR_AGENTS: NamedStatement = {
-  name: 'list-sources-for-agents',
-  text: sourcesForAgentsSql('(SELECT $1::uuid[])::uuid[]'),
-}
-
-/** The source, unless it is another organization's or deleted. */
+/** The source, unless it belongs to another organization or is deleted. */
 export async function findWebhookSource(
-  db: Pick<Database, 'prisma'>,
+  db: Pick<Database, 'pool'>,
   organizationId: string,
   sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
-  const found = await db.prisma.webhookSource.findFirst({ where: { organizationId, id: sourceId, deletedAt: null } })
-  return found ? fromPrisma(found) : undefined
+  const { rows } = await db.pool.query<StoredWebhookSource>(
+    `SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
+       signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
+       created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt",
+       signing_secret AS "signingSecret", version
+     FROM webhook_sources
+     WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL`,
+    [organizationId, sourceId],
+  )
+  return rows[0]
 }
 
-/** Whether the organization has or ever had the source, or tried to save it: a deleted source's log stays readable. */
+/** Whether the organization has, had or tried to save the source: the log of a deleted source stays readable. */
 export async function hasWebhookSourceLog(
   db: Pick<Database, 'prisma'>,
   organizationId: string,
@@ -153,27 +133,29 @@ export async function hasWebhookSourceLog(
   return (await db.prisma.delivery.findFirst(logged)) !== null
 }
 
-/** What a save of this id under this name would meet. */
+/** What a save of this id under this name would replace, or why it is refused. */
 export async function findSaveTarget(
-  db: Pick<Database, 'prisma'>,
+  db: Pick<Database, 'pool' | 'prisma'>,
   organizationId: string,
   sourceId: string,
   name: string,
 ): Promise<SaveTarget> {
   const organization = await db.prisma.organization.findUnique({ where: { id: organizationId }, select: { id: true } })
   if (!organization) return { kind: 'no_organization' }
-  const found = await db.prisma.webhookSource.findMany({
+  const taken = await db.prisma.webhookSource.findMany({
     where: { OR: [{ id: sourceId }, { organizationId, nameKey: normalizedName(name), deletedAt: null }] },
+    select: { id: true, organizationId: true, deletedAt: true },
   })
-  const stored = found.find((source) => source.id === sourceId)
-  if (stored && (stored.organizationId !== organizationId || stored.deletedAt)) return { kind: 'id_taken' }
-  if (found.some((source) => source.id !== sourceId)) return { kind: 'name_taken' }
-  return stored ? { kind: 'stored', source: fromPrisma(stored) } : { kind: 'new' }
+  const sameId = taken.find(({ id }) => id === sourceId)
+  if (sameId && (sameId.organizationId !== organizationId || sameId.deletedAt)) return { kind: 'id_taken' }
+  if (taken.some(({ id }) => id !== sourceId)) return { kind: 'name_taken' }
+  const source = await findWebhookSource(db, organizationId, sourceId)
+  return source ? { kind: 'stored', source } : { kind: 'new' }
 }
 
 /**
- * Writes the source whole, in one statement, if it still is what the caller saw: `seenVersion` of the stored source, or
- * null when there was none. Raw, because it tells a clash of ids from a clash of names, and keeps the JSON text as it is.
+ * Saves the source in one statement, if it is still the one that the caller saw: `seenVersion` is the version of the stored
+ * source, or null when there was none.
  */
 export async function saveWebhookSource(
   db: Pick<Database, 'pool'>,
@@ -194,12 +176,15 @@ export async function saveWebhookSource(
     change.isVerified,
   ]
   try {
-    const saved =
+    const { rows } =
       seenVersion === null
-        ? await db.pool.query<SourceRow>(INSERT_SOURCE, values)
-        : await db.pool.query<SourceRow>(UPDATE_SOURCE, [...values, seenVersion, change.signingSecret !== undefined])
-    const [row] = saved.rows
-    return row ? { kind: 'saved', source: toWebhookSource(row) } : { kind: 'changed_meanwhile' }
+        ? await db.pool.query<WebhookSource>(INSERT_SOURCE, values)
+        : await db.pool.query<WebhookSource>(UPDATE_SOURCE, [
+            ...values,
+            seenVersion,
+            change.signingSecret !== undefined,
+          ])
+    return rows[0] ? { kind: 'saved', source: rows[0] } : { kind: 'changed_meanwhile' }
   } catch (error) {
     if (error instanceof DatabaseError && error.code === '23505' && error.constraint === 'webhook_sources_name') {
       return { kind: 'name_taken' }
@@ -213,16 +198,20 @@ const INSERT_SOURCE = `
     example_request_body, verified_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, CASE WHEN $9 THEN now() END)
   ON CONFLICT (id) DO NOTHING
-  RETURNING ${COLUMNS}`
+  RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
+    signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"`
 
 const UPDATE_SOURCE = `
   UPDATE webhook_sources SET name = $3, name_key = $4, description = $5, endpoint_url = $6,
     signing_secret = CASE WHEN $11 THEN $7 ELSE signing_secret END, example_request_body = $8,
     verified_at = CASE WHEN $9 THEN now() END, updated_at = now(), version = version + 1
   WHERE organization_id = $1 AND id = $2 AND version = $10 AND deleted_at IS NULL
-  RETURNING ${COLUMNS}`
+  RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
+    signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"`
 
-/** Notes that the endpoint confirmed what is stored, unless another save came between. */
+/** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(
   db: Pick<Database, 'prisma'>,
   organizationId: string,
@@ -235,7 +224,7 @@ export async function confirmWebhookSource(
   })
 }
 
-/** Deletes the source and its secret; the log stays. False when there is none. */
+/** Deletes the source and its secret; its log stays. False when there is none. */
 export async function deleteWebhookSource(
   db: Pick<Database, 'prisma'>,
   organizationId: string,
@@ -248,39 +237,7 @@ export async function deleteWebhookSource(
   return deleted.count === 1
 }
 
-/** Two names are the same when they differ only in case, in how accents are encoded, or in white space at their ends. */
+/** A name as it is compared: names differ neither by case, nor by the encoding of accents, nor by white space at the ends. */
 export function normalizedName(name: string): string {
   return foldCase(trimWhiteSpace(name).normalize('NFC')).normalize('NFC')
-}
-
-function toWebhookSource(row: SourceRow): WebhookSource {
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    name: row.name,
-    description: row.description,
-    endpointUrl: row.endpoint_url,
-    hasSigningSecret: row.signing_secret !== null,
-    exampleRequestBody: row.example_request_body,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    verifiedAt: row.verified_at,
-  }
-}
-
-function fromPrisma(source: PrismaWebhookSource): StoredWebhookSource {
-  return {
-    id: source.id,
-    organizationId: source.organizationId,
-    name: source.name,
-    description: source.description,
-    endpointUrl: source.endpointUrl,
-    hasSigningSecret: source.signingSecret !== null,
-    exampleRequestBody: source.exampleRequestBody as Record<string, unknown>,
-    createdAt: source.createdAt,
-    updatedAt: source.updatedAt,
-    verifiedAt: source.verifiedAt,
-    signingSecret: source.signingSecret && Buffer.from(source.signingSecret),
-    version: source.version,
-  }
 }

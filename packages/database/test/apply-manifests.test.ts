@@ -31,7 +31,7 @@ const faultsOf = async (...values: unknown[]): Promise<string[]> => {
     await apply(...values)
     return []
   } catch (error) {
-    if (error instanceof ManifestError) return error.faults.map(({ path, message }) => `${path}: ${message}`)
+    if (error instanceof ManifestError) return error.violations.map(({ path, message }) => `${path}: ${message}`)
     throw error
   }
 }

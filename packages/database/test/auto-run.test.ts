@@ -1,13 +1,7 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import {
-  type Database,
-  listRuns,
-  nextAutoRunAt,
-  showRun,
-  startDueAutoRuns,
-  acquireWaitingSessions,
-} from '../src/index.ts'
+import { nextAutoRunAt } from '../src/auto-run-schedule.ts'
+import { type Database, listRuns, showRun, startDueAutoRuns, acquireWaitingSessions } from '../src/index.ts'
 import { createStartable, type Startable } from './support/start-fixtures.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
@@ -55,7 +49,13 @@ describe('startDueAutoRuns', () => {
       request_id: 'request-auto',
       context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
     })
-    const taking = { owner: 'a', leaseMs: 60_000, places: 1, perOrganization: 1, held: new Map<string, number>() }
+    const taking = {
+      owner: 'a',
+      leaseMs: 60_000,
+      slots: 1,
+      maxPerOrganization: 1,
+      leasedByOrganization: new Map<string, number>(),
+    }
     const { sessions: taken } = await acquireWaitingSessions(db, taking)
     expect(taken).toMatchObject([{ run: { id: started!.startId } }])
   })

@@ -1,26 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createTestDatabase } from '@workflow-service/testkit'
 import {
-  appendSteps,
   claimDeliveries,
-  createDatabase,
   type Database,
   type DeliveryClaimRequest,
   type DeliveryResult,
   findDeliveryState,
-  finishRuns,
-  type Lease,
+  listDeliveries,
   newId,
   recordOutcomes,
-  recordStarts,
-  releaseSessions,
-  renewLeases,
-  type AcquiredSessions,
-  acquireSessions,
-  acquireWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
-import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { explain } from './support/explain.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 let db: Database
 let opened: OpenDatabase
@@ -158,126 +149,38 @@ describe('outcomes that are recorded together', () => {
   })
 })
 
-// Planning one of these takes longer than carrying it out.
-test.each([1, 12])('Postgres plans the statements of a run once, at %i to a batch', async (size) => {
-  const client = await db.pool.connect()
-  try {
-    const on = onConnection(client)
-    const owner = `owner of ${size}`
-    const taking = { owner, leaseMs: 60_000, places: size, perOrganization: size, held: new Map<string, number>() }
-    const choosing = { ...taking, held: new Map([[newId(), size]]) }
-    const { organizationId } = acme
-    const begin = async (isKeyed: boolean) => {
-      const idempotency = () => (isKeyed ? { key: newId(), requestSha256: Buffer.alloc(32) } : null)
-      const starts = Array.from({ length: size }, () => newStart(acme, { idempotency: idempotency() }))
-      const outcomes = await recordStarts(
-        on,
-        starts.map((each) => ({ organizationId, start: each })),
-      )
-      return outcomes.flatMap((outcome) => (outcome.kind === 'accepted' ? [outcome.sessionId] : []))
-    }
-    const goOn = async ({ sessions }: AcquiredSessions) => {
-      expect(sessions).toHaveLength(size)
-      const leases: Lease[] = sessions.map(({ lease }) => lease)
-      const claims = sessions.map(({ lease }) => request({ lease }))
-      await renewLeases(on, owner, 60_000, leases)
-      await appendSteps(
-        on,
-        owner,
-        sessions.map(({ lease, run }) => ({
-          lease,
-          runId: run!.id,
-          position: 0,
-          steps: [{ kind: 'note', data: { code: 'test', text: 'a step' } }],
-        })),
-      )
-      expect((await claimDeliveries(on, claims)).every(({ kind }) => kind === 'claimed')).toBe(true)
-      await recordOutcomes(
-        on,
-        claims.map(({ id }) => ({ organizationId, id, result: accepted })),
-      )
-      await finishRuns(
-        on,
-        owner,
-        sessions.map(({ lease, run }) => ({
-          lease,
-          number: run!.number,
-          status: 'succeeded',
-          error: null,
-          goesOn: true,
-        })),
-      )
-      await releaseSessions(on, owner, leases)
-    }
-    for (let round = 0; round < 12; round += 1) {
-      await goOn(await acquireSessions(on, taking, await begin(false)))
-      await goOn(await acquireSessions(on, choosing, await begin(true)))
-      await begin(false)
-      await goOn(await acquireWaitingSessions(on, taking))
-    }
-    const { rows } = await client.query<{ name: string; custom: number }>(
-      `SELECT name, custom_plans::integer AS custom FROM pg_prepared_statements WHERE generic_plans + custom_plans >= 12`,
-    )
-    expect(rows.map(({ name }) => name).toSorted()).toEqual([
-      'append-steps',
-      'claim-deliveries',
-      'finish-runs',
-      'record-delivery-outcomes',
-      'record-starts-in-new-sessions',
-      'record-starts-without-waiting',
-      'release-sessions',
-      'renew-leases',
-      'take-all-sessions',
-      'take-sessions',
-      'take-waiting-sessions',
-    ])
-    expect(rows.filter(({ custom }) => custom > 5)).toEqual([])
-  } finally {
-    client.release(true)
-  }
-})
+describe('a page of the log', () => {
+  const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
+  const busySourceId = newId()
 
-test('what a connection planned while the tables were empty scans none of them when they have grown', async () => {
-  const { url, drop: dropEmpty } = await createTestDatabase()
-  const empty = createDatabase({ url, applicationName: 'test' })
-  const client = await empty.pool.connect()
-  try {
-    await client.query('ALTER TABLE deliveries SET (autovacuum_enabled = false)')
-    await client.query('ANALYZE')
-    await client.query('SET plan_cache_mode = force_generic_plan')
-    const on = onConnection(client)
-    const { organizationId } = await createStartable(empty)
-    const result = {
-      outcome: 'accepted',
-      status: 200,
-      reason: null,
-      mismatches: null,
-      durationMs: 1,
-      answer: null,
-    } as const
-    const ids = Array.from({ length: 3 }, () => newId())
-    const record = () =>
-      recordOutcomes(
-        on,
-        ids.map((id) => ({ id, organizationId, result })),
-      )
-    expect(await record()).toEqual([undefined, undefined, undefined])
-    await client.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body)
-       SELECT coalesce(($2::uuid[])[n], gen_random_uuid()), $1, gen_random_uuid(), 'verification', 'in_flight', '{}'
-       FROM generate_series(1, 2000) n`,
-      [organizationId, ids],
+  beforeAll(async () => {
+    // Twenty sources with a thousand entries each, of which few are not accepted payloads.
+    await db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+       SELECT gen_random_uuid(), $1, CASE WHEN n % 20 = 0 THEN $2 ELSE md5((n % 20)::text)::uuid END,
+         CASE WHEN n % 4000 = 0 THEN 'verification' ELSE 'payload' END,
+         CASE WHEN n % 2000 = 0 THEN 'rejected' WHEN n = 100 THEN 'in_flight' ELSE 'accepted' END, 200, '{}',
+         $3::timestamptz + n * interval '1 second', CASE WHEN n <> 100 THEN now() END
+       FROM generate_series(1, 20000) AS n`,
+      [acme.organizationId, busySourceId, new Date(START_MS)],
     )
-    await client.query('BEGIN')
-    expect(await record()).toEqual([expect.any(Date), expect.any(Date), expect.any(Date)])
-    const { rows } = await client.query(
-      `SELECT seq_scan::integer AS scans FROM pg_stat_xact_user_tables WHERE relname = 'deliveries'`,
-    )
-    expect(rows).toEqual([{ scans: 0 }])
-    await client.query('ROLLBACK')
-  } finally {
-    client.release(true)
-    await empty.close()
-    await dropEmpty()
-  }
+    await db.pool.query('ANALYZE deliveries')
+  })
+
+  test.each([
+    ['the whole log', {}],
+    ['accepted deliveries, which are frequent', { outcome: 'accepted' as const }],
+    ['rejected deliveries, which are rare', { outcome: 'rejected' as const }],
+    ['deliveries in flight', { outcome: 'in_flight' as const }],
+    ['payloads', { kind: 'payload' as const }],
+    ['verifications', { kind: 'verification' as const }],
+    ['a time range', { since: new Date(START_MS + 1_000_000), until: new Date(START_MS + 2_000_000) }],
+  ])('of %s reads no more entries than it shows', async (_what, filter) => {
+    const after = { createdAt: new Date(START_MS + 15_000_000), id: newId() }
+    const query = { sourceId: busySourceId, limit: 26, after, ...filter }
+    const plan = await explain(db, (on) => listDeliveries(on, acme.organizationId, query))
+    const scans = plan.filter(({ index }) => index !== undefined)
+    expect(scans).toHaveLength(1)
+    expect(scans[0]?.rowsRead).toBeLessThanOrEqual(30)
+  })
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
-import type { PoolClient, QueryConfig, QueryResult } from 'pg'
+import type { QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
   claimNextRun,
@@ -9,14 +9,12 @@ import {
   type Database,
   finishRuns,
   type Lease,
-  newId,
   releaseSessions,
   renewLeases,
   acquireSessions,
-  acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
-import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let url: string
 let db: Database
@@ -101,9 +99,9 @@ const kinds = [...manyKinds, ...Object.entries(one)]
 const taking = (owner: string) => ({
   owner,
   leaseMs: 60_000,
-  places: 100,
-  perOrganization: 100,
-  held: new Map<string, number>(),
+  slots: 100,
+  maxPerOrganization: 100,
+  leasedByOrganization: new Map<string, number>(),
 })
 
 /** A session with two starts, of which runner `a` does the first. */
@@ -152,16 +150,6 @@ async function meeting<Result>(
   } finally {
     client.release(true)
   }
-}
-
-/** What the transaction has done so far: scans of whole tables that grow without end, and rows written. */
-async function countAccess(client: PoolClient): Promise<{ scans: number; changes: number }> {
-  const { rows } = await client.query<{ scans: number; changes: number }>(
-    `SELECT coalesce(sum(seq_scan) FILTER (WHERE relname IN ('sessions', 'starts', 'run_steps')), 0)::integer AS scans,
-            coalesce(sum(n_tup_ins + n_tup_upd), 0)::integer AS changes
-     FROM pg_stat_xact_user_tables`,
-  )
-  return rows[0]!
 }
 
 /** The pool, which calls back before the statement that passes a deleted start over. */
@@ -282,68 +270,5 @@ describe('taking up the next run', () => {
       ]),
     )
     expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { id: runId } })
-  })
-})
-
-describe('on tables that were never analyzed', () => {
-  const batch = 100
-
-  /** Sessions with two starts each; `a` holds the first thousand, and does their first starts. */
-  const seed = async (): Promise<Held[]> => {
-    for (const table of ['sessions', 'starts', 'run_steps']) {
-      await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
-    }
-    await db.pool.query(
-      `INSERT INTO sessions (id, organization_id, last_start_number, waiting_since, lease_owner, lease_epoch, lease_until)
-       SELECT md5('session ' || n)::uuid, $1, 2, now(), CASE WHEN n <= 1000 THEN 'a' END, 1,
-         CASE WHEN n <= 1000 THEN now() + interval '1 hour' END
-       FROM generate_series(1, 3000) n`,
-      [acme.organizationId],
-    )
-    await db.pool.query(
-      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, attempts)
-       SELECT md5(n || ' start ' || number)::uuid, $1, $2, md5('session ' || n)::uuid, number, 'api', 'go', 'r',
-         CASE WHEN n <= 1000 AND number = 1 THEN 'running' ELSE 'queued' END, 1
-       FROM generate_series(1, 3000) n, generate_series(1, 2) number`,
-      [acme.organizationId, acme.workflowId],
-    )
-    const { rows } = await db.pool.query<{ id: string; session_id: string }>(
-      "SELECT id, session_id FROM starts WHERE status = 'running' ORDER BY id LIMIT $1",
-      [batch],
-    )
-    return rows.map((row) => ({ lease: { sessionId: row.session_id, epoch: 1 }, runId: row.id }))
-  }
-  const freeSessions = Array.from({ length: batch }, (_, n) => `session ${2_000 + n}`)
-
-  // A pool plans a statement for its values five times, and then once for all. Its connections think little of scans, too.
-  test.each(['force_custom_plan', 'force_generic_plan'])('no statement scans a table: %s', async (mode) => {
-    const held = await seed()
-    const client = await db.pool.connect()
-    try {
-      await client.query(`SET plan_cache_mode = ${mode}`)
-      await client.query('SET enable_seqscan = on')
-      const { rows } = await client.query<{ id: string }>('SELECT md5(name)::uuid AS id FROM unnest($1::text[]) name', [
-        freeSessions,
-      ])
-      const freeIds = rows.map(({ id }) => id)
-      const on: Pooled = onConnection(client)
-      const statements: Record<string, () => Promise<unknown>> = {
-        'take-all-sessions': () => acquireSessions(on, taking('b'), freeIds),
-        'take-sessions': () => acquireSessions(on, { ...taking('b'), held: new Map([[newId(), 100_000]]) }, freeIds),
-        'take-waiting-sessions': () => acquireWaitingSessions(on, taking('b')),
-        ...Object.fromEntries(kinds.map(([what, { write }]) => [what, () => write(on, 'a', held)])),
-      }
-      for (const [what, run] of Object.entries(statements)) {
-        await client.query('BEGIN')
-        const before = await countAccess(client)
-        await run()
-        const after = await countAccess(client)
-        expect([what, after.scans]).toEqual([what, before.scans])
-        expect([what, after.changes > before.changes]).toEqual([what, true])
-        await client.query('ROLLBACK')
-      }
-    } finally {
-      client.release(true)
-    }
   })
 })

@@ -35,13 +35,13 @@ beforeEach(async () => {
 
 const runner = (
   owner: string,
-  options: { places?: number; perOrganization?: number; held?: Map<string, number> } = {},
+  options: { slots?: number; maxPerOrganization?: number; leasedByOrganization?: Map<string, number> } = {},
 ) => ({
   owner,
   leaseMs: 60_000,
-  places: 100,
-  perOrganization: 100,
-  held: new Map<string, number>(),
+  slots: 100,
+  maxPerOrganization: 100,
+  leasedByOrganization: new Map<string, number>(),
   ...options,
 })
 
@@ -56,18 +56,12 @@ const finish = async (owner: string, lease: Lease, number: number, goesOn = true
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
-// One statement takes whatever it is given where there are places for all, another one chooses.
-describe.each<[when: string, held: () => Map<string, number>]>([
-  ['there are places for all', () => new Map()],
-  ['there may not be places for all', () => new Map([[newId(), 100]])],
-])('taking sessions up by their ids, where %s', (_when, heldElsewhere) => {
-  const taker = (owner: string) => runner(owner, { held: heldElsewhere() })
-
+describe('acquiring sessions by their ids', () => {
   test('leases the session and takes up its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
     const {
       sessions: [taken],
-    } = await acquireSessions(db, taker('a'), [sessionId])
+    } = await acquireSessions(db, runner('a'), [sessionId])
     expect(taken).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
@@ -91,7 +85,7 @@ describe.each<[when: string, held: () => Map<string, number>]>([
   })
 
   test.each([
-    ['by their ids', (ids: string[]) => acquireSessions(db, taker('a'), ids)],
+    ['by their ids', (ids: string[]) => acquireSessions(db, runner('a'), ids)],
     ['in the sweep', () => acquireWaitingSessions(db, runner('a'))],
   ])('reads the webhook sources of each organization with them: %s', async (_how, take) => {
     const other = await createStartable(db)
@@ -116,18 +110,18 @@ describe.each<[when: string, held: () => Map<string, number>]>([
   test('passes over sessions that are held, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
-    await acquireSessions(db, taker('a'), [sessionId])
-    expect(await acquireSessions(db, taker('b'), [sessionId, idle!.id, newId()])).toEqual({
+    await acquireSessions(db, runner('a'), [sessionId])
+    expect(await acquireSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual({
       sessions: [],
       isMore: false,
     })
-    expect((await acquireSessions(db, taker('a'), [sessionId])).sessions).toEqual([])
+    expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
   })
 
   test('many runners at once: each session is leased once', async () => {
     const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
     const ids = sessions.map(({ sessionId }) => sessionId)
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, taker(`r${n}`), ids)))
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, runner(`r${n}`), ids)))
     expect(
       taken
         .flatMap(({ sessions: found }) => found)
@@ -138,11 +132,11 @@ describe.each<[when: string, held: () => Map<string, number>]>([
 
   test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
-    await acquireSessions(db, taker('a'), [sessionId])
+    await acquireSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
     const {
       sessions: [taken],
-    } = await acquireSessions(db, taker('b'), [sessionId])
+    } = await acquireSessions(db, runner('b'), [sessionId])
     expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
   })
 })
@@ -154,22 +148,33 @@ describe('places and shares', () => {
     for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
     for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
     const held = new Map([[acme.organizationId, 1]])
-    const { sessions: taken } = await acquireSessions(db, runner('a', { places: 4, perOrganization: 3, held }), ids)
+    const { sessions: taken } = await acquireSessions(
+      db,
+      runner('a', { slots: 4, maxPerOrganization: 3, leasedByOrganization: held }),
+      ids,
+    )
     const count = ({ organizationId }: Startable) =>
       taken.filter((session) => session.organizationId === organizationId).length
     expect([count(acme), count(other)]).toEqual([2, 2])
   })
 
   test.each([
-    { what: 'as many as there are places', ids: 2, options: { places: 2 }, taken: 2, isMore: false },
-    { what: 'one more than there are places', ids: 3, options: { places: 2 }, taken: 2, isMore: true },
-    { what: 'as many as the share', ids: 2, options: { perOrganization: 2 }, taken: 2, isMore: false },
-    { what: 'one more than the share', ids: 3, options: { perOrganization: 2 }, taken: 2, isMore: true },
-    { what: 'as many as the share leaves', ids: 2, options: { perOrganization: 3 }, held: 1, taken: 2, isMore: false },
+    { what: 'as many as there are places', ids: 2, options: { slots: 2 }, taken: 2, isMore: false },
+    { what: 'one more than there are places', ids: 3, options: { slots: 2 }, taken: 2, isMore: true },
+    { what: 'as many as the share', ids: 2, options: { maxPerOrganization: 2 }, taken: 2, isMore: false },
+    { what: 'one more than the share', ids: 3, options: { maxPerOrganization: 2 }, taken: 2, isMore: true },
+    {
+      what: 'as many as the share leaves',
+      ids: 2,
+      options: { maxPerOrganization: 3 },
+      held: 1,
+      taken: 2,
+      isMore: false,
+    },
     {
       what: 'one more than the share leaves',
       ids: 3,
-      options: { perOrganization: 3 },
+      options: { maxPerOrganization: 3 },
       held: 1,
       taken: 2,
       isMore: true,
@@ -177,7 +182,7 @@ describe('places and shares', () => {
   ])('takes $taken of $ids offered: $what', async ({ ids: count, options, held = 0, taken, isMore }) => {
     const ids: string[] = []
     for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
-    const mine = runner('a', { ...options, held: new Map([[acme.organizationId, held]]) })
+    const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, held]]) })
     const result = await acquireSessions(db, mine, ids)
     expect([result.sessions.length, result.isMore]).toEqual([taken, isMore])
   })
@@ -205,14 +210,17 @@ describe('the sweep', () => {
     const theirs = await start(db, other)
     await start(db, third)
     const held = new Map([[third.organizationId, 1]])
-    const { sessions: taken } = await acquireWaitingSessions(db, runner('a', { places: 2, held }))
+    const { sessions: taken } = await acquireWaitingSessions(db, runner('a', { slots: 2, leasedByOrganization: held }))
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
   test('leaves an organization alone that has its share already', async () => {
     for (let n = 0; n < 3; n++) await start(db, acme)
     const held = new Map([[acme.organizationId, 2]])
-    const { sessions, isMore } = await acquireWaitingSessions(db, runner('a', { perOrganization: 3, held }))
+    const { sessions, isMore } = await acquireWaitingSessions(
+      db,
+      runner('a', { maxPerOrganization: 3, leasedByOrganization: held }),
+    )
     expect(sessions).toHaveLength(1)
     expect(isMore).toBe(true)
   })
@@ -221,9 +229,9 @@ describe('the sweep', () => {
     await start(db, acme)
     await start(db, acme)
     const { sessionId } = await start(db, acme)
-    expect((await acquireSessions(db, runner('a', { perOrganization: 0 }), [sessionId])).isMore).toBe(true)
-    expect((await acquireWaitingSessions(db, runner('a', { places: 1 }))).isMore).toBe(true)
-    expect((await acquireWaitingSessions(db, runner('a', { places: 2 }))).isMore).toBe(false)
+    expect((await acquireSessions(db, runner('a', { maxPerOrganization: 0 }), [sessionId])).isMore).toBe(true)
+    expect((await acquireWaitingSessions(db, runner('a', { slots: 1 }))).isMore).toBe(true)
+    expect((await acquireWaitingSessions(db, runner('a', { slots: 2 }))).isMore).toBe(false)
   })
 
   test('many runners at once: each session is leased once, and none is left', async () => {
@@ -234,7 +242,7 @@ describe('the sweep', () => {
     // A row that another runner is about to take is skipped, so one round need not find all.
     for (let round = 0; round < 20 && found.length < ids.length; round++) {
       const sweeps = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => acquireWaitingSessions(db, runner(`r${n}`, { places: 5 }))),
+        Array.from({ length: 8 }, (_, n) => acquireWaitingSessions(db, runner(`r${n}`, { slots: 5 }))),
       )
       for (const { sessions } of sweeps) found.push(...sessions.map(({ lease }) => lease.sessionId))
     }
@@ -250,7 +258,7 @@ describe('the sweep', () => {
     let from: string | undefined
     let found = 0
     for (let sweep = 0; sweep < 4; sweep++) {
-      const { sessions: taken, next } = await acquireWaitingSessions(db, runner('a', { places: 10_000 }), from)
+      const { sessions: taken, next } = await acquireWaitingSessions(db, runner('a', { slots: 10_000 }), from)
       found += taken.length
       from = next
     }
@@ -303,7 +311,7 @@ describe('ending a run', () => {
     const outcome = await finish('a', taken!.lease, 1)
     expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
-    expect(await finish('a', taken!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
+    expect(await finish('a', taken!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect(await showSession(db, first.sessionId)).toMatchObject({ lease: null, starts: 2, finished: 2 })
   })
 
@@ -348,7 +356,7 @@ describe('ending a run', () => {
     const {
       sessions: [taken],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: undefined })
+    expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([
       { run: { id: next.startId } },
     ])
@@ -375,7 +383,7 @@ describe('ending a run', () => {
     const {
       sessions: [taken],
     } = await acquireSessions(db, runner('a'), [doomed.sessionId])
-    expect(taken?.run).toBeUndefined()
+    expect(taken?.run).toBeNull()
     const next = await claimNextRun(db, 'a', taken!.lease)
     expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
   })

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { workflowSearchText } from '../src/search-text.ts'
-import { type NewStart, recordStart, recordStarts, START_STATEMENTS } from '../src/starts.ts'
+import { type NewStart, recordStart, recordStarts } from '../src/starts.ts'
 import { newStart } from './support/start-fixtures.ts'
-import { explain, rowsReadOf } from './support/explain.ts'
 import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let opened: OpenDatabase
@@ -51,27 +50,6 @@ const start = (change: Partial<NewStart> = {}): NewStart => newStart({ workflowI
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
 
 describe('recordStart', () => {
-  test.each([
-    ['in a session and with a key', START_STATEMENTS.recordStarts],
-    ['in a new session', START_STATEMENTS.recordStartsInNewSessions],
-  ])('reads by index only, and no more rows than the start is about: %s', async (_how, statement) => {
-    const request = {
-      organization_id: organizationId,
-      start_id: newId(),
-      workflow_id: workflowId,
-      session_id: sessionId,
-      new_session_id: newId(),
-      context: 'go',
-      api_key_id: apiKeyId,
-      request_id: 'r',
-      idempotency_key: 'k',
-      request_sha256: hash(1).toString('hex'),
-    }
-    const plan = await explain(db, statement, [JSON.stringify([request])])
-    const tables = ['workflows', 'triggers', 'sessions', 'users', 'workflow_users', 'idempotency_keys']
-    for (const table of tables) expect([table, rowsReadOf(plan, table) <= 4]).toEqual([table, true])
-  })
-
   test('leaves nothing behind when the start is refused', async () => {
     const counts = async () => {
       const { rows } = await db.pool.query(

@@ -65,7 +65,7 @@ async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
     if (!(error instanceof ManifestError)) throw error
     const file = files[error.manifestIndex]!
     throw manifestFileError(
-      error.faults.map((fieldError) => ({ file: file.name, ...fieldError, line: file.lineOf(fieldError.path) })),
+      error.violations.map((fieldError) => ({ file: file.name, ...fieldError, line: file.lineOf(fieldError.path) })),
     )
   }
   const json = applied.map(toJson)

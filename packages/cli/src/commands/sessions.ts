@@ -72,7 +72,7 @@ async function show(ctx: CliContext, id: string): Promise<CommandResult> {
         `  organization  ${organizationId}\n`,
         `  starts        ${session.starts} accepted, ${session.finished} finished\n`,
         session.lease
-          ? `  leased by     ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(session.lease.until)} UTC\n`
+          ? `  leased by     ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(new Date(session.lease.until))} UTC\n`
           : '',
         `\n${renderTable(terminal, runColumns(names), runs, 'It has no runs yet.')}`,
       ].join(''),

@@ -4,21 +4,21 @@ import type { Database } from '../client.ts'
 import { deriveId } from '../ids.ts'
 import { inTransaction } from '../in-transaction.ts'
 import {
-  type Application,
+  type ApplyContext,
   FOREIGN_ID,
-  lower,
+  lowerCaseId,
   type ManifestOutcome,
   outcomeOf,
   type Plan,
-  rowsThatAre,
-} from './application.ts'
-import { insertRows, updateRows } from './bulk-rows.ts'
+  rowsWithOutcome,
+} from './apply-context.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
 import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
 import { type AppliedWorkflow, planWorkflows } from './plan-workflows.ts'
+import { writeRows } from './write-rows.ts'
 
-/** What a manifest came to. The webhook sources are planned, not saved: that is the dispatcher's. */
+/** The result of applying a manifest. Its webhook sources are planned here; the dispatcher saves them. */
 export interface AppliedManifest {
   organization: { id: string; name: string; outcome: ManifestOutcome }
   users: { email: string; outcome: ManifestOutcome }[]
@@ -29,10 +29,10 @@ export interface AppliedManifest {
 }
 
 /**
- * Makes the organizations as the manifests say, all of them in one transaction: what a manifest does not name stays as it
- * is, except inside a workflow, whose users, triggers and files become exactly those of the manifest. What is equal
- * already is not written. Waits for another application that is under way.
- * @throws ManifestError when what is stored does not allow one of them; nothing at all is written then.
+ * Applies manifests in one transaction (contract README, "Manifest"): creates and changes what they name, and keeps what
+ * they do not name, except inside a workflow, whose users, triggers and files become exactly those of the manifest. Equal
+ * rows are not written. Concurrent calls wait for each other.
+ * @throws ManifestError when a manifest conflicts with stored data; then nothing is written.
  */
 export async function applyManifests(
   db: Pick<Database, 'pool'>,
@@ -55,21 +55,21 @@ async function applyManifest(
   now: Date,
   manifestIndex: number,
 ): Promise<AppliedManifest> {
-  const faults: ManifestFieldError[] = []
-  const app: Application = {
+  const errors: ManifestFieldError[] = []
+  const ctx: ApplyContext = {
     client,
     manifest,
     now,
-    organizationId: lower(manifest.organization.id) ?? deriveId('organization', manifest.organization.name),
-    report: (path, message) => faults.push({ path, message }),
+    organizationId: lowerCaseId(manifest.organization.id) ?? deriveId('organization', manifest.organization.name),
+    report: (path, message) => errors.push({ path, message }),
   }
-  const organization = await planOrganization(app)
-  const users = await planUsers(app)
-  const apiKeys = await planApiKeys(app)
-  const { webhookSources, sourceIdByName } = await planWebhookSources(app)
-  const workflows = await planWorkflows(app, sourceIdByName)
-  const sessions = await planSessions(app)
-  if (faults.length > 0) throw new ManifestError(faults, manifestIndex)
+  const organization = await planOrganization(ctx)
+  const users = await planUsers(ctx)
+  const apiKeys = await planApiKeys(ctx)
+  const { webhookSources, sourceIdByName } = await planWebhookSources(ctx)
+  const workflows = await planWorkflows(ctx, sourceIdByName)
+  const sessions = await planSessions(ctx)
+  if (errors.length > 0) throw new ManifestError(errors, manifestIndex)
   for (const plan of [organization, users, apiKeys, workflows, sessions]) await plan.write()
   return {
     organization: organization.result,
@@ -81,9 +81,9 @@ async function applyManifest(
   }
 }
 
-async function planOrganization(app: Application): Promise<Plan<AppliedManifest['organization']>> {
-  const { client, organizationId: id, now } = app
-  const { name, suspended = false } = app.manifest.organization
+async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
+  const { client, organizationId: id, now } = ctx
+  const { name, suspended = false } = ctx.manifest.organization
   const found = await client.query<{ name: string; is_suspended: boolean }>(
     'SELECT name, is_suspended FROM organizations WHERE id = $1 FOR UPDATE',
     [id],
@@ -102,9 +102,9 @@ async function planOrganization(app: Application): Promise<Plan<AppliedManifest[
   }
 }
 
-async function planUsers(app: Application): Promise<Plan<AppliedManifest['users']>> {
-  const { client, organizationId } = app
-  const wanted = (app.manifest.users ?? []).map(({ email, first_name = '', last_name = '' }) => ({
+async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users']>> {
+  const { client, organizationId } = ctx
+  const wanted = (ctx.manifest.users ?? []).map(({ email, first_name = '', last_name = '' }) => ({
     email,
     first_name,
     last_name,
@@ -124,19 +124,28 @@ async function planUsers(app: Application): Promise<Plan<AppliedManifest['users'
     result: wanted.map(({ email }, index) => ({ email, outcome: outcomes[index]! })),
     write: async () => {
       if (outcomes.every((outcome) => outcome === 'unchanged')) return
+      // Part of the version of every workflow document of the organization: see workflows.ts.
       await client.query('UPDATE organizations SET users_version = DEFAULT WHERE id = $1', [organizationId])
-      await insertRows(client, 'users', USER_COLUMNS, rowsThatAre('created', rows, outcomes))
-      await updateRows(client, 'users', USER_COLUMNS, rowsThatAre('changed', rows, outcomes))
+      await writeRows(client, INSERT_USERS, rowsWithOutcome('created', rows, outcomes))
+      await writeRows(client, UPDATE_USERS, rowsWithOutcome('changed', rows, outcomes))
     },
   }
 }
 
-const USER_COLUMNS = { id: 'uuid', organization_id: 'uuid', email: 'text', first_name: 'text', last_name: 'text' }
+const INSERT_USERS = `
+  INSERT INTO users (id, organization_id, email, first_name, last_name)
+  SELECT id, organization_id, email, first_name, last_name FROM json_to_recordset($1)
+    AS row (id uuid, organization_id uuid, email text, first_name text, last_name text)`
 
-async function planSessions(app: Application): Promise<Plan<AppliedManifest['sessions']>> {
-  const { client, organizationId, now } = app
-  const wanted = (app.manifest.sessions ?? []).map(({ id, open }, place) => ({
-    id: lower(id) ?? deriveId('session', organizationId, place),
+const UPDATE_USERS = `
+  UPDATE users SET first_name = row.first_name, last_name = row.last_name FROM json_to_recordset($1)
+    AS row (id uuid, first_name text, last_name text)
+  WHERE users.id = row.id`
+
+async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['sessions']>> {
+  const { client, organizationId, now } = ctx
+  const wanted = (ctx.manifest.sessions ?? []).map(({ id, open }, index) => ({
+    id: lowerCaseId(id) ?? deriveId('session', organizationId, index),
     open,
   }))
   const found = await client.query<{ id: string; organization_id: string; is_open: boolean }>(
@@ -146,7 +155,7 @@ async function planSessions(app: Application): Promise<Plan<AppliedManifest['ses
   const stored = new Map(found.rows.map((row) => [row.id, row]))
   const result = wanted.map(({ id, open }, index) => {
     const row = stored.get(id)
-    if (row && row.organization_id !== organizationId) app.report(`sessions[${index}].id`, FOREIGN_ID)
+    if (row && row.organization_id !== organizationId) ctx.report(`sessions[${index}].id`, FOREIGN_ID)
     const isOpen = open ?? row?.is_open ?? true
     return { id, open: isOpen, outcome: outcomeOf(row?.is_open, isOpen) }
   })

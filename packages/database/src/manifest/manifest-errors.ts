@@ -10,35 +10,35 @@ import {
 import { parseApiKey } from '../api-key-format.ts'
 import { normalizedName } from '../webhook-sources.ts'
 
-/** A manifest that cannot be applied: every fault with its path, and nothing was written. */
+/** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
 export class ManifestError extends Error {
   override name = 'ManifestError'
-  readonly faults: readonly ManifestFieldError[]
-  /** Which of several manifests it is. */
+  readonly violations: readonly ManifestFieldError[]
+  /** The index among several manifests. */
   readonly manifestIndex: number
 
-  constructor(faults: readonly ManifestFieldError[], manifestIndex = 0) {
-    super(faults.map(({ path, message }) => `${path === '' ? 'the manifest' : path}: ${message}`).join('\n'))
-    this.faults = faults
+  constructor(violations: readonly ManifestFieldError[], manifestIndex = 0) {
+    super(violations.map(({ path, message }) => `${path === '' ? 'the manifest' : path}: ${message}`).join('\n'))
+    this.violations = violations
     this.manifestIndex = manifestIndex
   }
 }
 
-/** A value of a manifest that may have faults: what its shape leaves open is checked here all the same. */
+/** An object of a manifest whose shape may be wrong: its other rules are checked all the same. */
 type Loose = Record<string, unknown>
 type Report = (path: string, message: string) => void
 
 /**
- * Every fault that shows without a look into the database: shape, what must be unique, what refers to what, formats that
- * no schema can say. At most one a path.
+ * Every violation that can be found without the database: the shape, uniqueness, references, and formats that a JSON schema
+ * cannot express. At most one for each path (contract README, "Manifest").
  */
 export function manifestErrors(value: unknown): ManifestFieldError[] {
-  const faults = findManifestShapeErrors(value)
-  const known = new Set(faults.map((fault) => fault.path))
+  const violations = findManifestShapeErrors(value)
+  const known = new Set(violations.map((violation) => violation.path))
   const report: Report = (path, message) => {
     if (known.has(path)) return
     known.add(path)
-    faults.push({ path, message })
+    violations.push({ path, message })
   }
   const manifest = asObject(value)
   checkUsers(manifest, report)
@@ -46,13 +46,13 @@ export function manifestErrors(value: unknown): ManifestFieldError[] {
   checkWebhookSources(manifest, report)
   checkWorkflows(manifest, report)
   checkUnique(idsAt('sessions', asItems(manifest['sessions'])), report)
-  return faults
+  return violations
 }
 
-/** The value as a manifest. @throws ManifestError with every fault. */
+/** Returns the value as a manifest. @throws ManifestError with every violation. */
 export function toManifest(value: unknown): Manifest {
-  const faults = manifestErrors(value)
-  if (faults.length > 0) throw new ManifestError(faults)
+  const violations = manifestErrors(value)
+  if (violations.length > 0) throw new ManifestError(violations)
   return value as Manifest
 }
 
@@ -70,7 +70,7 @@ function checkApiKeys(manifest: Loose, report: Report): void {
   const keys = asItems(manifest['api_keys'])
   for (const [index, { key }] of keys.entries()) {
     if (typeof key === 'string' && !parseApiKey(key)) {
-      report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to have one made`)
+      report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to create one`)
     }
   }
   checkUnique(textsAt('api_keys', keys, 'name'), report)
@@ -92,8 +92,8 @@ function checkWebhookSources(manifest: Loose, report: Report): void {
     }
     const example = source['example_request_body']
     if (example === undefined) continue
-    for (const fault of findExampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
-      const { path, message } = toManifestFieldError(fault)
+    for (const violation of findExampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
+      const { path, message } = toManifestFieldError(violation)
       report(path, message)
     }
   }
@@ -115,10 +115,10 @@ function checkWorkflows(manifest: Loose, report: Report): void {
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
     checkTimes(path, workflow, report)
     checkUnique(
-      asList(workflow['users']).map((user, place) => ({ path: `${path}.users[${place}]`, key: user })),
+      asList(workflow['users']).map((user, position) => ({ path: `${path}.users[${position}]`, key: user })),
       report,
     )
-    for (const [place, trigger] of triggers.entries()) checkTrigger(`${path}.triggers[${place}]`, trigger, report)
+    for (const [position, trigger] of triggers.entries()) checkTrigger(`${path}.triggers[${position}]`, trigger, report)
     checkFiles(`${path}.files`, files, report)
     triggerIds.push(...idsAt(`${path}.triggers`, triggers))
     fileIds.push(...idsAt(`${path}.files`, files))
@@ -151,19 +151,19 @@ function checkTrigger(path: string, trigger: Loose, report: Report): void {
 }
 
 function checkFiles(path: string, files: readonly Loose[], report: Report): void {
-  const places: Entry[] = []
+  const locations: Entry[] = []
   for (const [index, { name, path: folders = [], content }] of files.entries()) {
     if (typeof content === 'string' && Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
       report(`${path}[${index}].content`, 'must have at most 1 MiB (1,048,576 bytes of UTF-8)')
     }
     if (typeof name === 'string' && Array.isArray(folders)) {
-      places.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
+      locations.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
     }
   }
-  checkUnique(places, report, 'two files cannot be in the same place')
+  checkUnique(locations, report, 'two files cannot be in the same place')
 }
 
-/** JavaScript knows the year 0, PostgreSQL does not. */
+/** JavaScript has a year 0, PostgreSQL does not. */
 function checkTimes(path: string, item: Loose, report: Report): void {
   for (const name of ['created_at', 'updated_at']) {
     const time = item[name]
@@ -175,7 +175,7 @@ function checkTimes(path: string, item: Loose, report: Report): void {
 
 interface Entry {
   path: string
-  /** What must differ; what is no text is not compared. */
+  /** The value that must be unique. Only strings are compared. */
   key: unknown
 }
 

@@ -1,9 +1,9 @@
 import { type Manifest, SCOPES, type Scope } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, parseApiKey } from '../api-key-format.ts'
 import { newId } from '../ids.ts'
-import { type Application, isSame, type ManifestOutcome, type Plan } from './application.ts'
+import { type ApplyContext, isSame, type ManifestOutcome, type Plan } from './apply-context.ts'
 
-/** An API key of a manifest as it is now. `key` only when it was made now or given in the manifest. */
+/** An API key of a manifest. `key` is set only when it was just created or is given in the manifest. */
 export interface AppliedApiKey {
   name: string
   prefix: string
@@ -29,12 +29,12 @@ interface WantedKey {
   readonly applied: AppliedApiKey
 }
 
-/** Keys by their name: a given key replaces the stored one, a new name without a key gets a new one. */
-export async function planApiKeys(app: Application): Promise<Plan<AppliedApiKey[]>> {
-  const { organizationId } = app
-  const entries = app.manifest.api_keys ?? []
+/** Plans the API keys, identified by their names: a given key replaces the stored one, a new name without a key gets a new key. */
+export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey[]>> {
+  const { organizationId } = ctx
+  const entries = ctx.manifest.api_keys ?? []
   const prefixes = entries.map(({ key }) => (key === undefined ? null : prefixOf(key)))
-  const found = await app.client.query<StoredKey>(
+  const found = await ctx.client.query<StoredKey>(
     `SELECT id, organization_id, name, prefix, key_sha256, scopes, revoked_at FROM api_keys
      WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
     [organizationId, entries.map(({ name }) => name), prefixes],
@@ -42,14 +42,14 @@ export async function planApiKeys(app: Application): Promise<Plan<AppliedApiKey[
   const wanted = entries.map((entry, index) => {
     const isEntry = (row: StoredKey) => row.organization_id === organizationId && row.name === entry.name
     if (found.rows.some((row) => row.prefix === prefixes[index] && !isEntry(row))) {
-      app.report(`api_keys[${index}].key`, 'is in use already, under another name or in another organization')
+      ctx.report(`api_keys[${index}].key`, 'is in use already, under another name or in another organization')
     }
     return toWantedKey(entry, found.rows.find(isEntry))
   })
   return {
     result: wanted.map(({ applied }) => applied),
     write: async () => {
-      for (const key of wanted) await writeKey(app, key)
+      for (const key of wanted) await writeKey(ctx, key)
     },
   }
 }
@@ -76,7 +76,7 @@ function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: S
   }
 }
 
-async function writeKey({ client, organizationId, now }: Application, wanted: WantedKey): Promise<void> {
+async function writeKey({ client, organizationId, now }: ApplyContext, wanted: WantedKey): Promise<void> {
   const { stored, sha256, applied } = wanted
   const { name, prefix, scopes, revoked, outcome } = applied
   if (outcome === 'unchanged') return
@@ -89,7 +89,7 @@ async function writeKey({ client, organizationId, now }: Application, wanted: Wa
     )
     return
   }
-  // Another key was never used and has no end of its own.
+  // A replaced key was never used and does not expire.
   await client.query(
     `UPDATE api_keys SET prefix = $2, key_sha256 = $3, scopes = $4, revoked_at = $5,
        last_used_at = CASE WHEN key_sha256 = $3 THEN last_used_at END,

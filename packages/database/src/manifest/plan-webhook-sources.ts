@@ -1,13 +1,13 @@
 import type { WebhookSourceIn } from '@workflow-service/contract'
 import { deriveId } from '../ids.ts'
 import { normalizedName } from '../webhook-sources.ts'
-import { type Application, FOREIGN_ID, lower } from './application.ts'
+import { type ApplyContext, FOREIGN_ID, lowerCaseId } from './apply-context.ts'
 
 /** A webhook source to save through the dispatcher, with its id resolved. */
 export interface PlannedWebhookSource {
   id: string
   save: WebhookSourceIn
-  /** False: record it without the verification request. */
+  /** Whether the dispatcher sends the verification request. */
   verify: boolean
 }
 
@@ -19,16 +19,16 @@ interface StoredSource {
 }
 
 /**
- * Finds each source's id: the given one, else that of the organization's source of this name, else one derived from the
- * name. `sourceIdByName` knows all of the organization's sources, by normalizedName.
+ * Resolves the id of each source: the given one, else that of the organization's source with this name, else one derived
+ * from the name. `sourceIdByName` has all sources of the organization, by normalized name.
  */
 export async function planWebhookSources(
-  app: Application,
+  ctx: ApplyContext,
 ): Promise<{ webhookSources: PlannedWebhookSource[]; sourceIdByName: Map<string, string> }> {
-  const { organizationId } = app
-  const entries = app.manifest.webhook_sources ?? []
-  const givenIds = entries.flatMap(({ id }) => lower(id) ?? [])
-  const found = await app.client.query<StoredSource>(
+  const { organizationId } = ctx
+  const entries = ctx.manifest.webhook_sources ?? []
+  const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
+  const found = await ctx.client.query<StoredSource>(
     `SELECT id, organization_id, name_key, deleted_at IS NOT NULL AS is_deleted FROM webhook_sources
      WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, givenIds],
@@ -38,16 +38,16 @@ export async function planWebhookSources(
   const idByName = new Map(live.map((row) => [row.name_key, row.id]))
   const webhookSources = entries.map(({ id: givenId, verify = true, ...save }, index) => {
     const key = normalizedName(save.name)
-    const holder = idByName.get(key)
-    const id = lower(givenId) ?? holder ?? unusedId(organizationId, key, storedById)
+    const idOfName = idByName.get(key)
+    const id = lowerCaseId(givenId) ?? idOfName ?? unusedId(organizationId, key, storedById)
     const stored = storedById.get(id)
     const path = `webhook_sources[${index}]`
     if (stored && stored.organization_id !== organizationId) {
-      app.report(`${path}.id`, FOREIGN_ID)
+      ctx.report(`${path}.id`, FOREIGN_ID)
     } else if (stored?.is_deleted) {
-      app.report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
-    } else if (holder !== undefined && holder !== id && !givenIds.includes(holder)) {
-      app.report(`${path}.name`, `is the name of webhook source ${holder}: give that id, or another name`)
+      ctx.report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
+    } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
+      ctx.report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
     }
     return { id, save, verify }
   })
@@ -58,7 +58,7 @@ export async function planWebhookSources(
   return { webhookSources, sourceIdByName }
 }
 
-/** The id that follows from the name, unless a source that was deleted or renamed since has it: then the next one. */
+/** An id derived from the name that no source has, not even a deleted or renamed one. */
 function unusedId(organizationId: string, key: string, stored: ReadonlyMap<string, StoredSource>): string {
   for (let generation = 0; ; generation += 1) {
     const id = deriveId('webhook source', organizationId, key, generation)

@@ -1,23 +1,23 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { AutoRunFrequency, Manifest } from '@workflow-service/contract'
 import { scheduleAutoRun } from '../auto-run-schedule.ts'
 import { deriveId } from '../ids.ts'
 import { workflowSearchText } from '../search-text.ts'
 import { normalizedName } from '../webhook-sources.ts'
 import {
-  type Application,
+  type ApplyContext,
   FOREIGN_ID,
   isSame,
-  lower,
+  lowerCaseId,
   type ManifestOutcome,
   outcomeOf,
   omit,
   type Plan,
-  rowsThatAre,
-} from './application.ts'
-import { type Columns, insertRows, updateRows } from './bulk-rows.ts'
+  rowsWithOutcome,
+} from './apply-context.ts'
+import { writeRows } from './write-rows.ts'
 
-/** A workflow of a manifest with the ids of what belongs to it. */
+/** A workflow of a manifest with the ids of its triggers and files. */
 export interface AppliedWorkflow {
   id: string
   name: string
@@ -45,7 +45,7 @@ interface WorkflowRow {
   updated_at: Date
 }
 
-/** What belongs to a workflow: never changed in place, but removed and written anew. */
+/** A trigger or a file. A changed one is deleted and inserted again. */
 interface Child {
   id: string
   workflow_id: string
@@ -77,33 +77,37 @@ interface Wanted {
   readonly entry: WorkflowEntry
 }
 
-/** The difference between what a workflow has and what it shall have. */
+/** The difference between the stored and the wanted rows of workflows. */
 interface Difference<Row> {
   readonly wanted: readonly Row[]
-  readonly gone: readonly Row[]
+  /** Stored rows to delete. */
+  readonly removed: readonly Row[]
+  /** Wanted rows to insert. */
   readonly added: readonly Row[]
 }
 
-/** Workflows by their id; each one's users, triggers and files become exactly those of the manifest. */
+/** Plans the workflows, identified by their ids. The users, triggers and files of each become exactly those of the manifest. */
 export async function planWorkflows(
-  app: Application,
+  ctx: ApplyContext,
   sourceIdByName: ReadonlyMap<string, string>,
 ): Promise<Plan<AppliedWorkflow[]>> {
-  const wanted = (app.manifest.workflows ?? []).map((entry, index) => ({
-    id: lower(entry.id) ?? deriveId('workflow', app.organizationId, entry.name),
+  const wanted = (ctx.manifest.workflows ?? []).map((entry, index) => ({
+    id: lowerCaseId(entry.id) ?? deriveId('workflow', ctx.organizationId, entry.name),
     path: `workflows[${index}]`,
     entry,
   }))
-  reportRepeatedIds(app, wanted)
-  const stored = await readWorkflows(app, wanted)
-  const users = await diffUsers(app, wanted)
-  const triggers = await diffTriggers(app, wanted, sourceIdByName)
-  const files = await diffFiles(app, wanted)
+  reportRepeatedIds(ctx, wanted)
+  const stored = await readWorkflows(ctx, wanted)
+  const users = await diffUsers(ctx, wanted)
+  const triggers = await diffTriggers(ctx, wanted, sourceIdByName)
+  const files = await diffFiles(ctx, wanted)
 
-  const touched = new Set([users, triggers, files].flatMap(({ gone, added }) => [...gone, ...added]).map(workflowIdOf))
+  const touched = new Set(
+    [users, triggers, files].flatMap(({ removed, added }) => [...removed, ...added]).map(workflowIdOf),
+  )
   const rows = wanted.map((workflow, index) => {
     const createdBefore = wanted.length - 1 - index
-    return toRow(app, workflow, stored.get(workflow.id), createdBefore, touched.has(workflow.id))
+    return toRow(ctx, workflow, stored.get(workflow.id), createdBefore, touched.has(workflow.id))
   })
   const outcomes = rows.map((row): ManifestOutcome => {
     const outcome = outcomeOf(stored.get(row.id), row)
@@ -120,58 +124,61 @@ export async function planWorkflows(
       files: (filesOf.get(id) ?? []).map((row) => ({ id: row.id, path: row.path, name: row.name })),
     })),
     write: async () => {
-      await insertRows(app.client, 'workflows', WORKFLOW_COLUMNS, rowsThatAre('created', rows, outcomes))
-      const changed = rowsThatAre('changed', rows, outcomes).map((row) => ({ ...row, version: randomUUID() }))
-      await updateRows(app.client, 'workflows', { ...WORKFLOW_COLUMNS, version: 'uuid' }, changed)
-      await writeUsers(app, users)
-      await writeTriggers(app, triggers)
-      await writeFiles(app, wanted, files)
+      await writeRows(ctx.client, INSERT_WORKFLOWS, rowsWithOutcome('created', rows, outcomes))
+      await writeRows(ctx.client, UPDATE_WORKFLOWS, rowsWithOutcome('changed', rows, outcomes))
+      await writeUsers(ctx, users)
+      await writeTriggers(ctx, triggers)
+      await writeFiles(ctx, wanted, files)
     },
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- the rows themselves
+const INSERT_WORKFLOWS = `
+  INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled,
+    auto_run_frequency, auto_run_anchor_at, auto_run_next_at, created_at, updated_at)
+  SELECT id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled,
+    auto_run_frequency, auto_run_anchor_at, auto_run_next_at, created_at, updated_at
+  FROM json_to_recordset($1) AS row (id uuid, organization_id uuid, name text, description text, scope text,
+    search_text text, is_active boolean, auto_run_enabled boolean, auto_run_frequency text,
+    auto_run_anchor_at timestamptz, auto_run_next_at timestamptz, created_at timestamptz, updated_at timestamptz)`
 
-const WORKFLOW_COLUMNS: Columns<WorkflowRow> = {
-  id: 'uuid',
-  organization_id: 'uuid',
-  name: 'text',
-  description: 'text',
-  scope: 'text',
-  search_text: 'text',
-  is_active: 'boolean',
-  auto_run_enabled: 'boolean',
-  auto_run_frequency: 'text',
-  auto_run_anchor_at: 'timestamptz',
-  auto_run_next_at: 'timestamptz',
-  created_at: 'timestamptz',
-  updated_at: 'timestamptz',
-}
+// Also for a workflow of which only users, triggers or files changed: the version is that of the whole document.
+const UPDATE_WORKFLOWS = `
+  UPDATE workflows SET name = row.name, description = row.description, scope = row.scope, search_text = row.search_text,
+    is_active = row.is_active, auto_run_enabled = row.auto_run_enabled, auto_run_frequency = row.auto_run_frequency,
+    auto_run_anchor_at = row.auto_run_anchor_at, auto_run_next_at = row.auto_run_next_at,
+    created_at = row.created_at, updated_at = row.updated_at, version = gen_random_uuid()
+  FROM json_to_recordset($1) AS row (id uuid, name text, description text, scope text, search_text text,
+    is_active boolean, auto_run_enabled boolean, auto_run_frequency text, auto_run_anchor_at timestamptz,
+    auto_run_next_at timestamptz, created_at timestamptz, updated_at timestamptz)
+  WHERE workflows.id = row.id`
 
-function reportRepeatedIds(app: Application, wanted: readonly Wanted[]): void {
+function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
   const first = new Map<string, string>()
   for (const { id, path } of wanted) {
     const earlier = first.get(id)
     if (earlier === undefined) first.set(id, path)
-    else app.report(path, `would have the same id as ${earlier}: give each an id of its own`)
+    else ctx.report(path, `would have the same id as ${earlier}: give each an id of its own`)
   }
 }
 
-async function readWorkflows(app: Application, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
-  const found = await app.client.query<WorkflowRow>(
-    `SELECT ${Object.keys(WORKFLOW_COLUMNS).join(', ')} FROM workflows WHERE id = ANY($1) ORDER BY id FOR UPDATE`,
+async function readWorkflows(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
+  const found = await ctx.client.query<WorkflowRow>(
+    `SELECT id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled, auto_run_frequency,
+       auto_run_anchor_at, auto_run_next_at, created_at, updated_at
+     FROM workflows WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`,
     [wanted.map(({ id }) => id)],
   )
   const stored = new Map(found.rows.map((row) => [row.id, row]))
   for (const { id, path } of wanted) {
     const row = stored.get(id)
-    if (row && row.organization_id !== app.organizationId) app.report(`${path}.id`, FOREIGN_ID)
+    if (row && row.organization_id !== ctx.organizationId) ctx.report(`${path}.id`, FOREIGN_ID)
   }
   return stored
 }
 
 function toRow(
-  app: Application,
+  ctx: ApplyContext,
   { id, entry }: Wanted,
   stored: WorkflowRow | undefined,
   createdBefore: number,
@@ -186,10 +193,10 @@ function toRow(
     anchorAt: stored.auto_run_anchor_at,
     nextAt: stored.auto_run_next_at,
   }
-  const { anchorAt, nextAt } = scheduleAutoRun({ enabled, frequency }, storedSchedule ?? null, app.now)
+  const { anchorAt, nextAt } = scheduleAutoRun({ enabled, frequency }, storedSchedule ?? null, ctx.now)
   const row: WorkflowRow = {
     id,
-    organization_id: app.organizationId,
+    organization_id: ctx.organizationId,
     name,
     description,
     scope,
@@ -199,14 +206,14 @@ function toRow(
     auto_run_frequency: frequency,
     auto_run_anchor_at: anchorAt,
     auto_run_next_at: nextAt,
-    created_at: toTime(entry.created_at) ?? stored?.created_at ?? inListOrder(app.now, createdBefore),
-    updated_at: toTime(entry.updated_at) ?? stored?.updated_at ?? app.now,
+    created_at: toTime(entry.created_at) ?? stored?.created_at ?? inListOrder(ctx.now, createdBefore),
+    updated_at: toTime(entry.updated_at) ?? stored?.updated_at ?? ctx.now,
   }
   const isChanged = isTouched || !isSame(row, stored)
-  return stored && isChanged && entry.updated_at === undefined ? { ...row, updated_at: app.now } : row
+  return stored && isChanged && entry.updated_at === undefined ? { ...row, updated_at: ctx.now } : row
 }
 
-/** Lists are ordered by creation time: what is created at once is a millisecond apart, the last of the list now. */
+/** Lists are ordered by creation time: items of one manifest are created a millisecond apart, the last one now. */
 function inListOrder(now: Date, createdBefore: number): Date {
   return new Date(now.getTime() - createdBefore)
 }
@@ -228,14 +235,14 @@ function differenceOf<Row>(
   const wantedByKey = new Map(wanted.map((row) => [keyOf(row), row]))
   return {
     wanted,
-    gone: stored.filter((row) => !isSame(row, wantedByKey.get(keyOf(row)))),
+    removed: stored.filter((row) => !isSame(row, wantedByKey.get(keyOf(row)))),
     added: wanted.filter((row) => !isSame(row, storedByKey.get(keyOf(row)))),
   }
 }
 
-/** Reports each given id that something outside of the manifest's workflows has. */
+/** Reports each given id that belongs to a workflow outside of the manifest. */
 function reportForeignIds(
-  app: Application,
+  ctx: ApplyContext,
   stored: readonly (Child & { organization_id: string })[],
   workflowIds: ReadonlySet<string>,
   pathOf: ReadonlyMap<string, string>,
@@ -243,28 +250,26 @@ function reportForeignIds(
   for (const row of stored) {
     const path = pathOf.get(row.id)
     if (path === undefined) continue
-    if (row.organization_id !== app.organizationId) app.report(`${path}.id`, FOREIGN_ID)
+    if (row.organization_id !== ctx.organizationId) ctx.report(`${path}.id`, FOREIGN_ID)
     else if (!workflowIds.has(row.workflow_id)) {
-      app.report(`${path}.id`, `belongs to workflow ${row.workflow_id}: leave it out, or name that workflow too`)
+      ctx.report(`${path}.id`, `belongs to workflow ${row.workflow_id}: leave it out, or name that workflow too`)
     }
   }
 }
-
-// ------------------------------------------------------------------------------------------------------------- users
 
 interface AccessRow {
   workflow_id: string
   user_id: string
 }
 
-async function diffUsers(app: Application, wanted: readonly Wanted[]): Promise<Difference<AccessRow>> {
-  const { client, organizationId } = app
+async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<AccessRow>> {
+  const { client, organizationId } = ctx
   const emails = new Set(wanted.flatMap(({ entry }) => entry.users ?? []))
   const known = await client.query<{ id: string; email: string }>(
-    'SELECT id, email FROM users WHERE organization_id = $1 AND email = ANY($2)',
+    'SELECT id, email FROM users WHERE organization_id = $1 AND email = ANY ($2::text[])',
     [organizationId, [...emails]],
   )
-  const created = (app.manifest.users ?? []).map(({ email }) => ({
+  const created = (ctx.manifest.users ?? []).map(({ email }) => ({
     email,
     id: deriveId('user', organizationId, email),
   }))
@@ -274,31 +279,34 @@ async function diffUsers(app: Application, wanted: readonly Wanted[]): Promise<D
     for (const [index, email] of (entry.users ?? []).entries()) {
       const userId = idByEmail.get(email)
       if (userId !== undefined) rows.push({ workflow_id: id, user_id: userId })
-      else app.report(`${path}.users[${index}]`, `is no user of the organization: list ${email} under users`)
+      else ctx.report(`${path}.users[${index}]`, `is no user of the organization: list ${email} under users`)
     }
   }
   const stored = await client.query<AccessRow>(
-    'SELECT workflow_id, user_id FROM workflow_users WHERE workflow_id = ANY($1)',
+    'SELECT workflow_id, user_id FROM workflow_users WHERE workflow_id = ANY ($1::uuid[])',
     [wanted.map(({ id }) => id)],
   )
   return differenceOf(stored.rows, rows, (row) => `${row.workflow_id} ${row.user_id}`)
 }
 
-async function writeUsers({ client, organizationId }: Application, users: Difference<AccessRow>): Promise<void> {
+async function writeUsers({ client, organizationId }: ApplyContext, users: Difference<AccessRow>): Promise<void> {
   await client.query(
     `DELETE FROM workflow_users WHERE (workflow_id, user_id) IN (SELECT * FROM unnest($1::uuid[], $2::uuid[]))`,
-    [users.gone.map((row) => row.workflow_id), users.gone.map((row) => row.user_id)],
+    [users.removed.map((row) => row.workflow_id), users.removed.map((row) => row.user_id)],
   )
   const rows = users.added.map((row) => ({ organization_id: organizationId, ...row }))
-  await insertRows(client, 'workflow_users', { organization_id: 'uuid', workflow_id: 'uuid', user_id: 'uuid' }, rows)
+  await writeRows(client, INSERT_WORKFLOW_USERS, rows)
 }
 
-// ---------------------------------------------------------------------------------------------------------- triggers
+const INSERT_WORKFLOW_USERS = `
+  INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+  SELECT organization_id, workflow_id, user_id FROM json_to_recordset($1)
+    AS row (organization_id uuid, workflow_id uuid, user_id uuid)`
 
 type StoredTrigger = TriggerRow & { organization_id: string }
 
 async function diffTriggers(
-  app: Application,
+  ctx: ApplyContext,
   wanted: readonly Wanted[],
   sourceIdByName: ReadonlyMap<string, string>,
 ): Promise<Difference<TriggerRow>> {
@@ -311,25 +319,25 @@ async function diffTriggers(
       const { name = '' } = trigger
       const occurrence = seen.get(name) ?? 0
       seen.set(name, occurrence + 1)
-      const id = lower(trigger.id) ?? deriveId('trigger', workflowId, name, occurrence)
+      const id = lowerCaseId(trigger.id) ?? deriveId('trigger', workflowId, name, occurrence)
       pathOf.set(id, `${path}.triggers[${index}]`)
       return { id, workflowId, trigger, createdBefore: triggers.length - 1 - index }
     })
   })
-  const found = await app.client.query<StoredTrigger>(SELECT_TRIGGERS, [[...workflowIds], [...pathOf.keys()]])
-  reportForeignIds(app, found.rows, workflowIds, pathOf)
+  const found = await ctx.client.query<StoredTrigger>(SELECT_TRIGGERS, [[...workflowIds], [...pathOf.keys()]])
+  reportForeignIds(ctx, found.rows, workflowIds, pathOf)
   const stored = found.rows
     .filter((row) => workflowIds.has(row.workflow_id))
     .map((row): TriggerRow => omit(row, 'organization_id'))
   const createdAt = new Map(stored.map((row) => [row.id, row.created_at]))
   const rows = entries.map(({ id, workflowId, trigger, createdBefore }): TriggerRow => {
-    const since = toTime(trigger.created_at) ?? createdAt.get(id) ?? inListOrder(app.now, createdBefore)
-    return toTriggerRow(app, id, workflowId, trigger, since, sourceIdByName)
+    const since = toTime(trigger.created_at) ?? createdAt.get(id) ?? inListOrder(ctx.now, createdBefore)
+    return toTriggerRow(ctx, id, workflowId, trigger, since, sourceIdByName)
   })
   return differenceOf(stored, rows, (row) => row.id)
 }
 
-// In the same order of names as toTriggerRow: rows are compared as JSON.
+// Columns and fields have the order of toTriggerRow, because rows are compared as JSON.
 const SELECT_TRIGGERS = `
   SELECT t.id, t.workflow_id, t.name, t.is_active, t.source_slug, t.source_name, t.filters::text AS filters,
     t.input_message, t.created_at, w.organization_id,
@@ -338,10 +346,10 @@ const SELECT_TRIGGERS = `
     coalesce((SELECT json_agg(json_build_object('source_id', s.source_id, 'name', s.name, 'type', s.type)
       ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
   FROM triggers t JOIN workflows w ON w.id = t.workflow_id
-  WHERE t.workflow_id = ANY($1) OR t.id = ANY($2)`
+  WHERE t.workflow_id = ANY ($1::uuid[]) OR t.id = ANY ($2::uuid[])`
 
 function toTriggerRow(
-  app: Application,
+  ctx: ApplyContext,
   id: string,
   workflowId: string,
   trigger: TriggerEntry,
@@ -368,63 +376,56 @@ function toTriggerRow(
 
   function sourceIdFor(name: string, type: string): string {
     const known = type === 'api' ? sourceIdByName.get(normalizedName(name)) : undefined
-    return known ?? deriveId('subagent source', app.organizationId, type, name)
+    return known ?? deriveId('subagent source', ctx.organizationId, type, name)
   }
 }
 
-const TRIGGER_COLUMNS = {
-  id: 'uuid',
-  workflow_id: 'uuid',
-  name: 'text',
-  is_active: 'boolean',
-  source_slug: 'text',
-  source_name: 'text',
-  filters: 'json',
-  input_message: 'text',
-  created_at: 'timestamptz',
-}
-
-const EVENT_COLUMNS = { trigger_id: 'uuid', position: 'integer', slug: 'text', name: 'text' }
-
-const SUBAGENT_SOURCE_COLUMNS = {
-  trigger_id: 'uuid',
-  position: 'integer',
-  source_id: 'uuid',
-  name: 'text',
-  type: 'text',
-}
-
-function withPlace<Item extends object>(triggerId: string, items: readonly Item[]) {
+function withPosition<Item extends object>(triggerId: string, items: readonly Item[]) {
   return items.map((item, position) => ({ trigger_id: triggerId, position, ...item }))
 }
 
-async function writeTriggers({ client }: Application, { gone, added }: Difference<TriggerRow>): Promise<void> {
-  await client.query('DELETE FROM triggers WHERE id = ANY($1)', [gone.map((row) => row.id)])
+async function writeTriggers({ client }: ApplyContext, { removed, added }: Difference<TriggerRow>): Promise<void> {
+  await client.query('DELETE FROM triggers WHERE id = ANY ($1::uuid[])', [removed.map((row) => row.id)])
   const rows = added.map((row) => omit(row, 'events', 'subagent_sources'))
-  await insertRows(client, 'triggers', TRIGGER_COLUMNS, rows)
-  const events = added.flatMap((row) => withPlace(row.id, row.events))
-  await insertRows(client, 'trigger_events', EVENT_COLUMNS, events)
-  const sources = added.flatMap((row) => withPlace(row.id, row.subagent_sources))
-  await insertRows(client, 'subagent_sources', SUBAGENT_SOURCE_COLUMNS, sources)
+  await writeRows(client, INSERT_TRIGGERS, rows)
+  const events = added.flatMap((row) => withPosition(row.id, row.events))
+  await writeRows(client, INSERT_TRIGGER_EVENTS, events)
+  const sources = added.flatMap((row) => withPosition(row.id, row.subagent_sources))
+  await writeRows(client, INSERT_SUBAGENT_SOURCES, sources)
 }
 
-// ------------------------------------------------------------------------------------------------------------- files
+// The filters are read as text, which keeps them exactly as the manifest has them.
+const INSERT_TRIGGERS = `
+  INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message, created_at)
+  SELECT id, workflow_id, name, is_active, source_slug, source_name, filters::json, input_message, created_at
+  FROM json_to_recordset($1) AS row (id uuid, workflow_id uuid, name text, is_active boolean, source_slug text,
+    source_name text, filters text, input_message text, created_at timestamptz)`
 
-async function diffFiles(app: Application, wanted: readonly Wanted[]): Promise<Difference<FileRow>> {
+const INSERT_TRIGGER_EVENTS = `
+  INSERT INTO trigger_events (trigger_id, position, slug, name)
+  SELECT trigger_id, position, slug, name FROM json_to_recordset($1)
+    AS row (trigger_id uuid, position integer, slug text, name text)`
+
+const INSERT_SUBAGENT_SOURCES = `
+  INSERT INTO subagent_sources (trigger_id, position, source_id, name, type)
+  SELECT trigger_id, position, source_id, name, type FROM json_to_recordset($1)
+    AS row (trigger_id uuid, position integer, source_id uuid, name text, type text)`
+
+async function diffFiles(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<FileRow>> {
   const workflowIds = new Set(wanted.map(({ id }) => id))
   const pathOf = new Map<string, string>()
   const rows = wanted.flatMap(({ id: workflowId, path: workflowPath, entry }) =>
     (entry.files ?? []).map(({ id: givenId, name, path = [], content = '' }, index): FileRow => {
-      const id = lower(givenId) ?? deriveId('file', workflowId, ...path, name)
+      const id = lowerCaseId(givenId) ?? deriveId('file', workflowId, ...path, name)
       pathOf.set(id, `${workflowPath}.files[${index}]`)
       return { id, workflow_id: workflowId, name, path, sha256: sha256Of(content) }
     }),
   )
-  const found = await app.client.query<FileRow & { organization_id: string }>(SELECT_FILES, [
+  const found = await ctx.client.query<FileRow & { organization_id: string }>(SELECT_FILES, [
     [...workflowIds],
     [...pathOf.keys()],
   ])
-  reportForeignIds(app, found.rows, workflowIds, pathOf)
+  reportForeignIds(ctx, found.rows, workflowIds, pathOf)
   const stored = found.rows
     .filter((row) => workflowIds.has(row.workflow_id))
     .map((row): FileRow => omit(row, 'organization_id'))
@@ -435,35 +436,38 @@ const SELECT_FILES = `
   SELECT f.id, f.workflow_id, f.name, f.path, encode(sha256(convert_to(f.content, 'UTF8')), 'hex') AS sha256,
     w.organization_id
   FROM files f JOIN workflows w ON w.id = f.workflow_id
-  WHERE f.workflow_id = ANY($1) OR f.id = ANY($2)`
+  WHERE f.workflow_id = ANY ($1::uuid[]) OR f.id = ANY ($2::uuid[])`
 
 function sha256Of(content: string): string {
   return createHash('sha256').update(content, 'utf8').digest('hex')
 }
 
-const FILE_COLUMNS = { id: 'uuid', workflow_id: 'uuid', name: 'text', path: 'text[]', content: 'text' }
-
 async function writeFiles(
-  { client }: Application,
+  { client }: ApplyContext,
   wanted: readonly Wanted[],
-  { gone, added }: Difference<FileRow>,
+  { removed, added }: Difference<FileRow>,
 ): Promise<void> {
-  await client.query('DELETE FROM files WHERE id = ANY($1)', [gone.map((row) => row.id)])
-  const entries = new Map(
+  await client.query('DELETE FROM files WHERE id = ANY ($1::uuid[])', [removed.map((row) => row.id)])
+  const contents = new Map(
     wanted.flatMap(({ id, entry }) =>
       (entry.files ?? []).map((file): [string, string] => [
-        placeOf(id, file.path ?? [], file.name),
+        locationOf(id, file.path ?? [], file.name),
         file.content ?? '',
       ]),
     ),
   )
   const rows = added.map((row) => ({
     ...omit(row, 'sha256'),
-    content: entries.get(placeOf(row.workflow_id, row.path, row.name))!,
+    content: contents.get(locationOf(row.workflow_id, row.path, row.name))!,
   }))
-  await insertRows(client, 'files', FILE_COLUMNS, rows)
+  await writeRows(client, INSERT_FILES, rows)
 }
 
-function placeOf(workflowId: string, path: readonly string[], name: string): string {
+const INSERT_FILES = `
+  INSERT INTO files (id, workflow_id, name, path, content)
+  SELECT id, workflow_id, name, path, content FROM json_to_recordset($1)
+    AS row (id uuid, workflow_id uuid, name text, path text[], content text)`
+
+function locationOf(workflowId: string, path: readonly string[], name: string): string {
   return JSON.stringify([workflowId, ...path, name])
 }

@@ -1,13 +1,14 @@
-import type { Database, NamedStatement } from '../../src/client.ts'
+import type { QueryConfig } from 'pg'
+import type { Database } from '../../src/client.ts'
 
-/** What Postgres did at one place of a plan. */
+/** An executed node of a plan. */
 export interface PlanNode {
   readonly type: string
   readonly relation: string | undefined
   readonly index: string | undefined
-  /** Rows that it read, those that it threw away included. */
+  /** Rows that it read, including those that it filtered out. */
   readonly rowsRead: number
-  /** How often it ran; 0 when it was not needed. */
+  /** How often it was executed. */
   readonly loops: number
 }
 
@@ -22,24 +23,33 @@ interface RawNode {
   Plans?: RawNode[]
 }
 
-/** Runs the statement, inside a transaction that is rolled back, and tells every place of its plan that ran. */
+/**
+ * Explains the one statement that a call sends, with the plan that the call would have. Returns the nodes that were executed.
+ * The statement runs inside a transaction that is rolled back.
+ */
 export async function explain(
   db: Pick<Database, 'pool'>,
-  statement: NamedStatement,
-  values: unknown[],
+  call: (on: Pick<Database, 'pool'>) => Promise<unknown>,
 ): Promise<PlanNode[]> {
-  const client = await db.pool.connect()
-  try {
-    await client.query('BEGIN')
-    const { rows } = await client.query<{ 'QUERY PLAN': { Plan: RawNode }[] }>(
-      `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ${statement.text}`,
-      values,
-    )
-    return flatten(rows[0]!['QUERY PLAN'][0]!.Plan).filter(({ loops }) => loops > 0)
-  } finally {
-    await client.query('ROLLBACK')
-    client.release()
+  let plan: PlanNode[] = []
+  const query = async (first: string | QueryConfig, second?: unknown[]) => {
+    const { text, values = second } = typeof first === 'string' ? { text: first } : first
+    const client = await db.pool.connect()
+    try {
+      await client.query('BEGIN')
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: RawNode }[] }>(
+        `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ${text}`,
+        values,
+      )
+      plan = flatten(rows[0]!['QUERY PLAN'][0]!.Plan).filter(({ loops }) => loops > 0)
+    } finally {
+      await client.query('ROLLBACK')
+      client.release()
+    }
+    return { rows: [], rowCount: 0 }
   }
+  await call({ pool: { query } as unknown as Database['pool'] })
+  return plan
 }
 
 /** How many rows of a table were read in all. */
@@ -47,7 +57,7 @@ export function rowsReadOf(plan: readonly PlanNode[], relation: string): number 
   return plan.filter((node) => node.relation === relation).reduce((sum, node) => sum + node.rowsRead, 0)
 }
 
-/** The tables that were read from end to end. */
+/** The tables that were scanned sequentially. */
 export function sequentialScans(plan: readonly PlanNode[]): string[] {
   return plan.filter(({ type }) => type === 'Seq Scan').map(({ relation }) => String(relation))
 }

@@ -1,4 +1,4 @@
-import { type ClaimedRun, MAX_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
+import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
 import { backoff, describeError, type Logger } from '@workflow-service/service-kit'
 import type { Agent } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
@@ -65,8 +65,11 @@ async function runAttempts(
   sourcesOfAcquisition: readonly SourceForAgent[] | undefined,
 ): Promise<void> {
   lease.signal.throwIfAborted()
-  if (run.attempts > MAX_ATTEMPTS) {
-    throw new RunError('too_many_attempts', `The run was started ${MAX_ATTEMPTS} times, and its runner died each time`)
+  if (run.attempts > MAX_RUN_ATTEMPTS) {
+    throw new RunError(
+      'too_many_attempts',
+      `The run was started ${MAX_RUN_ATTEMPTS} times, and its runner died each time`,
+    )
   }
   const { runStore: store, runnerMetrics, logger } = ctx
   const journal = openJournal({
@@ -95,7 +98,7 @@ async function runAttempts(
       logger.error({ ...logFields(run), attempts, error: describeError(error) }, 'run.attempt_failed')
       runnerMetrics.attemptsFailed.inc()
       const message = toErrorText(error instanceof Error ? error.message : String(error))
-      if (attempts >= MAX_ATTEMPTS) throw new RunError('internal_error', message)
+      if (attempts >= MAX_RUN_ATTEMPTS) throw new RunError('internal_error', message)
       await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
     }
     await sleep(nextDelayMs(), lease.signal)
@@ -118,7 +121,7 @@ function toOutcome(lease: ActiveLease, error: unknown): RunOutcome {
 
 function reportStarted({ logger, runnerMetrics }: RunContext, run: ClaimedRun): void {
   logger.debug({ ...logFields(run), number: run.number, attempts: run.attempts }, 'run.started')
-  if (run.waitedMs !== undefined) runnerMetrics.startWaits.observe(run.waitedMs / 1_000)
+  if (run.waitedMs !== null) runnerMetrics.startWaits.observe(run.waitedMs / 1_000)
 }
 
 function reportEnded(

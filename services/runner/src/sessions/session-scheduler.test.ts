@@ -54,7 +54,7 @@ async function startScheduler(options: {
         const sessions = fitting.map((sessionId) => ({
           lease: { sessionId, epoch: 1 },
           organizationId: newId(),
-          run: undefined,
+          run: null,
           sources: [],
         }))
         return { sessions, isMore: fitting.length < sessionIds.length }

@@ -45,9 +45,9 @@ export function createSessionStore(options: {
   const acquireOptions = () => ({
     owner,
     leaseMs,
-    places: activeSessions.freeSlots,
-    perOrganization,
-    held: activeSessions.byOrganization,
+    slots: activeSessions.freeSlots,
+    maxPerOrganization: perOrganization,
+    leasedByOrganization: activeSessions.byOrganization,
   })
   const batch = { maxSize: MAX_BATCH, isItemError: isStatementError }
   const finishBatched = batchCalls((runs: FinishedRun[]) => finishRuns(db, owner, runs), batch)

@@ -1,0 +1,365 @@
+import { type Database, type NamedStatement, runStatement } from './client.ts'
+import type { ClaimedRun } from './runs.ts'
+import type { SourceForAgent } from './webhook-sources.ts'
+
+/** A runner's lease of a session. Each acquisition increments the session's epoch, so an epoch has one owner. */
+export interface Lease {
+  readonly sessionId: string
+  readonly epoch: number
+}
+
+/** A session that was just leased, with the first run to execute. */
+export interface AcquiredSession {
+  readonly lease: Lease
+  readonly organizationId: string
+  /** Null when the start is not visible to the statement's snapshot, or was deleted: `claimNextRun` decides. */
+  readonly run: ClaimedRun | null
+  /** The organization's webhook sources, in the order of their names. */
+  readonly sources: readonly SourceForAgent[]
+}
+
+/** Which runner acquires sessions, and how many it may acquire. */
+export interface AcquireOptions {
+  readonly owner: string
+  readonly leaseMs: number
+  /** Free slots: the most sessions that one call acquires. */
+  readonly slots: number
+  /** Maximum sessions of one organization that this runner may lease at once. */
+  readonly maxPerOrganization: number
+  /** The sessions that this runner has leased, by organization. */
+  readonly leasedByOrganization: ReadonlyMap<string, number>
+}
+
+/** The acquired sessions, and whether slots or shares left more behind. */
+export interface AcquiredSessions {
+  readonly sessions: readonly AcquiredSession[]
+  readonly isMore: boolean
+}
+
+/** One row. The sources stand apart from the sessions, because many sessions belong to one organization. */
+interface AcquiredRow {
+  readonly isMore: boolean
+  readonly sessions: readonly Omit<AcquiredSession, 'sources'>[]
+  readonly sourcesByOrganization: Record<string, readonly SourceForAgent[]>
+}
+
+// A session is free when it has work and no lease, or one that expired by the database's clock. `ranked` gives the slots to
+// organizations in turn, the one with the fewest sessions at this runner first.
+const ACQUIRE_SESSIONS: NamedStatement = {
+  name: 'acquire-sessions',
+  text: `
+    WITH leased AS (
+      SELECT * FROM unnest($5::uuid[], $6::integer[]) AS leased (organization_id, sessions)
+    ),
+    candidate AS MATERIALIZED (
+      SELECT id, organization_id, waiting_since FROM sessions
+      WHERE id = ANY ($7::uuid[])
+        AND last_finished_number < last_start_number
+        AND (lease_until IS NULL OR lease_until < clock_timestamp())
+      FOR NO KEY UPDATE SKIP LOCKED
+    ),
+    ranked AS (
+      SELECT candidate.id, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
+        PARTITION BY candidate.organization_id ORDER BY candidate.waiting_since, candidate.id
+      ) AS rank
+      FROM candidate LEFT JOIN leased ON leased.organization_id = candidate.organization_id
+    ),
+    chosen AS MATERIALIZED (
+      SELECT id FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
+    ),
+    acquired AS MATERIALIZED (
+      UPDATE sessions
+      SET lease_owner = $1, lease_epoch = lease_epoch + 1,
+          lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+      RETURNING id, organization_id, lease_epoch, last_finished_number + 1 AS number
+    ),
+    claimed AS (
+      UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
+      FROM acquired WHERE starts.session_id = acquired.id AND starts.number = acquired.number
+      RETURNING starts.*
+    )
+    SELECT
+      (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS "isMore",
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
+          'organizationId', acquired.organization_id,
+          'run', CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
+            'id', claimed.id,
+            'organizationId', claimed.organization_id,
+            'sessionId', claimed.session_id,
+            'number', claimed.number,
+            'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
+            'inputMessage', claimed.input_message,
+            'context', claimed.context,
+            'requestId', claimed.request_id,
+            'attempts', claimed.attempts,
+            'isFirst', claimed.started_at = now(),
+            'waitedMs', CASE WHEN claimed.started_at = now()
+              THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
+          ) END
+        )), '[]')
+        FROM acquired
+        LEFT JOIN claimed ON claimed.session_id = acquired.id
+        LEFT JOIN workflows ON workflows.id = claimed.workflow_id
+      ) AS sessions,
+      (
+        SELECT coalesce(json_object_agg(organization_id, sources), '{}')
+        FROM (
+          SELECT organization_id, json_agg(json_build_object(
+            'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
+          ) ORDER BY name COLLATE "C", id) AS sources
+          FROM webhook_sources
+          WHERE organization_id = ANY (ARRAY(SELECT organization_id FROM acquired)) AND deleted_at IS NULL
+          GROUP BY organization_id
+        ) AS by_organization
+      ) AS "sourcesByOrganization"`,
+}
+
+/** Leases those of the sessions that are free. The others have a live lease or no work, or do not exist. */
+export async function acquireSessions(
+  db: Pick<Database, 'pool'>,
+  options: AcquireOptions,
+  sessionIds: readonly string[],
+): Promise<AcquiredSessions> {
+  const { rows } = await runStatement<AcquiredRow>(db, ACQUIRE_SESSIONS, [...toValues(options), sessionIds])
+  return toAcquiredSessions(rows)
+}
+
+/** How many organizations one sweep visits: it costs an index probe for each. */
+const ORGANIZATIONS_PER_SWEEP = 500
+
+// The recursive part goes from organization to organization along the index sessions_with_work, and `candidate` reads the
+// sessions of each that have waited longest: one organization with many waiting sessions does not hide the others. It reads
+// one session more than may be acquired, which shows whether there is more.
+const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
+  name: 'acquire-waiting-sessions',
+  text: `
+    WITH RECURSIVE leased AS (
+      SELECT * FROM unnest($5::uuid[], $6::integer[]) AS leased (organization_id, sessions)
+    ),
+    organization (id, position) AS (
+      (
+        SELECT organization_id, 1 FROM sessions
+        WHERE last_finished_number < last_start_number AND organization_id >= $7
+        ORDER BY organization_id LIMIT 1
+      )
+      UNION ALL
+      SELECT (
+        SELECT organization_id FROM sessions
+        WHERE last_finished_number < last_start_number AND organization_id > organization.id
+        ORDER BY organization_id LIMIT 1
+      ), position + 1
+      FROM organization WHERE id IS NOT NULL AND position < $8
+    ),
+    candidate AS MATERIALIZED (
+      SELECT waiting.* FROM organization
+      LEFT JOIN leased ON leased.organization_id = organization.id
+      CROSS JOIN LATERAL (
+        SELECT id, organization_id, waiting_since FROM sessions
+        WHERE organization_id = organization.id
+          AND last_finished_number < last_start_number
+          AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        ORDER BY waiting_since, id
+        LIMIT 1 + greatest(0, least($3::bigint, $4::bigint - coalesce(leased.sessions, 0)))
+        FOR NO KEY UPDATE SKIP LOCKED
+      ) AS waiting
+    ),
+    ranked AS (
+      SELECT candidate.id, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
+        PARTITION BY candidate.organization_id ORDER BY candidate.waiting_since, candidate.id
+      ) AS rank
+      FROM candidate LEFT JOIN leased ON leased.organization_id = candidate.organization_id
+    ),
+    chosen AS MATERIALIZED (
+      SELECT id FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
+    ),
+    acquired AS MATERIALIZED (
+      UPDATE sessions
+      SET lease_owner = $1, lease_epoch = lease_epoch + 1,
+          lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+      RETURNING id, organization_id, lease_epoch, last_finished_number + 1 AS number
+    ),
+    claimed AS (
+      UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
+      FROM acquired WHERE starts.session_id = acquired.id AND starts.number = acquired.number
+      RETURNING starts.*
+    )
+    SELECT
+      (SELECT id FROM organization WHERE position = $8) AS "lastOrganizationId",
+      (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS "isMore",
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
+          'organizationId', acquired.organization_id,
+          'run', CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
+            'id', claimed.id,
+            'organizationId', claimed.organization_id,
+            'sessionId', claimed.session_id,
+            'number', claimed.number,
+            'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
+            'inputMessage', claimed.input_message,
+            'context', claimed.context,
+            'requestId', claimed.request_id,
+            'attempts', claimed.attempts,
+            'isFirst', claimed.started_at = now(),
+            'waitedMs', CASE WHEN claimed.started_at = now()
+              THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
+          ) END
+        )), '[]')
+        FROM acquired
+        LEFT JOIN claimed ON claimed.session_id = acquired.id
+        LEFT JOIN workflows ON workflows.id = claimed.workflow_id
+      ) AS sessions,
+      (
+        SELECT coalesce(json_object_agg(organization_id, sources), '{}')
+        FROM (
+          SELECT organization_id, json_agg(json_build_object(
+            'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
+          ) ORDER BY name COLLATE "C", id) AS sources
+          FROM webhook_sources
+          WHERE organization_id = ANY (ARRAY(SELECT organization_id FROM acquired)) AND deleted_at IS NULL
+          GROUP BY organization_id
+        ) AS by_organization
+      ) AS "sourcesByOrganization"`,
+}
+
+/** Where the first sweep begins. */
+export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Leases free sessions of any organization: the sweep, which finds work whose queue message was lost. The slots go to
+ * organizations in turn, and within each to the session that has waited longest. `next` is where the next sweep continues.
+ */
+export async function acquireWaitingSessions(
+  db: Pick<Database, 'pool'>,
+  options: AcquireOptions,
+  from: string = FIRST_ORGANIZATION,
+): Promise<AcquiredSessions & { next: string }> {
+  const { rows } = await runStatement<AcquiredRow & { lastOrganizationId: string | null }>(
+    db,
+    ACQUIRE_WAITING_SESSIONS,
+    [...toValues(options), from, ORGANIZATIONS_PER_SWEEP],
+  )
+  return { ...toAcquiredSessions(rows), next: rows[0]?.lastOrganizationId ?? FIRST_ORGANIZATION }
+}
+
+/** The parameters $1 to $6 of both statements. */
+function toValues({ owner, leaseMs, slots, maxPerOrganization, leasedByOrganization }: AcquireOptions): unknown[] {
+  return [
+    owner,
+    leaseMs,
+    slots,
+    maxPerOrganization,
+    [...leasedByOrganization.keys()],
+    [...leasedByOrganization.values()],
+  ]
+}
+
+function toAcquiredSessions([row]: readonly AcquiredRow[]): AcquiredSessions {
+  if (!row) return { sessions: [], isMore: false }
+  const sessions = row.sessions.map((session) => ({
+    ...session,
+    sources: row.sourcesByOrganization[session.organizationId] ?? [],
+  }))
+  return { sessions, isMore: row.isMore }
+}
+
+const RENEW_LEASES: NamedStatement = {
+  name: 'renew-leases',
+  text: `
+    WITH lease AS MATERIALIZED (
+      SELECT * FROM unnest($3::uuid[], $4::bigint[]) AS lease (session_id, epoch)
+    ),
+    locked AS MATERIALIZED (
+      SELECT id, lease_epoch FROM sessions
+      WHERE id = ANY ($3::uuid[]) AND lease_owner = $1
+      ORDER BY id FOR NO KEY UPDATE
+    )
+    UPDATE sessions SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+    WHERE id = ANY (ARRAY(
+      SELECT locked.id FROM locked
+      JOIN lease ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
+    ))
+    RETURNING id AS "sessionId", lease_epoch::float8 AS epoch`,
+}
+
+/** Renews a runner's leases in one statement. Resolves to those that are still its own; the others are lost. */
+export async function renewLeases(
+  db: Pick<Database, 'pool'>,
+  owner: string,
+  leaseMs: number,
+  leases: readonly Lease[],
+): Promise<readonly Lease[]> {
+  const { rows } = await runStatement<{ sessionId: string; epoch: number }>(db, RENEW_LEASES, [
+    owner,
+    leaseMs,
+    leases.map(({ sessionId }) => sessionId),
+    leases.map(({ epoch }) => epoch),
+  ])
+  return rows
+}
+
+// The condition with ANY keeps PostgreSQL from reading all running starts, which it prefers while the table is empty.
+const RELEASE_SESSIONS: NamedStatement = {
+  name: 'release-sessions',
+  text: `
+    WITH lease AS MATERIALIZED (
+      SELECT * FROM unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
+    ),
+    locked AS MATERIALIZED (
+      SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
+      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      ORDER BY id FOR NO KEY UPDATE
+    ),
+    released AS MATERIALIZED (
+      SELECT locked.id, locked.number FROM locked
+      JOIN lease ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
+    ),
+    queued AS (
+      UPDATE starts SET status = 'queued', attempts = attempts - 1
+      FROM released
+      WHERE starts.session_id = ANY ($2::uuid[]) AND starts.session_id = released.id
+        AND starts.number = released.number AND starts.status = 'running'
+    )
+    UPDATE sessions SET lease_owner = NULL, lease_until = NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM released))`,
+}
+
+/**
+ * Releases sessions whose run was interrupted between two steps: the run is queued again, and the interruption does not
+ * count as an attempt. Lost leases are skipped.
+ */
+export async function releaseSessions(
+  db: Pick<Database, 'pool'>,
+  owner: string,
+  leases: readonly Lease[],
+): Promise<void> {
+  await runStatement(db, RELEASE_SESSIONS, [
+    owner,
+    leases.map(({ sessionId }) => sessionId),
+    leases.map(({ epoch }) => epoch),
+  ])
+}
+
+/** The work that waits for a runner, for the metrics. */
+export interface Backlog {
+  /** Sessions with work and no live lease. */
+  readonly sessions: number
+  /** How long the longest waiting of them has waited; null when there is none. */
+  readonly oldestWaitMs: number | null
+}
+
+/** Counts the sessions with work and no live lease. */
+export async function measureBacklog(db: Pick<Database, 'pool'>): Promise<Backlog> {
+  const { rows } = await db.pool.query<Backlog>(
+    `SELECT count(*)::integer AS sessions,
+            (1000 * extract(epoch FROM clock_timestamp() - min(waiting_since)))::float8 AS "oldestWaitMs"
+     FROM sessions
+     WHERE last_finished_number < last_start_number
+       AND (lease_until IS NULL OR lease_until < clock_timestamp())`,
+  )
+  return rows[0] ?? { sessions: 0, oldestWaitMs: null }
+}

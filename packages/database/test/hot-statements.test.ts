@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import type { PoolClient } from 'pg'
+import {
+  acquireSessions,
+  acquireWaitingSessions,
+  appendSteps,
+  claimDeliveries,
+  claimNextRun,
+  type Database,
+  deleteOldDeliveries,
+  deleteOldIdempotencyKeys,
+  findDeliveryState,
+  findPrincipals,
+  findWorkflows,
+  findWorkflowVersions,
+  finishRuns,
+  listEarlierRuns,
+  listSourcesForAgents,
+  listWebhookSources,
+  listWorkflowFiles,
+  listWorkflows,
+  markAbandonedDeliveries,
+  newId,
+  readSteps,
+  readWorkflowFile,
+  recordOutcomes,
+  recordStarts,
+  releaseSessions,
+  renewLeases,
+  startDueAutoRuns,
+  touchApiKeys,
+} from '../src/index.ts'
+import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { newStart } from './support/start-fixtures.ts'
+
+/** Rows of each table. */
+const ROWS = 4_000
+/** Items of each call. */
+const BATCH = 10
+/** The most rows of one table that a call may read: far less than the table has. */
+const MAX_READ = 200
+
+const TABLES = [
+  'api_keys',
+  'deliveries',
+  'files',
+  'idempotency_keys',
+  'run_steps',
+  'sessions',
+  'starts',
+  'trigger_events',
+  'triggers',
+  'users',
+  'webhook_sources',
+  'workflow_users',
+  'workflows',
+]
+
+/** The id of a row: its table and number, as the seed has them. */
+const id = (table: string, n: number): string =>
+  `${TABLES.indexOf(table).toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
+const sqlId = (table: string): string =>
+  `(lpad(to_hex(${TABLES.indexOf(table)}), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
+const organizationId = newId()
+const sourceId = id('webhook_sources', 1)
+
+const batch = <Item>(toItem: (n: number) => Item): Item[] => Array.from({ length: BATCH }, (_, n) => toItem(n + 1))
+/** Odd sessions are leased, even ones wait. */
+const leases = batch((n) => ({ sessionId: id('sessions', 2 * n + 1), epoch: 1 }))
+const waiting = batch((n) => id('sessions', 2 * n + 2))
+const lookUps = batch((n) => ({ organizationId, workflowId: id('workflows', n) }))
+const options = { owner: 'a', leaseMs: 60_000, maxPerOrganization: 1_000, leasedByOrganization: new Map() }
+const result = { status: 200, reason: null, mismatches: null, durationMs: 1, answer: null }
+const starts = (change: (n: number) => object) =>
+  batch((n) => ({
+    organizationId,
+    start: { ...newStart({ workflowId: id('workflows', n), apiKeyId: id('api_keys', 1) }), ...change(n) },
+  }))
+
+type Pooled = Pick<Database, 'pool'>
+const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
+  findPrincipals: (on) => findPrincipals(on, ['wfk_00000001', 'wfk_00000002']),
+  touchApiKeys: (on) => touchApiKeys(on, new Map(batch((n) => [id('api_keys', n), new Date()]))),
+  findWorkflows: (on) => findWorkflows(on, lookUps),
+  findWorkflowVersions: (on) => findWorkflowVersions(on, lookUps),
+  listWorkflows: (on) =>
+    listWorkflows(on, organizationId, { limit: 25, after: { createdAt: new Date('2026-01-01'), id: newId() } }),
+  'recordStarts in new sessions': (on) =>
+    recordStarts(
+      on,
+      starts(() => ({})),
+    ),
+  'recordStarts in sessions, with Idempotency-Keys': (on) =>
+    recordStarts(
+      on,
+      starts((n) => ({
+        sessionId: id('sessions', n),
+        idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) },
+      })),
+    ),
+  acquireSessions: (on) => acquireSessions(on, { ...options, slots: 5 }, waiting),
+  acquireWaitingSessions: (on) => acquireWaitingSessions(on, { ...options, slots: BATCH }),
+  renewLeases: (on) => renewLeases(on, 'a', 60_000, leases),
+  releaseSessions: (on) => releaseSessions(on, 'a', leases),
+  claimNextRun: (on) => claimNextRun(on, 'a', leases[0]!),
+  finishRuns: (on) =>
+    finishRuns(
+      on,
+      'a',
+      leases.map((lease) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
+    ),
+  listEarlierRuns: (on) =>
+    listEarlierRuns(on, organizationId, { sessionId: leases[0]!.sessionId, number: 2, limit: 10 }),
+  appendSteps: (on) =>
+    appendSteps(
+      on,
+      'a',
+      leases.map((lease, index) => ({
+        lease,
+        runId: id('starts', 2 * index + 3),
+        position: 1,
+        steps: [{ kind: 'note', data: { code: 'test', text: 'a step' } }],
+      })),
+    ),
+  readSteps: (on) => readSteps(on, id('starts', 1)),
+  listSourcesForAgents: (on) => listSourcesForAgents(on, [organizationId]),
+  listWebhookSources: (on) => listWebhookSources(on, organizationId),
+  listWorkflowFiles: (on) => listWorkflowFiles(on, organizationId, id('workflows', 1)),
+  readWorkflowFile: (on) => readWorkflowFile(on, organizationId, id('workflows', 1), id('files', 1)),
+  claimDeliveries: (on) =>
+    claimDeliveries(
+      on,
+      leases.map((lease) => ({
+        id: newId(),
+        organizationId,
+        sourceId,
+        requestBody: '{}',
+        runId: null,
+        requestId: 'r',
+        lease,
+      })),
+    ),
+  recordOutcomes: (on) =>
+    recordOutcomes(
+      on,
+      batch((n) => ({ organizationId, id: id('deliveries', n), result: { ...result, outcome: 'accepted' } })),
+    ),
+  findDeliveryState: (on) => findDeliveryState(on, organizationId, id('deliveries', 1)),
+  markAbandonedDeliveries: (on) => markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
+  deleteOldDeliveries: (on) => deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
+  deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),
+  startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
+}
+
+/** Five other organizations have most of the rows; ours has ten webhook sources, and every workflow, session and delivery. */
+async function seed({ pool }: Pooled): Promise<void> {
+  const run = (sql: string) => pool.query(sql.replaceAll(':organization', `'${organizationId}'`))
+  await run(`INSERT INTO organizations (id, name) VALUES (:organization, 'Acme')`)
+  await run(`INSERT INTO users (id, organization_id, email)
+    SELECT ${sqlId('users')}, :organization, 'u' || n FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes)
+    SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}'
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at,
+      auto_run_enabled, auto_run_frequency, auto_run_anchor_at, auto_run_next_at)
+    SELECT ${sqlId('workflows')}, :organization, 'w', '', CASE n % 2 WHEN 0 THEN 'company_wide' ELSE 'only_me' END, 'w', true,
+      timestamptz '2026-01-01' + n * interval '1 second', true, 'hourly', now(), CASE WHEN n % 400 = 0 THEN now() - interval '1 minute' END
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`UPDATE workflows SET scope = 'only_me'`)
+  await run(`INSERT INTO workflow_users SELECT :organization, id, ${sqlId('users')}
+    FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM workflows) AS numbered`)
+  await run(`INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+    SELECT ${sqlId('triggers')}, ${sqlId('workflows')}, true, 'api', 'API' FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO trigger_events (trigger_id, position, slug, name) SELECT id, 0, 'a', 'A' FROM triggers`)
+  await run(`INSERT INTO files (id, workflow_id, name, content)
+    SELECT ${sqlId('files')}, ${sqlId('workflows')}, 'f', 'x' FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO sessions (id, organization_id, last_start_number, waiting_since, lease_owner, lease_epoch, lease_until)
+    SELECT ${sqlId('sessions')}, :organization, 2, now(), CASE n % 2 WHEN 1 THEN 'a' END, 1,
+      CASE n % 2 WHEN 1 THEN now() + interval '1 hour' END
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, attempts)
+    SELECT ${sqlId('starts')}, :organization, '${id('workflows', 1)}', ${sqlId('sessions')}, 1, 'api', 'go', 'r',
+      CASE n % 2 WHEN 1 THEN 'running' ELSE 'queued' END, 1
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+    SELECT gen_random_uuid(), :organization, '${id('workflows', 1)}', ${sqlId('sessions')}, 2, 'api', 'go', 'r'
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO run_steps (run_id, position, kind, data, epoch)
+    SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO idempotency_keys (api_key_id, key, request_sha256, start_id, session_id, created_at)
+    SELECT '${id('api_keys', 1)}', 'stored-' || n, sha256(''), ${sqlId('starts')}, ${sqlId('sessions')},
+      now() - interval '1 day' * (n % 2)
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(
+    `INSERT INTO organizations (id, name) SELECT ${sqlId('webhook_sources')}, 'Other' FROM generate_series(1, ${ROWS}) n`,
+  )
+  await run(`INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+    SELECT ${sqlId('webhook_sources')}, CASE WHEN n <= 10 THEN :organization ELSE ${sqlId('webhook_sources')} END, n, n, '', 'https://x', '{}'
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+    SELECT ${sqlId('deliveries')}, :organization, '${sourceId}', 'payload', CASE n % 4 WHEN 0 THEN 'in_flight' ELSE 'accepted' END, 200, '{}',
+      now() - n * interval '1 hour', CASE n % 4 WHEN 0 THEN NULL ELSE now() END
+    FROM generate_series(1, ${ROWS}) n`)
+}
+
+type Reads = Record<string, { scans: number; rows: number }>
+
+/** What the transaction has read of each table. */
+async function countReads(client: PoolClient): Promise<Reads> {
+  const { rows } = await client.query<{ table: string; scans: number; rows: number }>(
+    `SELECT relname AS table, seq_scan::integer AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer AS rows
+     FROM pg_stat_xact_user_tables WHERE relname = ANY ($1)`,
+    [TABLES],
+  )
+  return Object.fromEntries(rows.map(({ table, ...reads }) => [table, reads]))
+}
+
+/** The tables of which a call read more than it needs. */
+async function excessiveReads(client: PoolClient, call: (on: Pooled) => Promise<unknown>): Promise<object[]> {
+  await client.query('BEGIN')
+  try {
+    const before = await countReads(client)
+    await call(onConnection(client))
+    const after = await countReads(client)
+    return TABLES.map((table) => ({
+      table,
+      scans: after[table]!.scans - before[table]!.scans,
+      rows: after[table]!.rows - before[table]!.rows,
+    })).filter(({ scans, rows }) => scans > 0 || rows > MAX_READ)
+  } finally {
+    await client.query('ROLLBACK')
+  }
+}
+
+let opened: OpenDatabase
+let db: Database
+let plannedEmpty: PoolClient
+let plannedUnanalyzed: PoolClient
+let plannedAnalyzed: PoolClient
+
+beforeAll(async () => {
+  opened = await openDatabase({ statementTimeoutMs: 60_000 })
+  db = opened.db
+  for (const table of TABLES) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+  plannedEmpty = await db.pool.connect()
+  for (const call of Object.values(hotCalls)) await call(onConnection(plannedEmpty)).catch(() => {})
+  await seed(db)
+  plannedUnanalyzed = await db.pool.connect()
+  for (const call of Object.values(hotCalls)) await excessiveReads(plannedUnanalyzed, call)
+  plannedAnalyzed = await db.pool.connect()
+}, 120_000)
+
+afterAll(async () => {
+  for (const client of [plannedEmpty, plannedUnanalyzed, plannedAnalyzed]) client.release(true)
+  await opened.close()
+})
+
+describe('every hot statement finds its rows by index', () => {
+  test.each(Object.entries(hotCalls))('when it was planned on empty tables: %s', async (_name, call) => {
+    expect(await excessiveReads(plannedEmpty, call)).toEqual([])
+  })
+
+  test.each(Object.entries(hotCalls))('on tables that were never analyzed: %s', async (_name, call) => {
+    expect(await excessiveReads(plannedUnanalyzed, call)).toEqual([])
+  })
+
+  test.each(Object.entries(hotCalls))('on analyzed tables: %s', async (_name, call) => {
+    await db.pool.query('ANALYZE')
+    expect(await excessiveReads(plannedAnalyzed, call)).toEqual([])
+  })
+})
