@@ -9,7 +9,7 @@ export interface AgentSteps {
   append(...steps: NewJournalStep[]): Promise<void>
 }
 
-/** Keeps the run's steps in memory, and in step with the journal. */
+/** Opens the agent's steps. Appending writes to the journal first, then to memory. */
 export function openAgentSteps(run: AgentRun): AgentSteps {
   const all: Step[] = [...run.steps]
   return {

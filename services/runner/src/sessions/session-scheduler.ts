@@ -56,7 +56,7 @@ export function startSessionScheduler(
     available: 'the database is available again',
   })
 
-  const run = ({ sessions, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void => {
+  const startSessions = ({ sessions, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void => {
     hasWaitingSessions ||= isMore
     runnerMetrics.sessionsAcquired.inc({ by }, sessions.length)
     for (const acquired of sessions) {
@@ -78,7 +78,7 @@ export function startSessionScheduler(
     try {
       if (batch.length === 0) return
       if (activeSessions.freeSlots === 0) hasWaitingSessions = true
-      else run(await sessionStore.acquire([...new Set(batch.map(({ sessionId }) => sessionId))]), 'message')
+      else startSessions(await sessionStore.acquire([...new Set(batch.map(({ sessionId }) => sessionId))]), 'message')
     } finally {
       for (const { done } of batch) done()
     }
@@ -87,7 +87,7 @@ export function startSessionScheduler(
   const sweep = async (): Promise<void> => {
     isSweepTime = hasWaitingSessions = hasFreedSlot = false
     const acquired = await sessionStore.acquireWaiting(sweepFrom)
-    run(acquired, 'sweep')
+    startSessions(acquired, 'sweep')
     sweepFrom = acquired.next
     if (sweepFrom === FIRST_ORGANIZATION) return
     // One sweep looks at a limited number of organizations; the next one continues behind them.
