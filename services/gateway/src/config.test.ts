@@ -14,7 +14,7 @@ const errorsOf = (env: NodeJS.ProcessEnv): string => {
 }
 
 describe('readGatewayConfig', () => {
-  test('fills in the defaults of design 4', () => {
+  test('fills in the defaults', () => {
     expect(readGatewayConfig(required)).toEqual({
       databaseUrl: 'postgres://localhost/x',
       databasePoolSize: 20,
@@ -32,7 +32,7 @@ describe('readGatewayConfig', () => {
     })
   })
 
-  test('names every error at once, the proxy among them', () => {
+  test('reports every error at once, including TRUST_PROXY', () => {
     const message = errorsOf({ PORT: 'x', TRUST_PROXY: 'true', CORS_ORIGINS: '*', RATE_LIMIT_PER_MINUTE: '-1' })
     for (const name of ['DATABASE_URL', 'AMQP_URL', 'PORT', 'TRUST_PROXY', 'CORS_ORIGINS', 'RATE_LIMIT_PER_MINUTE']) {
       expect(message).toContain(`- ${name} `)
@@ -52,13 +52,13 @@ describe('readGatewayConfig', () => {
   })
 
   test.each(['true', '-1', '1.5', 'everyone', '10.0.0.0/33', '10.0.0'])(
-    'refuses TRUST_PROXY=%j and says what to write',
+    'refuses TRUST_PROXY=%j with an example',
     (text) => {
       expect(errorsOf({ ...required, TRUST_PROXY: text })).toContain('Example: TRUST_PROXY=')
     },
   )
 
-  test('takes a list of origins', () => {
+  test('reads a list of origins', () => {
     const { corsOrigins } = readGatewayConfig({ ...required, CORS_ORIGINS: 'https://a.example, http://localhost:3000' })
     expect(corsOrigins).toEqual(['https://a.example', 'http://localhost:3000'])
   })

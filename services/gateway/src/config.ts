@@ -5,7 +5,7 @@ import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts'
 const Port = (options: { default: number; description: string }) =>
   Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
 
-/** Every setting of the gateway (design 4). docker-compose.yml is held against it. */
+/** The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
 export const GatewaySettings = Type.Object({
   DATABASE_URL: Type.String({
     format: 'postgres-url',
@@ -30,7 +30,7 @@ export const GatewaySettings = Type.Object({
   PORT: Port({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
   METRICS_PORT: Port({
     default: 9080,
-    description: 'The port of /readyz and /metrics, which the public must not reach; 0 selects a free one.',
+    description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
@@ -83,20 +83,20 @@ export const GatewaySettings = Type.Object({
   }),
 })
 
-/** What the gateway runs by. */
+/** The gateway's configuration. */
 export interface GatewayConfig {
   databaseUrl: string
   databasePoolSize: number
-  /** Not used when the caller brings a session queue of its own. */
+  /** Not used when `GatewayOverrides.sessionQueue` is given. */
   amqpUrl: string
   amqpQueueType: 'quorum' | 'classic'
   host: string
   port: number
   metricsPort: number
   logLevel: string
-  /** 0: no limit. */
+  /** 0 for no limit. */
   rateLimitPerMinute: number
-  /** Undefined: counted per process. */
+  /** Undefined when each gateway counts alone. */
   rateLimitStoreUrl: string | undefined
   trustProxy: TrustProxy
   corsOrigins: readonly string[]
@@ -104,7 +104,7 @@ export interface GatewayConfig {
 }
 
 /**
- * Reads the environment once.
+ * Reads the gateway's configuration from the environment.
  * @throws SettingsError with every error at once.
  */
 export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {

@@ -4,21 +4,15 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { describePublicApi, ERROR_STATUSES, OPERATIONS } from '@workflow-service/contract'
-import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
 const committed = fileURLToPath(new URL('../openapi.json', import.meta.url))
-let gateway: TestGateway
-
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
+const gateway = useTestGateway()
 
 describe('the OpenAPI document', () => {
-  test('is committed as it is served; `pnpm --filter @workflow-service/gateway openapi` writes it anew', async () => {
+  test('is the committed openapi.json; `pnpm --filter @workflow-service/gateway openapi` updates it', async () => {
     const answer = await fetch(`${gateway.url}/v1/openapi.json`)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
@@ -28,17 +22,17 @@ describe('the OpenAPI document', () => {
   })
 
   test('passes Redocly’s strict rules', async () => {
-    const room = dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json'))
+    const folder = dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json'))
     const linting = promisify(execFile)(
       process.execPath,
-      [join(room, 'bin/cli.js'), 'lint', committed, '--extends', 'recommended-strict', '--format', 'json'],
+      [join(folder, 'bin/cli.js'), 'lint', committed, '--extends', 'recommended-strict', '--format', 'json'],
       { env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
     )
     const { stdout } = await linting
     expect((JSON.parse(stdout) as { totals: object }).totals).toMatchObject({ errors: 0, warnings: 0 })
   }, 60_000)
 
-  test('is version 1.0.0 and declares for every operation its success and every error of contract 7', () => {
+  test('is version 1.0.0 and declares the success and every error status of each operation', () => {
     const { info, paths } = describePublicApi() as {
       info: { version: string }
       paths: Record<string, Record<string, { operationId: string; responses: object }>>
@@ -59,7 +53,7 @@ describe('the OpenAPI document', () => {
 })
 
 describe('the reference page', () => {
-  test('loads everything that it names from this host, and may load from no other', async () => {
+  test('loads all its files from this host, and its policy forbids others', async () => {
     const page = await fetch(`${gateway.url}/docs`)
     const html = await page.text()
     expect(page.status).toBe(200)
@@ -75,7 +69,7 @@ describe('the reference page', () => {
     }
   })
 
-  test('answers no status that the contract does not have, whatever is asked of it', async () => {
+  test('answers only statuses of the contract to conditional and range requests', async () => {
     const { headers } = await fetch(`${gateway.url}/docs`)
     expect([headers.get('etag'), headers.get('last-modified'), headers.get('x-powered-by')]).toEqual([null, null, null])
     for (const header of [

@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
-import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
-
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
+const gateway = useTestGateway()
 
 describe('200', () => {
-  test('answers the organization of the key, and nothing else', async () => {
+  test('answers the id and the name of the organization of the key', async () => {
     const { body } = await gateway.get('/v1/organization')
     expect(body).toEqual({ id: gateway.organization.id, name: 'Acme' })
   })
 
-  test('answers each key its own organization', async () => {
+  test('answers the organization that the key belongs to', async () => {
     const other = await gateway.apply({ organization: { name: 'Umlaut & "Söhne" 🚀' } })
     const { body } = await gateway.get('/v1/organization', { key: other.key })
     expect(body.name).toBe('Umlaut & "Söhne" 🚀')
   })
 
-  test('ignores query parameters that it does not know, a body and its type', async () => {
+  test('ignores unknown query parameters, a body and its type', async () => {
     const { status } = await gateway.get('/v1/organization?limit=x&%ff', {
       body: 'no json',
       headers: { 'Content-Type': 'text/plain' },
@@ -30,7 +24,7 @@ describe('200', () => {
     expect(status).toBe(200)
   })
 
-  test('tells a new name within seconds', async () => {
+  test('answers a new name within seconds', async () => {
     const organization = await gateway.apply({ organization: { name: 'Before' } })
     expect((await gateway.get('/v1/organization', { key: organization.key })).body.name).toBe('Before')
     await gateway.db.pool.query(`UPDATE organizations SET name = 'After' WHERE id = $1`, [organization.id])

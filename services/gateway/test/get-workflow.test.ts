@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { apiTrigger, startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
+const gateway = useTestGateway()
 
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
-
-const applied = async (workflow: Record<string, unknown>, more: object = {}) => {
+const applyAndGet = async (workflow: Record<string, unknown>, more: object = {}) => {
   const organization = await gateway.apply({ ...more, workflows: [workflow] })
   const { body } = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key: organization.key })
   return body
 }
-const person = (email: string, firstName = '', lastName = '') => ({ email, first_name: firstName, last_name: lastName })
+const user = (email: string, firstName = '', lastName = '') => ({ email, first_name: firstName, last_name: lastName })
 const emails = (body: { users: { email: string }[] }) => body.users.map(({ email }) => email)
 
 describe('200', () => {
-  test('answers every field of contract 2, and no other', async () => {
+  test('answers exactly the fields of the contract', async () => {
     const id = newId()
     const trigger = { id: newId(), source: newId() }
     const file = newId()
-    const body = await applied(
+    const body = await applyAndGet(
       startableWorkflow({
         id,
         name: 'Forward "orders" 🚀',
@@ -49,7 +44,7 @@ describe('200', () => {
         created_at: '2026-01-02T03:04:05.006Z',
         updated_at: '2026-02-03T04:05:06.700+02:00',
       }),
-      { users: [person('ada@acme.test', 'Ada', 'Lovelace')] },
+      { users: [user('ada@acme.test', 'Ada', 'Lovelace')] },
     )
     expect(body).toEqual({
       id,
@@ -80,13 +75,13 @@ describe('200', () => {
     })
   })
 
-  test('answers a workflow that has nothing with empty lists and nulls', async () => {
-    const body = await applied(startableWorkflow({ scope: 'only_me', triggers: [], description: '' }))
+  test('answers a workflow without users, triggers, files and auto-run with empty lists and nulls', async () => {
+    const body = await applyAndGet(startableWorkflow({ scope: 'only_me', triggers: [], description: '' }))
     expect(body).toMatchObject({ users: [], triggers: [], files: [], auto_run: { enabled: null, frequency: null } })
   })
 
-  test('passes on scopes and source types that nobody knows yet', async () => {
-    const body = await applied(
+  test('passes on unknown scopes and source types', async () => {
+    const body = await applyAndGet(
       startableWorkflow({
         scope: 'team_wide',
         triggers: [apiTrigger({ subagent_sources: [{ name: 'New', type: 'brand_new' }] })],
@@ -96,7 +91,7 @@ describe('200', () => {
     expect(body.triggers[0]?.subagent_sources[0]?.type).toBe('brand_new')
   })
 
-  test('answers whatever can stand in filters as it was configured, the order of its names included', async () => {
+  test('answers filters as they were configured, including the order of names', async () => {
     const filters = { z: '1', b: { 'a b': [1.5, true, null, 'ß'] }, a: 12_345_678_901_234 }
     const workflow = startableWorkflow({ triggers: [apiTrigger({ filters })] })
     const { key } = await gateway.apply({ workflows: [workflow] })
@@ -110,25 +105,25 @@ describe('200', () => {
     ['', 'Lovelace', 'Lovelace'],
     ['', '', ''],
   ])('builds a name from first %j and last %j', async (firstName, lastName, name) => {
-    const body = await applied(startableWorkflow({ scope: 'only_me', users: ['a@acme.test'] }), {
-      users: [person('a@acme.test', firstName, lastName)],
+    const body = await applyAndGet(startableWorkflow({ scope: 'only_me', users: ['a@acme.test'] }), {
+      users: [user('a@acme.test', firstName, lastName)],
     })
     expect(body.users).toEqual([{ email: 'a@acme.test', name }])
   })
 
-  test('lists everyone in the organization for company_wide, and those named for anything else', async () => {
-    const users = ['c@acme.test', 'a@acme.test', 'b@acme.test'].map((email) => person(email))
-    expect(emails(await applied(startableWorkflow({ users: ['b@acme.test'] }), { users }))).toEqual([
+  test('lists all users of the organization for company_wide, and the named users for other scopes', async () => {
+    const users = ['c@acme.test', 'a@acme.test', 'b@acme.test'].map((email) => user(email))
+    expect(emails(await applyAndGet(startableWorkflow({ users: ['b@acme.test'] }), { users }))).toEqual([
       'a@acme.test',
       'b@acme.test',
       'c@acme.test',
     ])
-    expect(emails(await applied(startableWorkflow({ scope: 'only_me', users: ['b@acme.test'] }), { users }))).toEqual([
-      'b@acme.test',
-    ])
+    expect(
+      emails(await applyAndGet(startableWorkflow({ scope: 'only_me', users: ['b@acme.test'] }), { users })),
+    ).toEqual(['b@acme.test'])
   })
 
-  test('takes the id in any case and answers it in lower case', async () => {
+  test('accepts the id in any case and answers it in lower case', async () => {
     const workflow = startableWorkflow()
     const { id, key } = await gateway.apply({ workflows: [workflow] })
     const { body } = await gateway.get(`/v1/workflows/${String(workflow['id']).toUpperCase()}`, { key })
@@ -137,12 +132,12 @@ describe('200', () => {
   })
 })
 
-describe('200, in order', () => {
+describe('200, sorted', () => {
   const byCodePoint = ['B', 'Z', 'a', 'b', 'é', '\ufffd', '🚀']
 
-  test('users by email, by code point', async () => {
+  test('users by email, in code point order', async () => {
     const mixed = ['é@x', 'a@x', 'B@x', 'a.b@x', 'a-b@x', '🚀@x', '\ufffd@x', 'Z@x']
-    const body = await applied(startableWorkflow(), { users: mixed.map((email) => person(email)) })
+    const body = await applyAndGet(startableWorkflow(), { users: mixed.map((email) => user(email)) })
     expect(body.users.map(({ email }) => email)).toEqual([
       'B@x',
       'Z@x',
@@ -155,13 +150,13 @@ describe('200, in order', () => {
     ])
   })
 
-  test('triggers oldest first, paused ones among them', async () => {
+  test('triggers oldest first, including paused ones', async () => {
     const triggers = [
       { name: 'third', created_at: '2026-01-03T00:00:00Z', is_active: false },
       { name: 'first', created_at: '2026-01-01T00:00:00Z', is_active: false },
       { name: 'second', created_at: '2026-01-02T00:00:00Z' },
     ]
-    const body = await applied(startableWorkflow({ triggers: triggers.map((trigger) => apiTrigger(trigger)) }))
+    const body = await applyAndGet(startableWorkflow({ triggers: triggers.map((trigger) => apiTrigger(trigger)) }))
     expect(body.triggers.map(({ name, is_active: isActive }) => [name, isActive])).toEqual([
       ['first', false],
       ['second', true],
@@ -169,13 +164,13 @@ describe('200, in order', () => {
     ])
   })
 
-  test('subagent sources: built-in ones last, each group by name', async () => {
+  test('subagent sources with built-in ones last, each group by name', async () => {
     const names = byCodePoint.toReversed()
     const sources = names.flatMap((name) => [
       { name, type: 'platform_internal' },
       { name, type: name === 'a' ? 'street' : 'api' },
     ])
-    const body = await applied(startableWorkflow({ triggers: [apiTrigger({ subagent_sources: sources })] }))
+    const body = await applyAndGet(startableWorkflow({ triggers: [apiTrigger({ subagent_sources: sources })] }))
     const listed = body.triggers[0]?.subagent_sources ?? []
     expect(listed.map(({ name }) => name)).toEqual([...byCodePoint, ...byCodePoint])
     expect(listed.map(({ type }) => type === 'platform_internal')).toEqual([
@@ -185,7 +180,7 @@ describe('200, in order', () => {
     expect(listed.every(({ id, type }) => (id === null) === (type === 'platform_internal'))).toBe(true)
   })
 
-  test('files by folder, then by name; the root first', async () => {
+  test('files by folder, then by name, with the root first', async () => {
     const files = [
       { name: 'b', path: ['a', 'b'] },
       { name: 'z', path: [] },
@@ -197,7 +192,7 @@ describe('200, in order', () => {
       { name: 'x', path: ['a'] },
     ]
     const workflow = startableWorkflow({ files: files.map((file) => ({ ...file, content: '' })) })
-    const body = await applied(workflow)
+    const body = await applyAndGet(workflow)
     expect(body.files.map(({ name, path }) => [path.join('/'), name])).toEqual([
       ['', 'B'],
       ['', 'z'],
@@ -233,6 +228,6 @@ describe('422', () => {
     '%00',
     '1%2F2',
   ])('refuses the id %s', async (id) => {
-    expect((await gateway.get(`/v1/workflows/${id}`)).faults).toEqual([['workflow_id', 'uuid_parsing']])
+    expect((await gateway.get(`/v1/workflows/${id}`)).violations).toEqual([['workflow_id', 'uuid_parsing']])
   })
 })

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { describe, expect, test } from '@jest/globals'
+import { startableWorkflow } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
-
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
+const gateway = useTestGateway()
 
 describe('the public port', () => {
-  test('answers /healthz to everybody', async () => {
+  test('answers /healthz without a key', async () => {
     const answer = await fetch(`${gateway.url}/healthz`)
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }])
   })
@@ -22,7 +17,7 @@ describe('the public port', () => {
 })
 
 describe('the metrics port', () => {
-  test('tells each dependency, the broker among those that it can do without', async () => {
+  test('reports each dependency, with the broker as an optional one', async () => {
     const answer = await fetch(`${gateway.metricsUrl}/readyz`)
     expect([answer.status, await answer.json()]).toEqual([
       200,
@@ -35,7 +30,7 @@ describe('the metrics port', () => {
     expect((await fetch(`${gateway.metricsUrl}/v1/organization`, { headers })).status).toBe(404)
   })
 
-  test('counts requests by operation and status, starts by outcome, and wake-ups', async () => {
+  test('counts requests by operation and status, starts by outcome, and session messages', async () => {
     const workflow = startableWorkflow()
     await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
     await gateway.start(String(workflow['id']), { context: 'go' })

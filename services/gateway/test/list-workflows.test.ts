@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { WorkflowOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { startableWorkflow, startTestGateway, type TestGateway, type TestOrganization } from './support/test-gateway.ts'
+import { startableWorkflow, type TestOrganization } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
-
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
+const gateway = useTestGateway()
 
 const at = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
 const named = (name: string, second = 0, change: object = {}) =>
@@ -22,7 +17,7 @@ const namesOf = (data: readonly WorkflowOut[]): string[] => data.map(({ name }) 
 const found = async (organization: TestOrganization, search: string): Promise<string[]> =>
   namesOf((await list(organization, { search, limit: 100 })).body.data)
 
-/** Walks the list to its end; `between` may change it between the pages. */
+/** Reads all pages of the list; `between` may change it between two pages. */
 async function walk(
   organization: TestOrganization,
   query: Record<string, string | number>,
@@ -40,12 +35,12 @@ async function walk(
 }
 
 describe('200', () => {
-  test('answers an empty page to an organization without workflows', async () => {
+  test('answers an empty page for an organization without workflows', async () => {
     const organization = await gateway.apply({})
     expect((await list(organization)).body).toEqual({ data: [], pagination: { next_cursor: null, has_more: false } })
   })
 
-  test('answers the same object as the single-workflow operation', async () => {
+  test('answers the same objects as GET /v1/workflows/{workflow_id}', async () => {
     const workflow = startableWorkflow({ users: ['a@acme.test'], files: [{ name: 'a', content: 'x' }] })
     const organization = await gateway.apply({ users: [{ email: 'a@acme.test' }], workflows: [workflow] })
     const page = await list(organization)
@@ -53,7 +48,7 @@ describe('200', () => {
     expect(page.body.data).toEqual([single.body])
   })
 
-  test('lists every workflow of the organization, active or not and whatever its scope, and no other', async () => {
+  test('lists the workflows of the organization, active or not and of any scope', async () => {
     const workflows = [
       named('active', 1),
       named('inactive', 2, { is_active: false }),
@@ -73,7 +68,7 @@ describe('200', () => {
     expect(namesOf((await list(organization)).body.data)).toEqual(['early', ...ids.toSorted(), 'late'])
   })
 
-  test('shows 25 when no limit is given', async () => {
+  test('answers 25 workflows when no limit is given', async () => {
     const organization = await gateway.apply({
       workflows: Array.from({ length: 26 }, (_, index) => named(`w${index}`, index)),
     })
@@ -87,14 +82,14 @@ describe('200', () => {
     [100, 100],
     [99, 99],
     ['0007', 7],
-  ])('limit=%s shows %d of 101', async (limit, length) => {
+  ])('limit=%s answers %d of 101', async (limit, length) => {
     const organization = await largeOrganization()
     const { body } = await list(organization, { limit })
     expect(body.data).toHaveLength(length)
     expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
   })
 
-  test('has no more exactly on the last page', async () => {
+  test('has_more is false on the last page only', async () => {
     const organization = await gateway.apply({ workflows: [1, 2, 3, 4].map((index) => named(`w${index}`, index)) })
     const first = await list(organization, { limit: 2 })
     expect(first.body.pagination.has_more).toBe(true)
@@ -103,50 +98,52 @@ describe('200', () => {
     expect(namesOf(last.body.data)).toEqual(['w3', 'w4'])
   })
 
-  test('an empty cursor and an empty search are none, and unknown parameters are ignored, also when repeated', async () => {
+  test('ignores an empty cursor, an empty search and unknown parameters, also repeated ones', async () => {
     const organization = await gateway.apply({ workflows: [named('a')] })
     const { body } = await gateway.get('/v1/workflows?cursor=&search=&x=1&x=2&&=', { key: organization.key })
     expect(namesOf(body.data)).toEqual(['a'])
   })
 
-  test('takes names and values that are percent-encoded, and + for a space', async () => {
+  test('decodes percent-encoded names and values, and + as a space', async () => {
     const organization = await gateway.apply({ workflows: [named('a b+c')] })
     const { body } = await gateway.get('/v1/workflows?se%61rch=a+b%2Bc', { key: organization.key })
     expect(namesOf(body.data)).toEqual(['a b+c'])
   })
 })
 
-describe('200, walking through pages', () => {
-  test.each([1, 2, 3, 7, 50, 100])('meets every workflow once with limit=%d', async (limit) => {
+describe('200, page by page', () => {
+  test.each([1, 2, 3, 7, 50, 100])('answers every workflow once with limit=%d', async (limit) => {
     const organization = await largeOrganization()
     const seen = await walk(organization, { limit })
     expect(namesOf(seen)).toEqual(Array.from({ length: 101 }, (_, index) => `w${index}`))
   })
 
-  test('neither repeats nor skips while workflows are inserted, deleted and renamed', async () => {
+  test('neither repeats nor skips a workflow while others are inserted, deleted and renamed', async () => {
     const workflows = Array.from({ length: 40 }, (_, index) => named(`w${index}`, 10 * (index + 1)))
     const organization = await gateway.apply({ workflows })
     const deleted = new Set<string>()
     const seen = await walk(organization, { limit: 3 }, async (page) => {
-      // The workflow that the cursor was made from goes, and one that is still to come.
-      for (const gone of [workflows[page * 3 + 2], workflows[page * 3 + 7]].filter((it) => it !== undefined)) {
-        deleted.add(String(gone['name']))
-        await gateway.db.pool.query('DELETE FROM workflows WHERE id = $1', [gone['id']])
+      // Deletes the workflow that the cursor was made from, and a later one.
+      for (const deletedWorkflow of [workflows[page * 3 + 2], workflows[page * 3 + 7]].filter(
+        (it) => it !== undefined,
+      )) {
+        deleted.add(String(deletedWorkflow['name']))
+        await gateway.db.pool.query('DELETE FROM workflows WHERE id = $1', [deletedWorkflow['id']])
       }
       await gateway.db.pool.query(`UPDATE workflows SET name = name || '!' WHERE organization_id = $1`, [
         organization.id,
       ])
       await gateway.apply({ workflows: [named('before', 0), named('between', 30 * page + 45)] }, organization.id)
     })
-    const stayed = ({ name }: { name?: unknown }) =>
+    const isKept = ({ name }: { name?: unknown }) =>
       String(name).startsWith('w') && !deleted.has(String(name).replaceAll('!', ''))
-    expect(seen.filter(stayed).map(({ id }) => id)).toEqual(workflows.filter(stayed).map(({ id }) => id))
+    expect(seen.filter(isKept).map(({ id }) => id)).toEqual(workflows.filter(isKept).map(({ id }) => id))
     expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length)
     expect(seen.some(({ name }) => name.startsWith('between'))).toBe(true)
     expect(seen.some(({ name }) => name.startsWith('before'))).toBe(false)
   })
 
-  test('meets all of many workflows of the same millisecond', async () => {
+  test('answers every workflow when many were created in the same millisecond', async () => {
     const workflows = Array.from({ length: 23 }, (_, index) => named(`w${index}`, 1))
     const organization = await gateway.apply({ workflows })
     const seen = await walk(organization, { limit: 4 })
@@ -154,7 +151,7 @@ describe('200, walking through pages', () => {
   })
 
   test.each(['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(
-    'pages past a workflow of %s',
+    'continues after a workflow created at %s',
     async (createdAt) => {
       const workflows = [1, 2, 3].map((index) => named(`w${index}`, 0, { created_at: createdAt }))
       const organization = await gateway.apply({ workflows })
@@ -164,7 +161,7 @@ describe('200, walking through pages', () => {
     },
   )
 
-  test('walks through the results of a search, rare and frequent, near and far in the list', async () => {
+  test('answers all results of a search page by page, however rare they are and wherever in the list', async () => {
     const workflows = Array.from({ length: 900 }, (_, index) =>
       named(
         `${index % 2 === 0 ? 'even' : 'odd'} ${index % 100 === 99 ? 'rare' : ''}${index > 600 ? 'late' : ''}`,
@@ -181,7 +178,7 @@ describe('200, walking through pages', () => {
 })
 
 describe('200, searching', () => {
-  test('finds what the name or the description contains, and nothing across the two', async () => {
+  test('finds text in the name or in the description, but not across both', async () => {
     const organization = await gateway.apply({
       workflows: [
         named('Forward orders', 1, { description: 'to the shop' }),
@@ -198,7 +195,7 @@ describe('200, searching', () => {
   })
 
   test.each(['%', '_', '\\', '%%', 'a_c', '\\%', '*', '?', '.', '[a-z]', "'", '"', ';--', '$1', '\u0001', '\n'])(
-    'takes %j for itself',
+    'searches for %j literally',
     async (search) => {
       const organization = await gateway.apply({ workflows: [named('abc', 1), named(`x${search}y`, 2)] })
       expect(await found(organization, search)).toEqual([`x${search}y`])
@@ -244,7 +241,7 @@ describe('200, searching', () => {
     expect(await found(organization, search)).toEqual([])
   })
 
-  test('finds a workflow by its new name and no longer by its old one', async () => {
+  test('finds a renamed workflow by its new name only', async () => {
     const workflow = named('before')
     const organization = await gateway.apply({ workflows: [workflow] })
     await gateway.apply({ workflows: [{ ...workflow, name: 'after' }] }, organization.id)
@@ -252,7 +249,7 @@ describe('200, searching', () => {
     expect(await found(organization, 'after')).toEqual(['after'])
   })
 
-  test('takes 200 characters, counted as code points', async () => {
+  test('accepts 200 characters, counted as code points', async () => {
     const text = '🚀'.repeat(200)
     const organization = await gateway.apply({ workflows: [named(`x${text}`)] })
     expect(await found(organization, text)).toEqual([`x${text}`])
@@ -260,7 +257,7 @@ describe('200, searching', () => {
 })
 
 describe('422', () => {
-  test.each<[query: string, faults: [string, string][]]>([
+  test.each<[query: string, violations: [string, string][]]>([
     ['limit=0', [['limit', 'greater_than_equal']]],
     ['limit=101', [['limit', 'less_than_equal']]],
     ['limit=99999999999999999999999999', [['limit', 'less_than_equal']]],
@@ -300,12 +297,12 @@ describe('422', () => {
         ['cursor', 'string_too_long'],
       ],
     ],
-  ])('%s', async (query, faults) => {
+  ])('%s', async (query, violations) => {
     const answer = await gateway.get(`/v1/workflows?${query}`)
-    expect([answer.status, answer.faults]).toEqual([422, faults])
+    expect([answer.status, answer.violations]).toEqual([422, violations])
   })
 
-  test('refuses a cursor of another organization, another search, or changed in any character', async () => {
+  test('refuses a cursor of another organization or search, or with any character changed', async () => {
     const workflows = ['order a', 'order b', 'order c']
     const make = () => gateway.apply({ workflows: workflows.map((name, index) => named(name, index)) })
     const [one, other] = [await make(), await make()]
@@ -313,14 +310,14 @@ describe('422', () => {
     const refused = [['cursor', 'invalid_cursor']]
     expect((await list(one, { limit: 1, search: 'order', cursor })).status).toBe(200)
     expect((await list(one, { limit: 50, search: 'order', cursor })).status).toBe(200)
-    expect((await list(other, { search: 'order', cursor })).faults).toEqual(refused)
-    expect((await list(one, { search: 'orde', cursor })).faults).toEqual(refused)
-    expect((await list(one, { cursor })).faults).toEqual(refused)
-    for (let place = 0; place < cursor.length; place += 1) {
-      const changed = cursor.slice(0, place) + (cursor[place] === 'A' ? 'B' : 'A') + cursor.slice(place + 1)
-      expect((await list(one, { search: 'order', cursor: changed })).faults).toEqual(refused)
+    expect((await list(other, { search: 'order', cursor })).violations).toEqual(refused)
+    expect((await list(one, { search: 'orde', cursor })).violations).toEqual(refused)
+    expect((await list(one, { cursor })).violations).toEqual(refused)
+    for (let index = 0; index < cursor.length; index += 1) {
+      const changed = cursor.slice(0, index) + (cursor[index] === 'A' ? 'B' : 'A') + cursor.slice(index + 1)
+      expect((await list(one, { search: 'order', cursor: changed })).violations).toEqual(refused)
     }
-    expect((await list(one, { search: 'order', cursor: `${cursor}=` })).faults).toEqual(refused)
+    expect((await list(one, { search: 'order', cursor: `${cursor}=` })).violations).toEqual(refused)
   })
 })
 

@@ -15,7 +15,7 @@ import {
 
 const readiness = async (metricsUrl: string): Promise<number> => (await fetch(`${metricsUrl}/readyz`)).status
 
-describe('while the database is away', () => {
+describe('while the database is unavailable', () => {
   let postgres: PrivatePostgres
   let gateway: TestGateway
   let workflowId: string
@@ -39,10 +39,10 @@ describe('while the database is away', () => {
     ['killed', () => postgres.kill()],
     ['frozen', freeze],
   ])(
-    '%s: everything that needs it is 503 within 5 s, and all is well again by itself',
-    async (_how, harm) => {
+    '%s: requests that need it are answered 503 within 5 s, and succeed once it is back',
+    async (_how, breakDatabase) => {
       expect((await gateway.get('/v1/workflows')).status).toBe(200)
-      await harm()
+      await breakDatabase()
       const startedAt = performance.now()
       const answers = await Promise.all([
         gateway.get('/v1/workflows'),
@@ -68,29 +68,29 @@ describe('while the database is away', () => {
     90_000,
   )
 
-  test('a start that was answered 503 before it was sent is not recorded later on', async () => {
-    const [sent, waiting] = [newId(), newId()]
+  test('a start that was answered 503 while it was queued is never recorded', async () => {
+    const [sent, queued] = [newId(), newId()]
     const batchesBefore = await countBatches()
-    // A key that was looked up just now: the gateway knows it for 3 s without the database.
+    // A key that was just looked up stays in the cache for 3 s without the database.
     const lookUpsBefore = await countLookUps()
     await waitUntil(async () => {
       expect((await gateway.get('/v1/organization')).status).toBe(200)
       return (await countLookUps()) > lookUpsBefore
     })
     await freeze()
-    // As many statements as the gateway has under way at once; what became of them, nobody knows.
+    // Fills both batches that may be under way; whether PostgreSQL records those is unknown.
     const first = [gateway.start(workflowId, { context: sent })]
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 1)
     first.push(gateway.start(workflowId, { context: sent }))
     await waitUntil(async () => (await countBatches()) >= batchesBefore + 2)
-    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: waiting }))
+    const rest = Array.from({ length: 20 }, () => gateway.start(workflowId, { context: queued }))
     const answers = await Promise.all([...first, ...rest])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     thaw()
     await waitUntil(async () => (await gateway.start(workflowId, { context: 'after' })).status === 202, {
       timeoutMs: 20_000,
     })
-    const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE context = $1', [waiting])
+    const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE context = $1', [queued])
     expect(rowCount).toBe(0)
   }, 90_000)
 
@@ -102,12 +102,12 @@ describe('while the database is away', () => {
 
   let frozen: number[] = []
 
-  /** Stops every process of the server as it is: connections stay open, and nothing is answered. */
+  /** Stops every process of the server: connections stay open and nothing is answered. */
   async function freeze(): Promise<void> {
     const { rows } = await gateway.db.pool.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'`,
     )
-    // The postmaster first: it would make new ones.
+    // The postmaster first: it would start new processes.
     frozen = [postgres.pid, ...rows.map(({ pid }) => pid)]
     for (const pid of frozen) process.kill(pid, 'SIGSTOP')
   }
@@ -136,18 +136,18 @@ describe('while the database is away', () => {
   }, 90_000)
 })
 
-describe('while the broker is away', () => {
+describe('while the broker is unavailable', () => {
   const publishing: SessionQueue['publish'][] = [async () => 'failed', () => new Promise(() => {})]
 
   test.each(publishing)(
-    'answers 202 all the same, records the start, and stays ready (%#)',
+    'answers 202, records the start and stays ready (%#)',
     async (publish) => {
       const sessionQueue: SessionQueue = {
         publish,
         consume: async () => ({ close: async () => {} }),
         depth: async () => ({ ready: 0, dead: 0 }),
         deadLetters: async () => [],
-        ping: () => Promise.reject(new Error('away')),
+        ping: () => Promise.reject(new Error('no broker')),
         close: async () => {},
       }
       const gateway = await startTestGateway({}, { sessionQueue })
@@ -168,7 +168,7 @@ describe('while the broker is away', () => {
   )
 })
 
-describe('in flight', () => {
+describe('with the maximum of requests in flight', () => {
   let gateway: TestGateway
 
   beforeAll(async () => {
@@ -177,7 +177,7 @@ describe('in flight', () => {
 
   afterAll(() => gateway.stop())
 
-  test('one request more than the limit is answered 503 with Retry-After', async () => {
+  test('answers 503 with Retry-After to one more', async () => {
     const { url } = await gateway.startAnother({ maxRequestsInFlight: 2 })
     const waiting = await Promise.all([openConnection(url), openConnection(url)])
     for (const connection of waiting) {
@@ -206,7 +206,7 @@ describe('while shutting down', () => {
 
   afterAll(() => gateway.stop())
 
-  test('ends what is under way, closes its connections, takes no new one, and exits with status 0', async () => {
+  test('answers requests in flight, closes connections, accepts no new ones, and exits with status 0', async () => {
     const started = await startGatewayProcess(gateway.database.url)
     running.push(started)
     const open = await openConnection(started.url)
@@ -227,7 +227,7 @@ describe('while shutting down', () => {
     expect(started.jsonLines.at(-1)?.['msg']).toBe('stopped')
   }, 60_000)
 
-  test('under load, answers nothing but what the contract has, and loses no start that it answered 202', async () => {
+  test('under load, answers only what the contract allows and loses no start that was answered 202', async () => {
     const started = await startGatewayProcess(gateway.database.url)
     running.push(started)
     const workflow = startableWorkflow()
@@ -261,7 +261,7 @@ describe('while shutting down', () => {
   }, 60_000)
 })
 
-test('a port that is taken ends the boot with a clear line', async () => {
+test('exits with a clear message when its port is taken', async () => {
   const gateway = await startTestGateway()
   const { port } = new URL(gateway.url)
   const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))

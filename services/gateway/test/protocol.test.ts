@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
 import { waitUntil } from '@workflow-service/testkit'
-import { faultsOfAnswer } from './support/call.ts'
+import { contractProblems } from './support/call.ts'
 import { openConnection, parseAnswer, type RawAnswer, sendRaw } from './support/raw-request.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
 
@@ -16,12 +16,12 @@ beforeAll(async () => {
 
 afterAll(() => gateway.stop())
 
-/** Status and code of an answer that keeps to the contract. */
+/** Gives status and code of an answer, or how it breaks the contract. */
 function outcomeOf(answer: RawAnswer | null): string {
   if (!answer) return 'no answer'
   const body = JSON.parse(answer.text) as ErrorResponse
-  const faults = faultsOfAnswer('GET', '/', { ...answer, body })
-  return faults.length > 0 ? faults.join('; ') : `${answer.status} ${body.error.code}`
+  const problems = contractProblems('GET', '/', { ...answer, body })
+  return problems.length > 0 ? problems.join('; ') : `${answer.status} ${body.error.code}`
 }
 const idOf = async (id: string): Promise<string> =>
   String((await gateway.get('/v1/organization', { headers: { 'X-Request-Id': id } })).headers['x-request-id'])
@@ -39,10 +39,10 @@ const head = (lines: string) =>
 const request = (path: string, more = ''): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}${more}\r\n`
 const CLOSE = 'Connection: close\r\n'
 
-describe('what is no request', () => {
+describe('malformed requests', () => {
   test.each<[what: string, bytes: string | Buffer]>([
-    ['no HTTP at all', 'hello\r\n\r\n'],
-    ['bytes', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
+    ['text that is not HTTP', 'hello\r\n\r\n'],
+    ['a TLS handshake', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
     ['an unknown method', 'FETCH /v1/organization HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a request line without a target', 'GET HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a target with bytes beyond ASCII', Buffer.from('GET /v1/\xff HTTP/1.1\r\nHost: x\r\n\r\n', 'latin1')],
@@ -56,7 +56,7 @@ describe('what is no request', () => {
     ['many headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\n${'X-Long: x\r\n'.repeat(2_000)}\r\n`],
     ['a target over 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
     ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
-    ['a length that is no number', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n'],
+    ['a length that is not a number', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n'],
     ['a negative length', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
     [
       'a length and chunks',
@@ -72,7 +72,7 @@ describe('what is no request', () => {
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('404 not_found')
   })
 
-  test('is told in a metric and in the log, and does not stop the next request of another connection', async () => {
+  test('are counted and logged, and do not affect other connections', async () => {
     await sendRaw(gateway.url, 'hello\r\n\r\n')
     const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
     expect(metrics).toMatch(/gateway_refusals_total\{code="invalid_request",[^}]*\} [1-9]/)
@@ -81,7 +81,7 @@ describe('what is no request', () => {
   })
 })
 
-describe('what is a request, although an odd one', () => {
+describe('unusual requests', () => {
   test.each<[what: string, lines: string, expected: string]>([
     ['HTTP/1.0 without Host', `GET /nowhere HTTP/1.0\r\n`, '404 not_found'],
     [
@@ -103,7 +103,7 @@ describe('what is a request, although an odd one', () => {
     expect(outcomeOf(answer)).toBe(expected)
   })
 
-  test('broken percent codes in the path', async () => {
+  test('a path that is not percent-encoded UTF-8', async () => {
     for (const id of ['%', '%zz', '%f', '%ff', '%c3%28', '%ed%a0%80']) {
       const answer = await sendRaw(
         gateway.url,
@@ -117,13 +117,13 @@ describe('what is a request, although an odd one', () => {
 describe('methods and paths', () => {
   const paths = ['/v1/organization', '/v1/workflows', '/v1/workflows/01890a5d-ac96-774b-bcce-b302099a8057']
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])(
-    '%s is not offered for what is read',
+    '%s is not found for the operations that read',
     async (method) => {
       for (const path of paths) expect((await gateway.call(method, path)).status).toBe(404)
     },
   )
 
-  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])('%s is not offered for a start', async (method) => {
+  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])('%s is not found for a start', async (method) => {
     expect((await gateway.call(method, `${paths[2]}/start`)).status).toBe(404)
   })
 
@@ -149,24 +149,24 @@ describe('methods and paths', () => {
     '/docs/%2e%2e/package.json',
     '/favicon.ico',
   ])('GET %s is not found', async (path) => {
-    // Written by hand, since clients put paths in order before they send them.
+    // Sent as raw bytes: HTTP clients normalize paths.
     const answer = await sendRaw(gateway.url, `GET ${path} HTTP/1.1\r\nHost: x\r\n${CLOSE}${authorization}\r\n`)
     expect(outcomeOf(answer)).toBe('404 not_found')
   })
 })
 
-describe('bodies that do not arrive', () => {
-  test('chunks that are junk are answered 400', async () => {
+describe('request bodies', () => {
+  test('malformed chunks are answered 400', async () => {
     const bytes = `${head('Transfer-Encoding: chunked\r\n')}zz\r\nhello\r\n`
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
   })
 
-  test('a body in chunks is taken as any other', async () => {
+  test('a chunked body is read like any other', async () => {
     const bytes = `${head(`Transfer-Encoding: chunked\r\n${CLOSE}`)}2\r\n{}\r\n0\r\n\r\n`
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('422 validation_error')
   })
 
-  test('a body that is announced too large is refused before it comes', async () => {
+  test('a body whose Content-Length is too large is refused before it arrives', async () => {
     const connection = await openConnection(gateway.url)
     connection.write(head('Content-Length: 1000000000\r\n'))
     await once(connection.socket, 'data')
@@ -174,7 +174,7 @@ describe('bodies that do not arrive', () => {
     expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 body_too_large')
   })
 
-  test('a body in chunks that becomes too large is refused before its end', async () => {
+  test('a chunked body is refused as soon as it is too large', async () => {
     const connection = await openConnection(gateway.url)
     connection.write(head('Transfer-Encoding: chunked\r\n'))
     connection.write(`50000\r\n${' '.repeat(0x50000)}\r\n`)
@@ -183,13 +183,13 @@ describe('bodies that do not arrive', () => {
     expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 body_too_large')
   })
 
-  test('a body that the caller ends early is answered 400', async () => {
+  test('a body that ends early is answered 400', async () => {
     const connection = await openConnection(gateway.url)
     connection.socket.end(`${head('Content-Length: 100\r\n')}{}`)
     expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
   })
 
-  test('a body that stops half way: the caller gone, nothing remains of the request', async () => {
+  test('a caller that disconnects during the body causes no error', async () => {
     const connection = await openConnection(gateway.url)
     connection.write(`${head('X-Request-Id: half-way\r\nContent-Length: 100\r\n')}{"context":`)
     connection.socket.destroy()
@@ -198,7 +198,7 @@ describe('bodies that do not arrive', () => {
     expect(gateway.logLines.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  test('a body that stops half way: the caller still there, 400 once the deadline is over', async () => {
+  test('a body that stalls is answered 400 after the timeout', async () => {
     const connection = await openConnection(gateway.url)
     connection.write(`${head('Content-Length: 100\r\n')}{"context":`)
     const answer = parseAnswer(await connection.ended)
@@ -206,13 +206,13 @@ describe('bodies that do not arrive', () => {
     expect(answer?.text).toContain('took too long')
   }, 40_000)
 
-  test('headers that stop half way are answered 400 once the deadline is over', async () => {
+  test('headers that stall are answered 400 after the timeout', async () => {
     const connection = await openConnection(gateway.url)
     connection.write('GET /v1/organization HTTP/1.1\r\nHost: x\r\n')
     expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
   }, 40_000)
 
-  test('a connection on which nothing comes is closed', async () => {
+  test('a connection without a request is answered 400 and closed after the timeout', async () => {
     const connection = await openConnection(gateway.url)
     expect(outcomeOf(parseAnswer(await connection.ended))).toBe('400 invalid_request')
   }, 40_000)
@@ -226,7 +226,7 @@ describe('several requests on one connection', () => {
     expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '404', '200'])
   })
 
-  test('a broken one takes nothing away from the one before', async () => {
+  test('a malformed one does not affect the answer to the one before', async () => {
     const connection = await openConnection(gateway.url)
     connection.write(`${request('/v1/workflows')}rubbish\r\n\r\n`)
     const received = await connection.ended
@@ -246,7 +246,7 @@ describe('X-Request-Id', () => {
     expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
   })
 
-  test('is repeated in an error and in the log', async () => {
+  test('appears in errors and in the log', async () => {
     const { body } = await gateway.get('/nowhere', { headers: { 'X-Request-Id': 'find-me' } })
     expect(body.error.request_id).toBe('find-me')
     await waitUntil(() => gateway.logLines.some(({ request_id: id, status }) => id === 'find-me' && status === 404))
@@ -259,7 +259,7 @@ describe('CORS', () => {
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null])
   })
 
-  test('lets the pages of the origins named call and read, and no other', async () => {
+  test('allows pages of the configured origins and no others', async () => {
     const { url } = await gateway.startAnother({ corsOrigins: ['https://app.example', 'https://other.example'] })
     const allowed = await preflight(url, 'https://app.example')
     expect(allowed.status).toBe(200)

@@ -36,7 +36,7 @@ describe('in memory', () => {
 
   afterAll(() => gateway.stop())
 
-  test('lets a burst through and answers the rest 429 rate_limited with Retry-After', async () => {
+  test('accepts the limit at once and answers 429 rate_limited with Retry-After beyond it', async () => {
     const key = await anotherKey(gateway)
     expect(await statuses(7, () => gateway.get(ORGANIZATION, { key }))).toEqual([200, 200, 200, 200, 200, 429, 429])
     const refused = await gateway.get(ORGANIZATION, { key })
@@ -45,15 +45,15 @@ describe('in memory', () => {
     expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(60)
   })
 
-  test('counts each key for itself', async () => {
+  test('counts each key separately', async () => {
     const [one, other] = [await anotherKey(gateway), await anotherKey(gateway)]
     await statuses(6, () => gateway.get(ORGANIZATION, { key: one }))
     expect((await gateway.get(ORGANIZATION, { key: other })).status).toBe(200)
   })
 
-  test('says on every answer what the limit is and what is left of it', async () => {
+  test('adds the limit and what is left of it to every answer', async () => {
     const key = await anotherKey(gateway)
-    const asked: [method: string, path: string, status: number][] = [
+    const calls: [method: string, path: string, status: number][] = [
       ['GET', ORGANIZATION, 200],
       ['GET', '/nowhere', 404],
       ['DELETE', ORGANIZATION, 404],
@@ -61,7 +61,7 @@ describe('in memory', () => {
       ['GET', '/v1/workflows?search=%ff', 400],
       ['GET', ORGANIZATION, 429],
     ]
-    for (const [index, [method, path, status]] of asked.entries()) {
+    for (const [index, [method, path, status]] of calls.entries()) {
       const answer = await gateway.call(method, path, { key })
       expect(answer.status).toBe(status)
       expect(POLICY.exec(String(answer.headers['ratelimit-policy']))?.slice(1)).toEqual(['requests', '5'])
@@ -80,25 +80,25 @@ describe('in memory', () => {
     expect((await gateway.call('POST', '/v1/workflows/x/start', { key, body: '{' })).status).toBe(403)
   })
 
-  test('needs no key for the pages that everybody may see', async () => {
+  test('does not count the public pages', async () => {
     for (const path of ['/healthz', '/docs', '/v1/openapi.json']) {
-      for (let asked = 0; asked < 10; asked += 1) expect((await fetch(`${gateway.url}${path}`)).status).toBe(200)
+      for (let count = 0; count < 10; count += 1) expect((await fetch(`${gateway.url}${path}`)).status).toBe(200)
     }
   })
 })
 
-describe('of failed authentications', () => {
-  test('is counted by address, and never stops a good key of the same address', async () => {
+describe('failed authentications', () => {
+  test('are counted by address, and never refuse a valid key from that address', async () => {
     const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
-    const bad = await gateway.get(ORGANIZATION, { key: null })
-    expect(bad.headers['ratelimit-policy']).toBe('"failed-authentications";q=3;w=60')
+    const refused = await gateway.get(ORGANIZATION, { key: null })
+    expect(refused.headers['ratelimit-policy']).toBe('"failed-authentications";q=3;w=60')
     const ask = () => gateway.get(ORGANIZATION, { key: createApiKey().key })
     expect(await statuses(4, ask)).toEqual([401, 401, 429, 429])
     expect((await gateway.get(ORGANIZATION)).status).toBe(200)
     await gateway.stop()
   })
 
-  test('believes X-Forwarded-For only from proxies that are trusted', async () => {
+  test('use X-Forwarded-For only from trusted proxies', async () => {
     const untrusting = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' })
     expect((await askFrom(untrusting, '192.0.2.1')).status).toBe(401)
     expect((await askFrom(untrusting, '192.0.2.2')).status).toBe(429)
@@ -106,9 +106,9 @@ describe('of failed authentications', () => {
     const trusting = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: '1' })
     expect((await askFrom(trusting, '192.0.2.1')).status).toBe(401)
     expect((await askFrom(trusting, '192.0.2.2')).status).toBe(401)
-    // What stands before the proxy's own entry is the caller's invention.
+    // The caller may send any entry before the one that the proxy adds.
     expect((await askFrom(trusting, '203.0.113.9, 192.0.2.2')).status).toBe(429)
-    // One subscriber's IPv6 addresses are one.
+    // The IPv6 addresses of one /64 count together.
     expect((await askFrom(trusting, '2001:db8:1:2::1')).status).toBe(401)
     expect((await askFrom(trusting, '2001:db8:1:2:ffff::2')).status).toBe(429)
     expect((await askFrom(trusting, '2001:db8:1:3::1')).status).toBe(401)
@@ -116,7 +116,7 @@ describe('of failed authentications', () => {
   })
 })
 
-test('no limit is set and no header sent with RATE_LIMIT_PER_MINUTE=0', async () => {
+test('RATE_LIMIT_PER_MINUTE=0 sets no limit and sends no headers', async () => {
   const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0' })
   const { status, headers } = await gateway.get(ORGANIZATION)
   expect([status, headers['ratelimit'], headers['ratelimit-policy']]).toEqual([200, undefined, undefined])
@@ -141,20 +141,20 @@ describe('shared through a store', () => {
     await redis.stop()
   })
 
-  test('counts the requests of a key on all gateways together, also across a restart', async () => {
+  test('counts the requests of a key on all gateways together, also after a restart', async () => {
     const key = await anotherKey(gateway)
     const other = await gateway.startAnother()
-    await warmUp(other.url)
+    await waitForStore(other.url)
     const ask = (url: string) => () => callGateway(url, 'GET', ORGANIZATION, { key })
     expect(await statuses(3, ask(gateway.url))).toEqual([200, 200, 200])
     expect(await statuses(5, ask(other.url))).toEqual([200, 200, 200, 429, 429])
     await other.stop()
     const third = await gateway.startAnother()
-    await warmUp(third.url)
+    await waitForStore(third.url)
     expect((await ask(third.url)()).status).toBe(429)
   })
 
-  test('leaves nothing behind in the store once a bucket is full again', async () => {
+  test('stores every count with an expiry', async () => {
     await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
     const { Redis } = await import('ioredis')
     const client = new Redis(redis.url)
@@ -167,23 +167,26 @@ describe('shared through a store', () => {
 
   test.each([
     ['is killed', (store: PrivateServer) => store.kill()],
-    ['answers nothing any more', async (store: PrivateServer) => store.pause()],
-  ])('limits by itself and says so in a metric when the store %s, and comes back to it', async (_what, harm) => {
-    const key = await anotherKey(gateway)
-    const before = await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')
-    await harm(redis)
-    const answered = await statuses(8, () => gateway.get(ORGANIZATION, { key }))
-    expect(answered).toEqual([200, 200, 200, 200, 200, 200, 429, 429])
-    expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')).toBe(0)
-    expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')).toBeGreaterThan(before)
-    await redis.restart()
-    await waitUntil(async () => {
-      await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
-      return (await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')) === 1
-    })
-  })
+    ['stops answering', async (store: PrivateServer) => store.pause()],
+  ])(
+    'counts alone and reports it in a metric while the store %s, then uses the store again',
+    async (_what, breakStore) => {
+      const key = await anotherKey(gateway)
+      const before = await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')
+      await breakStore(redis)
+      const answered = await statuses(8, () => gateway.get(ORGANIZATION, { key }))
+      expect(answered).toEqual([200, 200, 200, 200, 200, 200, 429, 429])
+      expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')).toBe(0)
+      expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')).toBeGreaterThan(before)
+      await redis.restart()
+      await waitUntil(async () => {
+        await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
+        return (await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')) === 1
+      })
+    },
+  )
 
-  test('starts and serves without the store', async () => {
+  test('starts and answers without the store', async () => {
     await redis.kill()
     const other = await gateway.startAnother()
     const key = await anotherKey(gateway)
@@ -193,8 +196,8 @@ describe('shared through a store', () => {
     await redis.restart()
   })
 
-  /** Until the gateway has met the store, it decides for itself. */
-  async function warmUp(url: string): Promise<void> {
+  /** Waits until the gateway is connected to the store; until then it counts alone. */
+  async function waitForStore(url: string): Promise<void> {
     await waitUntil(async () => {
       const { Redis } = await import('ioredis')
       const client = new Redis(redis.url)

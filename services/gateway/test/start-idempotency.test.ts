@@ -23,7 +23,7 @@ const countStarts = async (context: string): Promise<number> => {
 }
 
 describe('Idempotency-Key', () => {
-  test('the same key and body gives the same 202 again and starts nothing', async () => {
+  test('answers the same 202 to the same key and body, and starts nothing', async () => {
     const key = newId()
     const first = await gateway.start(workflowId, { context: key }, withKey(key))
     const publishedBefore = gateway.published.length
@@ -33,7 +33,7 @@ describe('Idempotency-Key', () => {
     expect(gateway.published).toHaveLength(publishedBefore)
   })
 
-  test('a body is the same when it asks for the same, however it is written', async () => {
+  test('compares the values of bodies, not their text', async () => {
     const key = newId()
     const first = await gateway.start(workflowId, `{"context":"${key}"}`, withKey(key))
     const again = await gateway.start(
@@ -47,14 +47,14 @@ describe('Idempotency-Key', () => {
   test.each([
     ['another context', (key: string) => ({ context: `${key} more` })],
     ['another session', (key: string) => ({ context: key, session_id: newId() })],
-  ])('another body is a conflict: %s', async (_what, change) => {
+  ])('answers 409 to the same key with %s', async (_what, change) => {
     const key = newId()
     await gateway.start(workflowId, { context: key }, withKey(key))
     const other = await gateway.start(workflowId, change(key), withKey(key))
     expect([other.status, other.body.error.code]).toEqual([409, 'idempotency_conflict'])
   })
 
-  test('the same body for another workflow is a conflict', async () => {
+  test('answers 409 to the same key and body for another workflow', async () => {
     const [key, other] = [newId(), startableWorkflow({ name: 'Other' })]
     await gateway.apply({ workflows: [other] }, gateway.organization.id)
     await gateway.start(workflowId, { context: key }, withKey(key))
@@ -62,7 +62,7 @@ describe('Idempotency-Key', () => {
     expect(answer.body.error.code).toBe('idempotency_conflict')
   })
 
-  test('50 racing requests on two gateways start once and are all answered the same', async () => {
+  test('gives 50 concurrent requests on two gateways one start and the same answer', async () => {
     const other = await gateway.startAnother()
     for (let round = 0; round < 5; round += 1) {
       const key = newId()
@@ -77,7 +77,7 @@ describe('Idempotency-Key', () => {
     }
   })
 
-  test('of 50 racing requests with different bodies one wins, and the others are told of the conflict', async () => {
+  test('accepts one of 50 concurrent requests with different bodies, and answers 409 to the others', async () => {
     const [key, other] = [newId(), await gateway.startAnother()]
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>
@@ -92,7 +92,7 @@ describe('Idempotency-Key', () => {
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)
   })
 
-  test('answers while the first is still in flight as the first is answered, once that has committed', async () => {
+  test('waits for the first request with the key to commit, and answers the same', async () => {
     const [key, sessionId] = [newId(), newId()]
     await gateway.apply({ sessions: [{ id: sessionId, open: true }] }, gateway.organization.id)
     const other = await gateway.startAnother()
@@ -100,34 +100,34 @@ describe('Idempotency-Key', () => {
     await client.query('BEGIN')
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
     const body = { context: key, session_id: sessionId }
-    const racing = Promise.all([
+    const concurrent = Promise.all([
       gateway.start(workflowId, body, withKey(key)),
       gateway.start(workflowId, body, { ...withKey(key), url: other.url }),
       gateway.start(workflowId, body, withKey(key)),
     ])
     await client.query('COMMIT')
     client.release()
-    const answers = await racing
+    const answers = await concurrent
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(await countStarts(key)).toBe(1)
   })
 
-  test('answers the same across a restart of the gateway, and of another process', async () => {
+  test('answers the same after the gateway was killed and started again', async () => {
     const key = newId()
     const call = { key: gateway.organization.key, body: { context: key }, ...withKey(key) }
     const path = `/v1/workflows/${workflowId}/start`
     const texts: string[] = []
     for (let round = 0; round < 2; round += 1) {
-      const gone: StartedProcess & { url: string } = await startGatewayProcess(gateway.database.url)
-      texts.push((await callGateway(gone.url, 'POST', path, call)).text)
-      gone.kill('SIGKILL')
-      await gone.exited
+      const started: StartedProcess & { url: string } = await startGatewayProcess(gateway.database.url)
+      texts.push((await callGateway(started.url, 'POST', path, call)).text)
+      started.kill('SIGKILL')
+      await started.exited
     }
     expect(texts[0]).toBe(texts[1])
     expect(await countStarts(key)).toBe(1)
   }, 60_000)
 
-  test('answers the same 202 also when the workflow could not be started any more', async () => {
+  test('answers the same 202 when the workflow has become inactive since', async () => {
     const [key, workflow] = [newId(), startableWorkflow({ name: 'Soon inactive' })]
     const id = String(workflow['id'])
     await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
@@ -136,7 +136,7 @@ describe('Idempotency-Key', () => {
     expect((await gateway.start(id, { context: key }, withKey(key))).body).toEqual(first.body)
   })
 
-  test('a refused start uses no key up', async () => {
+  test('can be used again after a refused start', async () => {
     const [key, workflow] = [newId(), startableWorkflow({ name: 'Soon active', is_active: false })]
     const id = String(workflow['id'])
     await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
@@ -145,7 +145,7 @@ describe('Idempotency-Key', () => {
     expect((await gateway.start(id, { context: key }, withKey(key))).status).toBe(202)
   })
 
-  test('belongs to the API key: another key of the organization has its own', async () => {
+  test('is separate for each API key of the organization', async () => {
     const key = newId()
     const other = await gateway.apply({}, gateway.organization.id)
     const first = await gateway.start(workflowId, { context: key }, withKey(key))
@@ -154,7 +154,7 @@ describe('Idempotency-Key', () => {
     expect(second.body.id).not.toBe(first.body.id)
   })
 
-  test('is kept for 24 hours, and then forgotten', async () => {
+  test('is kept for 24 hours', async () => {
     const key = newId()
     const age = (interval: string) =>
       gateway.db.pool.query(`UPDATE idempotency_keys SET created_at = now() - $2::interval WHERE key = $1`, [
@@ -178,16 +178,16 @@ describe('Idempotency-Key', () => {
     ['x'.repeat(256), 'string_too_long'],
   ])('is refused when it is %j', async (key, code) => {
     const answer = await gateway.start(workflowId, { context: 'go' }, withKey(key))
-    expect([answer.status, answer.faults]).toEqual([422, [['Idempotency-Key', code]]])
+    expect([answer.status, answer.violations]).toEqual([422, [['Idempotency-Key', code]]])
   })
 
-  test('takes 255 characters of any kind that a header can hold', async () => {
+  test('accepts 255 characters of any kind that a header may contain', async () => {
     const key = `"${newId()}"; \t ${'x'.repeat(255)}`.slice(0, 255)
     const first = await gateway.start(workflowId, { context: key }, withKey(key))
     expect((await gateway.start(workflowId, { context: key }, withKey(key))).body).toEqual(first.body)
   })
 
-  test('means nothing to the other operations', async () => {
+  test('is ignored by the other operations', async () => {
     expect((await gateway.get('/v1/organization', withKey('x'.repeat(300)))).status).toBe(200)
   })
 })

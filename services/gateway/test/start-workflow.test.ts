@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { newId, recordStart } from '@workflow-service/database'
-import { apiTrigger, startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
+const gateway = useTestGateway()
 
-beforeAll(async () => {
-  gateway = await startTestGateway()
-}, 60_000)
-
-afterAll(() => gateway.stop())
-
-/** A new workflow of the first organization that can be started, with the given differences. */
-const workflow = async (change: object = {}): Promise<string> => {
-  const made = startableWorkflow({ name: newId(), ...change })
-  await gateway.apply({ workflows: [made] }, gateway.organization.id)
-  return String(made['id'])
+/** Creates a workflow of the test organization that can be started, with the given changes. */
+const createWorkflow = async (change: object = {}): Promise<string> => {
+  const workflow = startableWorkflow({ name: newId(), ...change })
+  await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+  return String(workflow['id'])
 }
-const session = async (open: boolean): Promise<string> => {
+const createSession = async (open: boolean): Promise<string> => {
   const id = newId()
   await gateway.apply({ sessions: [{ id, open }] }, gateway.organization.id)
   return id
@@ -34,9 +29,9 @@ const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Pr
 }
 
 describe('202', () => {
-  test('accepts a start in a new session, records it and wakes the runners', async () => {
+  test('records a start in a new session and notifies the runners', async () => {
     const trigger = { id: newId(), input_message: 'An order:' }
-    const workflowId = await workflow({ triggers: [apiTrigger(trigger)] })
+    const workflowId = await createWorkflow({ triggers: [apiTrigger(trigger)] })
     const { status, body } = await gateway.start(
       workflowId,
       { context: 'go' },
@@ -63,15 +58,15 @@ describe('202', () => {
     })
   })
 
-  test('answers when the start is committed, and not before', async () => {
-    const workflowId = await workflow()
+  test('has committed the start when it answers', async () => {
+    const workflowId = await createWorkflow()
     const { body } = await gateway.start(workflowId, { context: 'go' })
     const { rows } = await gateway.db.pool.query('SELECT is_open FROM sessions WHERE id = $1', [body.session_id])
     expect(rows).toEqual([{ is_open: true }])
   })
 
-  test('starts again in the session that it answered, numbered in the order accepted', async () => {
-    const [workflowId, another] = [await workflow(), await workflow()]
+  test('starts again in the session of an earlier answer, and numbers the starts in the order accepted', async () => {
+    const [workflowId, another] = [await createWorkflow(), await createWorkflow()]
     const { body } = await gateway.start(workflowId, { context: 'one' })
     const second = await gateway.start(workflowId, { context: 'two', session_id: body.session_id.toUpperCase() })
     const third = await gateway.start(another, { context: 'three', session_id: body.session_id })
@@ -80,9 +75,9 @@ describe('202', () => {
     expect((await storedStarts(another)).map(({ number }) => number)).toEqual(['3'])
   })
 
-  test('numbers 100 starts of one session at once without a gap or a double', async () => {
-    const workflowId = await workflow()
-    const sessionId = await session(true)
+  test('numbers 100 concurrent starts of one session without gaps or duplicates', async () => {
+    const workflowId = await createWorkflow()
+    const sessionId = await createSession(true)
     const other = await gateway.startAnother()
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, index) =>
@@ -100,8 +95,8 @@ describe('202', () => {
     expect(rows).toEqual([{ last_start_number: '100' }])
   })
 
-  test('takes the oldest active api trigger', async () => {
-    const workflowId = await workflow({
+  test('uses the oldest active api trigger', async () => {
+    const workflowId = await createWorkflow({
       triggers: [
         apiTrigger({ name: 'newer', input_message: 'newer', created_at: '2026-01-03T00:00:00Z' }),
         apiTrigger({ name: 'oldest', input_message: 'oldest', created_at: '2026-01-01T00:00:00Z', is_active: false }),
@@ -127,23 +122,23 @@ describe('202', () => {
       'x'.repeat(10_000),
     ],
     ['Unicode white space around it', '\u00a0\u3000 a b \u0085\t', 'a b'],
-    ['U+FEFF, which is no white space', '\ufeff', '\ufeff'],
+    ['U+FEFF, which is not White_Space', '\ufeff', '\ufeff'],
     ['any other control character', '\u0001\u001f\u007f', '\u0001\u001f\u007f'],
     [
       'text that looks like SQL and JSON',
       `'; DROP TABLE starts; -- {"a": "\\"}`,
       `'; DROP TABLE starts; -- {"a": "\\"}`,
     ],
-  ])('takes a context of %s', async (_what, context, stored) => {
-    const workflowId = await workflow()
+  ])('accepts a context of %s', async (_what, context, stored) => {
+    const workflowId = await createWorkflow()
     expect((await gateway.start(workflowId, { context })).status).toBe(202)
     expect((await storedStarts(workflowId))[0]?.['context']).toBe(stored)
   })
 
   test.each([{ context: 'go', session_id: null }, '{"context":"a","context":"go"}'])(
-    'takes the body %j',
+    'accepts the body %j',
     async (body) => {
-      const workflowId = await workflow()
+      const workflowId = await createWorkflow()
       expect((await gateway.start(workflowId, body)).status).toBe(202)
       expect((await storedStarts(workflowId))[0]?.['context']).toBe('go')
     },
@@ -154,25 +149,27 @@ describe('202', () => {
     'APPLICATION/JSON',
     'application/json; charset=UTF-8',
     'application/json;charset="utf-8"',
-  ])('takes the content type %s', async (type) => {
-    const answer = await gateway.start(await workflow(), '{"context":"go"}', { headers: { 'Content-Type': type } })
+  ])('accepts the content type %s', async (type) => {
+    const answer = await gateway.start(await createWorkflow(), '{"context":"go"}', {
+      headers: { 'Content-Type': type },
+    })
     expect(answer.status).toBe(202)
   })
 
-  test('takes 10,000 characters that are all written as escapes', async () => {
+  test('accepts 10,000 characters that are all written as escapes', async () => {
     const escaped = Array.from('🚀'.repeat(10_000), () => '\\ud83d\\ude80').join('')
-    const answer = await gateway.start(await workflow(), `{"context":"${escaped}"}`)
+    const answer = await gateway.start(await createWorkflow(), `{"context":"${escaped}"}`)
     expect(answer.status).toBe(202)
   })
 
-  test('lets a workflow for some users start when one of them has access', async () => {
-    const workflowId = await workflow({ scope: 'only_me', users: ['ada@acme.test'] })
+  test('starts a workflow of scope only_me that a user has access to', async () => {
+    const workflowId = await createWorkflow({ scope: 'only_me', users: ['ada@acme.test'] })
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
   })
 })
 
 describe('404', () => {
-  test('answers the same for a missing workflow and one of another organization, in whatever state', async () => {
+  test('answers the same for a missing workflow and one of another organization, also an inactive one', async () => {
     const foreign = startableWorkflow({ is_active: false })
     await gateway.apply({ workflows: [foreign] })
     const missing = await gateway.start(newId(), { context: 'go' })
@@ -189,7 +186,7 @@ describe('404', () => {
 
 describe('409', () => {
   test('the workflow is inactive', async () => {
-    const workflowId = await workflow({ is_active: false })
+    const workflowId = await createWorkflow({ is_active: false })
     expect(await codeOf(workflowId)).toEqual([409, 'workflow_inactive'])
     expect(await storedStarts(workflowId)).toEqual([])
   })
@@ -200,44 +197,44 @@ describe('409', () => {
     ['one of another source', [apiTrigger({ trigger_source: { slug: 'mail', name: 'api' } })]],
     ['one whose slug differs in case', [apiTrigger({ trigger_source: { slug: 'API', name: 'API' } })]],
   ])('no active api trigger: %s', async (_what, triggers) => {
-    expect(await codeOf(await workflow({ triggers }))).toEqual([409, 'no_active_api_trigger'])
+    expect(await codeOf(await createWorkflow({ triggers }))).toEqual([409, 'no_active_api_trigger'])
   })
 
   test('no user has access', async () => {
-    expect(await codeOf(await workflow({ scope: 'only_me' }))).toEqual([409, 'no_users_with_access'])
+    expect(await codeOf(await createWorkflow({ scope: 'only_me' }))).toEqual([409, 'no_users_with_access'])
   })
 
-  test('nobody is in the organization of a company_wide workflow', async () => {
-    const lonely = startableWorkflow()
-    const { key } = await gateway.apply({ workflows: [lonely] })
-    const { body } = await gateway.start(String(lonely['id']), { context: 'go' }, { key })
+  test('a company_wide workflow of an organization without users', async () => {
+    const userless = startableWorkflow()
+    const { key } = await gateway.apply({ workflows: [userless] })
+    const { body } = await gateway.start(String(userless['id']), { context: 'go' }, { key })
     expect(body.error.code).toBe('no_users_with_access')
   })
 
   test('the session is closed', async () => {
-    const body = { context: 'go', session_id: await session(false) }
-    expect(await codeOf(await workflow(), body)).toEqual([409, 'session_closed'])
+    const body = { context: 'go', session_id: await createSession(false) }
+    expect(await codeOf(await createWorkflow(), body)).toEqual([409, 'session_closed'])
   })
 
-  test('names the first rule that is broken', async () => {
-    const closed = { context: 'go', session_id: await session(false) }
+  test('names the first reason in the order of the contract', async () => {
+    const closed = { context: 'go', session_id: await createSession(false) }
     const nothing = { is_active: false, triggers: [], scope: 'only_me' }
-    expect(await codeOf(await workflow(nothing), closed)).toEqual([409, 'workflow_inactive'])
-    expect(await codeOf(await workflow({ ...nothing, is_active: true }), closed)).toEqual([
+    expect(await codeOf(await createWorkflow(nothing), closed)).toEqual([409, 'workflow_inactive'])
+    expect(await codeOf(await createWorkflow({ ...nothing, is_active: true }), closed)).toEqual([
       409,
       'no_active_api_trigger',
     ])
-    expect(await codeOf(await workflow({ scope: 'only_me' }), closed)).toEqual([409, 'no_users_with_access'])
+    expect(await codeOf(await createWorkflow({ scope: 'only_me' }), closed)).toEqual([409, 'no_users_with_access'])
   })
 
-  test('a session that is closed while the start waits for it takes none', async () => {
-    const workflowId = await workflow()
-    const sessionId = await session(true)
+  test('the session is closed while the start waits for its row lock', async () => {
+    const workflowId = await createWorkflow()
+    const sessionId = await createSession(true)
     const client = await gateway.db.pool.connect()
     await client.query('BEGIN')
     await client.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [sessionId])
     const starting = codeOf(workflowId, { context: 'go', session_id: sessionId })
-    // Another start does not wait for the session that is held.
+    // A start in another session does not wait for that lock.
     expect((await gateway.start(workflowId, { context: 'go' })).status).toBe(202)
     await client.query('COMMIT')
     client.release()
@@ -247,7 +244,7 @@ describe('409', () => {
 
 describe('422', () => {
   const tooLong = 'x'.repeat(10_001)
-  test.each<[body: unknown, faults: [string, string][]]>([
+  test.each<[body: unknown, violations: [string, string][]]>([
     [undefined, [['body', 'missing']]],
     ['', [['body', 'missing']]],
     ['null', [['body', 'missing']]],
@@ -293,18 +290,18 @@ describe('422', () => {
         ['apple', 'extra_forbidden'],
       ],
     ],
-  ])('refuses the body %j', async (body, faults) => {
+  ])('refuses the body %j', async (body, violations) => {
     const answer = await gateway.start(newId(), body)
-    expect([answer.status, answer.faults]).toEqual([422, faults])
+    expect([answer.status, answer.violations]).toEqual([422, violations])
   })
 
-  test('names the faults of path, header and body at once, in that order', async () => {
+  test('reports the violations of path, header and body at once, in that order', async () => {
     const answer = await gateway.start(
       'x',
       { context: 1, more: 1 },
       { headers: { 'Idempotency-Key': 'x'.repeat(256) } },
     )
-    expect(answer.faults).toEqual([
+    expect(answer.violations).toEqual([
       ['workflow_id', 'uuid_parsing'],
       ['Idempotency-Key', 'string_too_long'],
       ['context', 'string_type'],
@@ -312,38 +309,38 @@ describe('422', () => {
     ])
   })
 
-  test('the session is unknown, or another organization’s', async () => {
+  test('the session is unknown or of another organization', async () => {
     const foreign = newId()
     await gateway.apply({ sessions: [{ id: foreign, open: true }] })
-    const workflowId = await workflow()
+    const workflowId = await createWorkflow()
     for (const sessionId of [newId(), foreign]) {
       const answer = await gateway.start(workflowId, { context: 'go', session_id: sessionId })
-      expect([answer.status, answer.faults]).toEqual([422, [['session_id', 'not_found']]])
+      expect([answer.status, answer.violations]).toEqual([422, [['session_id', 'not_found']]])
     }
   })
 
-  test('does not tell a closed session of another organization from an unknown one', async () => {
+  test('answers the same for a closed session of another organization', async () => {
     const foreign = newId()
     await gateway.apply({ sessions: [{ id: foreign, open: false }] })
-    const answer = await gateway.start(await workflow(), { context: 'go', session_id: foreign })
-    expect(answer.faults).toEqual([['session_id', 'not_found']])
+    const answer = await gateway.start(await createWorkflow(), { context: 'go', session_id: foreign })
+    expect(answer.violations).toEqual([['session_id', 'not_found']])
   })
 })
 
 describe('400', () => {
   test.each<[what: string, body: string | Buffer, headers: Record<string, string>, code: string]>([
-    ['text that is no JSON', '{"context":', {}, 'invalid_json'],
+    ['text that is not JSON', '{"context":', {}, 'invalid_json'],
     ['white space only', '  \n', {}, 'invalid_json'],
     ['a trailing comma', '{"context":"go",}', {}, 'invalid_json'],
     ['NaN', '{"context":NaN}', {}, 'invalid_json'],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), {}, 'invalid_json'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), {}, 'invalid_json'],
     ['a surrogate written in UTF-8', Buffer.from('{"context":"\xed\xa0\x80"}', 'latin1'), {}, 'invalid_json'],
     ['UTF-16', Buffer.from('{"context":"go"}', 'utf16le'), {}, 'invalid_json'],
     ['a form', 'context=go', { 'Content-Type': 'application/x-www-form-urlencoded' }, 'unsupported_media_type'],
     ['JSON as text', '{"context":"go"}', { 'Content-Type': 'text/plain' }, 'unsupported_media_type'],
     ['JSON of another kind', '{"context":"go"}', { 'Content-Type': 'application/ld+json' }, 'unsupported_media_type'],
     [
-      'no type that can be read',
+      'an incomplete content type',
       '{"context":"go"}',
       { 'Content-Type': 'application/json; charset' },
       'unsupported_media_type',
@@ -366,21 +363,21 @@ describe('400', () => {
     expect((await gateway.start('x', '{')).status).toBe(400)
   })
 
-  test('takes a body of exactly 256 KiB', async () => {
+  test('accepts a body of exactly 256 KiB', async () => {
     const body = `{"context":"go"}${' '.repeat(262_144 - 16)}`
-    expect((await gateway.start(await workflow(), body)).status).toBe(202)
+    expect((await gateway.start(await createWorkflow(), body)).status).toBe(202)
   })
 })
 
-describe('many starts at once', () => {
-  test('keep their own outcome each, whatever the others come to', async () => {
+describe('concurrent starts', () => {
+  test('each have their own outcome', async () => {
     const [good, inactive, untriggered, userless] = await Promise.all([
-      workflow(),
-      workflow({ is_active: false }),
-      workflow({ triggers: [] }),
-      workflow({ scope: 'only_me' }),
+      createWorkflow(),
+      createWorkflow({ is_active: false }),
+      createWorkflow({ triggers: [] }),
+      createWorkflow({ scope: 'only_me' }),
     ])
-    const [open, closed] = [await session(true), await session(false)]
+    const [open, closed] = [await createSession(true), await createSession(false)]
     const cases: [workflowId: string, body: object, expected: string | number][] = [
       [good, { context: 'go' }, 202],
       [inactive, { context: 'go' }, 'workflow_inactive'],
@@ -399,9 +396,9 @@ describe('many starts at once', () => {
     expect(await storedStarts(good)).toHaveLength(24)
   })
 
-  test('are told apart from starts that the runner’s schedule or another caller records meanwhile', async () => {
-    const workflowId = await workflow()
-    const sessionId = await session(true)
+  test('are numbered together with starts that other processes record', async () => {
+    const workflowId = await createWorkflow()
+    const sessionId = await createSession(true)
     const { rows } = await gateway.db.pool.query<{ id: string }>('SELECT id FROM api_keys WHERE organization_id = $1', [
       gateway.organization.id,
     ])

@@ -11,7 +11,7 @@ import {
 } from './support/test-gateway.ts'
 
 let gateway: TestGateway
-/** Looks workflows up one by one, `lister` page by page: each has to notice a change by itself. */
+/** `gateway` answers single workflows and `lister` pages: each must notice a change by itself. */
 let lister: { url: string; metricsPort: number }
 let organization: TestOrganization
 let ids: { workflow: string; other: string; trigger: string; otherTrigger: string; file: string }
@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => gateway.stop())
 
-/** Two workflows that list Ada only, and one that lists everyone; nothing is kept of them yet. */
+/** Two workflows that list Ada only and one that lists all users, none of them cached. */
 beforeEach(async () => {
   ids = { workflow: newId(), other: newId(), trigger: newId(), otherTrigger: newId(), file: newId() }
   organization = await gateway.apply({
@@ -63,13 +63,13 @@ const get = async (id: string, key = organization.key) => (await gateway.get(`/v
 const list = async (): Promise<WorkflowOut[]> =>
   (await gateway.get('/v1/workflows', { key: organization.key, url: lister.url })).body.data
 
-/** All three, once singly and once as a page. */
+/** Reads all three workflows one by one, and as a page. */
 async function readAll(): Promise<[WorkflowOut[], WorkflowOut[]]> {
   const page = await list()
   return [await Promise.all(page.map(({ id }) => get(id))), page]
 }
 
-/** How many documents a gateway has read from the database. */
+/** Counts the documents that a gateway has read from the database. */
 async function countRead(metricsUrl: string): Promise<number> {
   const text = await (await fetch(`${metricsUrl}/metrics`)).text()
   return Number(/^gateway_workflow_documents_total\{from="database"[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0)
@@ -79,14 +79,14 @@ const countReads = async (): Promise<number[]> =>
 
 /** Applies a manifest to the organization. */
 const apply = (manifest: object) => gateway.apply(manifest, organization.id)
-/** Runs SQL in which `:name` stands for an id. */
+/** Runs SQL in which `:name` is replaced by that id. */
 async function run(sql: string): Promise<void> {
   const values: Record<string, string> = { ...ids, organization: organization.id }
   await gateway.db.pool.query(sql.replaceAll(/:([a-z]\w*)/gi, (_all, name: string) => `'${values[name]}'`))
 }
 
-/** What a new process would answer: read from the database just now. */
-async function readAnew(read: readonly WorkflowOut[]): Promise<WorkflowOut[]> {
+/** Reads the workflows from the database, without a cache. */
+async function readUncached(read: readonly WorkflowOut[]): Promise<WorkflowOut[]> {
   const found = await findWorkflows(
     gateway.db,
     read.map(({ id }) => ({ organizationId: organization.id, workflowId: id })),
@@ -96,7 +96,7 @@ async function readAnew(read: readonly WorkflowOut[]): Promise<WorkflowOut[]> {
 
 const withTrigger = (change: object) => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, change)] })] })
 
-describe('a document that is kept', () => {
+describe('a cached document', () => {
   test('is answered without being read again', async () => {
     const first = await readAll()
     const before = await countReads()
@@ -156,13 +156,13 @@ describe('a document that is kept', () => {
       'its files: moved to another workflow',
       () => ({ workflows: [firstWorkflow({ files: [] }), otherWorkflow({ files: [file()] })] }),
     ],
-  ])('is read again at once when a manifest changes %s', async (_what, manifest) => {
+  ])('is read again when a manifest changes %s', async (_what, manifest) => {
     const [singlyBefore, pageBefore] = await readAll()
     expect(singlyBefore).toEqual(pageBefore)
     await apply(manifest())
     const [singly, page] = await readAll()
     expect(singly).not.toEqual(singlyBefore)
-    expect(singly).toEqual(await readAnew(singly))
+    expect(singly).toEqual(await readUncached(singly))
     expect(page).toEqual(singly)
   })
 
@@ -186,7 +186,7 @@ describe('a document that is kept', () => {
     expect(await countReads()).toEqual(before)
   })
 
-  test('is not answered for a workflow that was deleted, nor for another made anew with its id', async () => {
+  test('is not answered for a deleted workflow, nor for a new one with its id', async () => {
     await readAll()
     for (const name of ['Second', 'Third']) {
       await run('DELETE FROM workflows WHERE id = :workflow')
@@ -208,7 +208,7 @@ describe('a document that is kept', () => {
   })
 })
 
-test('while many manifests change one workflow at once, no document outlives its version', async () => {
+test('no document outlives its version while many manifests change one workflow', async () => {
   const changes = [
     () => ({ workflows: [firstWorkflow({ name: newId() })] }),
     () => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, { name: newId() })] })] }),
@@ -219,12 +219,12 @@ test('while many manifests change one workflow at once, no document outlives its
   for (let round = 0; round < 20; round += 1) await readAll()
   await applying
   const [singly, page] = await readAll()
-  expect(singly).toEqual(await readAnew(singly))
+  expect(singly).toEqual(await readUncached(singly))
   expect(page).toEqual(singly)
 })
 
-describe('what is kept', () => {
-  test('is bounded in all and for each document, and answered all the same when it is not kept', async () => {
+describe('the cache', () => {
+  test('is bounded in total and per document, and larger documents are answered without it', async () => {
     const workflows = Array.from({ length: 6 }, (_, index) =>
       workflow(newId(), index, { description: 'x'.repeat(5_000) }),
     )
@@ -248,18 +248,18 @@ describe('what is kept', () => {
     expect(reads.at(-1)).toBe('memory')
   })
 
-  test('leaves out of a page what is gone since it was listed', async () => {
+  test('leaves workflows out of a page that were deleted since it was listed', async () => {
     const documents = createWorkflowDocuments({ db: gateway.db })
-    const gone = { id: newId(), version: 'x' }
+    const deleted = { id: newId(), version: 'x' }
     const found = await documents.findListed(organization.id, [
       { id: ids.other, version: 'x' },
-      gone,
+      deleted,
       { id: ids.workflow, version: 'x' },
     ])
     expect(found.map((json) => (JSON.parse(json) as WorkflowOut).id)).toEqual([ids.other, ids.workflow])
   })
 
-  test('asks once for the same workflow, and in few statements for many, when they are asked for at once', async () => {
+  test('looks a workflow up once for concurrent requests, and many workflows in few statements', async () => {
     const statements: { name: string; text: string; values: [string] }[] = []
     const pool = {
       query: (statement: (typeof statements)[number]) => {
@@ -274,10 +274,10 @@ describe('what is kept', () => {
       )
     const first = await findAll()
     expect(new Set(first).size).toBe(2)
-    const asked = () => statements.map(({ name, values }) => [name, (JSON.parse(values[0]) as object[]).length])
-    expect(asked()).toEqual(asked().map(() => ['find-workflows', 2]))
+    const lookUps = () => statements.map(({ name, values }) => [name, (JSON.parse(values[0]) as object[]).length])
+    expect(lookUps()).toEqual(lookUps().map(() => ['find-workflows', 2]))
     statements.splice(0)
     expect(await findAll()).toEqual(first)
-    expect(asked()).toEqual([['find-workflow-versions', 2]])
+    expect(lookUps()).toEqual([['find-workflow-versions', 2]])
   })
 })

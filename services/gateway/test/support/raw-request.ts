@@ -1,18 +1,18 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** An answer as it came over the wire. */
+/** An answer as received. */
 export interface RawAnswer {
   readonly status: number
   readonly headers: Record<string, string>
   readonly text: string
 }
 
-/** A connection on which a test writes whatever it likes. */
+/** A TCP connection, to send what an HTTP client would not. */
 export interface RawConnection {
   readonly socket: Socket
   write(bytes: string | Buffer): void
-  /** Everything that came until the other end closed. */
+  /** Everything received until the gateway closed the connection. */
   readonly ended: Promise<string>
 }
 
@@ -29,14 +29,14 @@ export async function openConnection(url: string): Promise<RawConnection> {
   return { socket, write: (bytes) => void socket.write(bytes), ended }
 }
 
-/** Writes the bytes and reads the first answer; resolves when the other end has closed the connection. */
+/** Sends the bytes and gives the first answer once the gateway has closed the connection; null without one. */
 export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
   const connection = await openConnection(url)
   connection.write(bytes)
   return parseAnswer(await connection.ended)
 }
 
-/** The first answer of what a connection received; null when there was none. */
+/** Parses the first answer of the text received; null when there is none. */
 export function parseAnswer(received: string): RawAnswer | null {
   const [, status, lines = '', text = ''] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n([^]*?)\r\n\r\n([^]*)$/.exec(received) ?? []
   if (status === undefined) return null

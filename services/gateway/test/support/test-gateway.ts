@@ -9,25 +9,30 @@ import {
   toManifest,
 } from '@workflow-service/database'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
-import { createLogger } from '@workflow-service/service-kit'
-import { createTestDatabase, type StartedProcess, startProcess, type TestDatabase } from '@workflow-service/testkit'
+import {
+  createCapturedLogger,
+  createTestDatabase,
+  type StartedProcess,
+  startProcess,
+  type TestDatabase,
+} from '@workflow-service/testkit'
 import { type GatewayConfig, readGatewayConfig } from '../../src/config.ts'
 import { type RunningGateway, startGateway } from '../../src/start-gateway.ts'
 import { type Answer, type Call, callGateway } from './call.ts'
 
-/** An organization of a test, with a key for everything. */
+/** An organization with an API key of all scopes. */
 export interface TestOrganization {
   readonly id: string
   readonly key: string
 }
 
-/** What was published to the session queue. */
+/** A message published to the session queue. */
 export interface Published {
   readonly message: SessionMessage
   readonly properties: MessageProperties | undefined
 }
 
-/** A gateway in this process, on a database of its own, with one organization. */
+/** A gateway in this process with its own database and one organization. */
 export interface TestGateway {
   readonly url: string
   readonly metricsUrl: string
@@ -36,20 +41,20 @@ export interface TestGateway {
   readonly db: Database
   readonly organization: TestOrganization
   readonly published: Published[]
-  /** Every log line so far. */
+  /** All log lines so far. */
   readonly logLines: Record<string, unknown>[]
-  /** A call with the organization's key, if no other is named. The answer has been checked against the contract. */
+  /** Calls with the organization's key by default; throws when the contract does not allow the answer. */
   call(method: string, path: string, call?: Call): Promise<Answer>
   get(path: string, call?: Call): Promise<Answer>
   start(workflowId: string, body: unknown, call?: Call): Promise<Answer>
-  /** Adds what a manifest says (design 8) to a new organization, or to the first one. */
+  /** Applies a manifest to a new organization or to the given one. */
   apply(manifest: object, organizationId?: string): Promise<TestOrganization>
-  /** Another gateway on the same database, in this process. */
+  /** Starts another gateway on the same database. */
   startAnother(change?: Partial<GatewayConfig>): Promise<RunningGateway>
   stop(): Promise<void>
 }
 
-/** The environment of a gateway on this database; the broker it names is not there. */
+/** Gives the environment of a gateway on this database, without a broker and without a rate limit. */
 export function testEnv(databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -61,7 +66,7 @@ export function testEnv(databaseUrl: string): Record<string, string> {
   }
 }
 
-/** Starts one without a rate limit; `stop` it in `afterAll`. */
+/** Starts a gateway on a new database. `useTestGateway` also stops it. */
 export async function startTestGateway(
   env: Record<string, string> = {},
   options: { sessionQueue?: SessionQueue; databaseUrl?: string } = {},
@@ -69,12 +74,7 @@ export async function startTestGateway(
   const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await createTestDatabase()
   const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
   const config = readGatewayConfig({ ...testEnv(database.url), ...env })
-  const logLines: Record<string, unknown>[] = []
-  const logger = createLogger({
-    service: 'gateway',
-    level: 'debug',
-    destination: { write: (line) => void logLines.push(JSON.parse(line) as Record<string, unknown>) },
-  })
+  const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
   const published: Published[] = []
   const sessionQueue = options.sessionQueue ?? recordingQueue(published)
   const running: RunningGateway[] = []
@@ -121,7 +121,7 @@ export async function startTestGateway(
   }
 }
 
-/** A gateway as a process of its own, as `pnpm start` runs it. */
+/** Starts a gateway as a process, as `pnpm start` does. */
 export async function startGatewayProcess(
   databaseUrl: string,
   env: Record<string, string> = {},
@@ -136,7 +136,7 @@ export async function startGatewayProcess(
   return Object.assign(started, urls)
 }
 
-/** A workflow of a manifest that can be started, with the given differences. */
+/** Makes a manifest's workflow that can be started, with the given changes. */
 export function startableWorkflow(change: object = {}): Record<string, unknown> {
   return {
     id: newId(),
@@ -149,7 +149,7 @@ export function startableWorkflow(change: object = {}): Record<string, unknown> 
   }
 }
 
-/** An active trigger whose source is `api`, with the given differences. */
+/** Makes a manifest's active trigger whose source is `api`, with the given changes. */
 export function apiTrigger(change: object = {}): Record<string, unknown> {
   return { name: 'From the API', is_active: true, trigger_source: { slug: 'api', name: 'API' }, ...change }
 }

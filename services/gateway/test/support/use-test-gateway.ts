@@ -1,0 +1,17 @@
+import { afterAll, beforeAll } from '@jest/globals'
+import { startTestGateway, type TestGateway } from './test-gateway.ts'
+
+/**
+ * Gives the test file, or the `describe` block that calls it, a gateway: started before its first test, stopped after its
+ * last one. Its properties exist only inside of hooks and tests.
+ */
+export function useTestGateway(env: Record<string, string> = {}): TestGateway {
+  const gateway = {} as TestGateway
+  let started: TestGateway | undefined
+  beforeAll(async () => {
+    started = await startTestGateway(env)
+    Object.assign(gateway, started)
+  }, 60_000)
+  afterAll(() => started?.stop())
+  return gateway
+}
