@@ -1,4 +1,5 @@
 import { promises as dns } from 'node:dns'
+import { withTimeout } from '@workflow-service/service-kit'
 
 /** The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. */
 export type Resolution =
@@ -93,21 +94,16 @@ function readCode(error: unknown): string {
 
 /** Waits for both families, but only briefly for the second one if the first already has records. */
 async function collect(queries: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]> {
-  const answers: FamilyAnswer[] = queries.map(() => ({ addresses: [], code: 'ETIMEOUT' }))
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const waitedEnough = new Promise<void>((resolve) => {
-    for (const [index, query] of queries.entries()) {
-      void query.then((answer) => {
-        answers[index] = answer
-        if (answer.addresses.length > 0) timer ??= setTimeout(resolve, OTHER_FAMILY_WAIT_MS)
-        return undefined
-      })
-    }
-  })
-  await Promise.race([Promise.all(queries), waitedEnough])
-  clearTimeout(timer)
-  return answers
+  const withRecords = queries.map(async (query) =>
+    (await query).addresses.length > 0 ? undefined : Promise.reject(NO_RECORDS),
+  )
+  await Promise.any(withRecords).catch(() => {})
+  return Promise.all(queries.map((query) => withTimeout(query, OTHER_FAMILY_WAIT_MS).catch(() => NO_ANSWER)))
 }
+
+/** One object for all rejections: most names have no IPv6 records, and an error with a new stack takes longer. */
+const NO_RECORDS = new Error('This family has no records')
+const NO_ANSWER: FamilyAnswer = { addresses: [], code: 'ETIMEOUT' }
 
 function toResolution(answers: FamilyAnswer[], name: string): Resolution {
   const addresses = answers.flatMap((answer) => answer.addresses)
