@@ -52,7 +52,7 @@ describe('a source', () => {
         })
       }
     }
-    expect((await dispatcher.call('GET', dispatcher.sourcePath(own))).status).toBe(200)
+    expect((await dispatcher.readSource(own)).status).toBe(200)
   })
 })
 
@@ -74,7 +74,7 @@ describe('a test of a source', () => {
       signing_secret: 'the stored secret',
       example_request_body: { b: 1, a: [true] },
     })
-    const before = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
+    const before = (await dispatcher.readSource(id)).body
     dispatcher.endpoint.requests.length = 0
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({ status: 200, body: { kind: 'verification', outcome: 'accepted', status: 204 } })
@@ -90,21 +90,21 @@ describe('a test of a source', () => {
       },
     })
     expect(checkServiceToken(request?.headers['x-service-token'], 'the stored secret')).toMatchObject({ ok: true })
-    const after = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
+    const after = (await dispatcher.readSource(id)).body
     expect({ ...after, verified_at: null }).toEqual({ ...before, verified_at: null })
     expect(Date.parse(after.verified_at ?? '')).toBeGreaterThanOrEqual(Date.parse(before.verified_at ?? ''))
   })
 
   test('answers the outcome of an endpoint that does not confirm, and changes nothing', async () => {
     const id = await dispatcher.saveSource()
-    const before = (await dispatcher.call('GET', dispatcher.sourcePath(id))).body
+    const before = (await dispatcher.readSource(id)).body
     dispatcher.endpoint.answerWith({ status: 500 })
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({
       status: 200,
       body: { outcome: 'rejected', status: 500, reason: 'The endpoint answered 500.' },
     })
-    expect((await dispatcher.call('GET', dispatcher.sourcePath(id))).body).toEqual(before)
+    expect((await dispatcher.readSource(id)).body).toEqual(before)
     const log = await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries?limit=1`)
     expect(log.body.data).toEqual([answer.body])
   })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
+import type { DeliveryOut } from '@workflow-service/contract'
 import { type Database, newId } from '@workflow-service/database'
 import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
@@ -20,8 +21,13 @@ export interface UsedDispatcher {
   /** Calls the internal API with the token. */
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   sourcePath(sourceId: string): string
-  /** Saves a source, by default at `endpoint`, and returns its id. */
+  /** Saves a source, by default at `endpoint`, and returns the answer. */
+  save(id: string, change: Record<string, unknown>, query?: string): Promise<Answer>
+  /** Saves a source, which must succeed, and returns its id. */
   saveSource(change?: Record<string, unknown>, verify?: 'always' | 'never', id?: string): Promise<string>
+  readSource(id: string): Promise<Answer>
+  /** Returns the newest entries of a source's log. */
+  readLog(id: string): Promise<DeliveryOut[]>
   /** Sends a payload, by default `PAYLOAD`, to a source. */
   send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
   createOrganization(): Promise<string>
@@ -59,6 +65,10 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
       return id
     }
     const organizationId = await createOrganization()
+    const save: UsedDispatcher['save'] = (id, change, query = '') => {
+      const body = sourceIn({ endpoint_url: endpoint.url, ...change })
+      return callDispatcher(url, 'PUT', `${sourcePath(organizationId, id)}${query}`, body)
+    }
     Object.assign(used, {
       url,
       config,
@@ -68,12 +78,15 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
       logLines: lines,
       call: (method, path, body, headers) => callDispatcher(url, method, path, body, headers),
       sourcePath: (sourceId) => sourcePath(organizationId, sourceId),
+      save,
       saveSource: async (change = {}, verify = 'always', id = newId()) => {
-        const path = `${sourcePath(organizationId, id)}?verify=${verify}`
-        const answer = await callDispatcher(url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url, ...change }))
+        const answer = await save(id, change, `?verify=${verify}`)
         if (answer.status > 201) throw new Error(`The source was not saved: ${JSON.stringify(answer.body)}`)
         return id
       },
+      readSource: (id) => callDispatcher(url, 'GET', sourcePath(organizationId, id)),
+      readLog: async (id) =>
+        (await callDispatcher(url, 'GET', `${sourcePath(organizationId, id)}/deliveries`)).body.data,
       send: (id, change, sendUrl = url) =>
         callDispatcher(sendUrl, 'PUT', `/internal/deliveries/${id}`, {
           organization_id: organizationId,
