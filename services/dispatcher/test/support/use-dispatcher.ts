@@ -30,6 +30,7 @@ export interface UsedDispatcher {
   readLog(id: string): Promise<DeliveryOut[]>
   /** Sends a payload, by default `PAYLOAD`, to a source. */
   send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
+  isRecorded(deliveryId: string): Promise<boolean>
   createOrganization(): Promise<string>
   /** Starts another dispatcher with the same database. */
   startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
@@ -93,6 +94,7 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
           payload: PAYLOAD,
           ...change,
         }),
+      isRecorded: async (id) => (await db.prisma.delivery.findUnique({ where: { id } })) !== null,
       createOrganization,
       startAnother,
     } satisfies UsedDispatcher)

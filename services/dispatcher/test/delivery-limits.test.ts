@@ -1,0 +1,119 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { freePort, startCustomerEndpoint } from '@workflow-service/testkit'
+import { type Answer, callDispatcher, sourceIn } from './support/test-dispatcher.ts'
+import { useDispatcher } from './support/use-dispatcher.ts'
+
+const dispatcher = useDispatcher({ slotWaitMs: 100 })
+let sourceId: string
+
+beforeAll(async () => {
+  sourceId = await dispatcher.saveSource({ signing_secret: 'the signing secret of this test' })
+})
+
+const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
+  dispatcher.send(id, { source_id: sourceId, ...change }, url)
+
+/** Creates an answer that waits until `open` is called. */
+function createGate(): { open: () => void; answer: () => Promise<{ status: number }> } {
+  const { promise, resolve } = Promise.withResolvers<{ status: number }>()
+  return { open: () => resolve({ status: 200 }), answer: () => promise }
+}
+
+describe('limits', () => {
+  test('at the limit of a source, a delivery is refused and logged; other sources are not affected', async () => {
+    const narrow = await dispatcher.startAnother({}, { maxInFlightPerSource: 2 })
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const slow = [send(newId(), {}, narrow.url), send(newId(), {}, narrow.url)]
+    await dispatcher.endpoint.waitForRequests(2)
+    const id = newId()
+    const beyond = await send(id, {}, narrow.url)
+    expect(beyond).toMatchObject({
+      status: 200,
+      body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are in flight') },
+    })
+    const others = await startCustomerEndpoint()
+    const otherSource = await dispatcher.saveSource({ endpoint_url: others.url })
+    expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
+    await others.close()
+    const edited = await callDispatcher(
+      narrow.url,
+      'PUT',
+      dispatcher.sourcePath(sourceId),
+      sourceIn({ endpoint_url: `http://127.0.0.1:${await freePort()}/` }),
+    )
+    expect(edited.body.error.reason).toBe('unreachable')
+    open()
+    for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
+    expect((await send(id, {}, narrow.url)).body).toEqual(beyond.body)
+    expect(dispatcher.endpoint.requests).toHaveLength(2)
+  })
+
+  test('a delivery waits for a slot that becomes free in time', async () => {
+    const narrow = await dispatcher.startAnother({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const calls = Array.from({ length: 5 }, () => send(newId(), {}, narrow.url))
+    await dispatcher.endpoint.waitForRequests(1)
+    open()
+    for (const sent of await Promise.all(calls)) expect(sent.body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(5)
+  })
+
+  test('at the limit of the process the answer is 503, nothing is recorded, and the call may be repeated', async () => {
+    const narrow = await dispatcher.startAnother({}, { maxInFlight: 1 })
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const slow = send(newId(), {}, narrow.url)
+    await dispatcher.endpoint.waitForRequests(1)
+    const id = newId()
+    const beyond = await send(id, {}, narrow.url)
+    expect(beyond).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(beyond.headers.get('retry-after')).toBe('1')
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+    open()
+    await slow
+    expect((await send(id, {}, narrow.url)).body.outcome).toBe('accepted')
+  })
+
+  test('three hundred slow endpoints at once do not delay a fast one', async () => {
+    const { open, answer } = createGate()
+    const slowEndpoint = await startCustomerEndpoint({ answer })
+    const slowSources = await Promise.all(
+      Array.from({ length: 30 }, () => dispatcher.saveSource({ endpoint_url: slowEndpoint.url }, 'never')),
+    )
+    const slow = Array.from({ length: 300 }, (_, index) =>
+      send(newId(), { source_id: slowSources[index % slowSources.length] }),
+    )
+    await slowEndpoint.waitForRequests(300, 20_000)
+    const before = dispatcher.endpoint.requests.length
+    const fast = await Promise.all(Array.from({ length: 20 }, () => send(newId())))
+    for (const sent of fast) expect(sent.body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(before + 20)
+    open()
+    for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
+    await slowEndpoint.close()
+  })
+})
+
+describe('the metrics', () => {
+  test('count and time deliveries by kind and outcome, and show the requests in flight', async () => {
+    const another = await dispatcher.startAnother()
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const call = send(newId(), {}, another.url)
+    await dispatcher.endpoint.waitForRequests(1)
+    const read = async (): Promise<string> => (await fetch(`${another.url}/metrics`)).text()
+    expect(await read()).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 1$/m)
+    open()
+    await call
+    await send(newId(), { payload: {} }, another.url)
+    const text = await read()
+    expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="accepted",service="dispatcher"\} 1$/m)
+    expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="invalid",service="dispatcher"\} 1$/m)
+    expect(text).toMatch(/^webhook_delivery_duration_seconds_count\{.*outcome="accepted".*\} 1$/m)
+    expect(text).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 0$/m)
+    expect(text).not.toContain(sourceId)
+  })
+})
