@@ -33,12 +33,11 @@ export async function startDispatcher(
         ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request refused'),
     })
     const maintenance = startMaintenance(ctx)
-    const url = `http://${toReachableHost(config.host)}:${http.port}`
-    ctx.logger.info({ url }, 'listening')
+    ctx.logger.info({ url: http.url }, 'listening')
     logAddressExemptions(ctx)
     return {
       logger: ctx.logger,
-      url,
+      url: http.url,
       port: http.port,
       stop: async () => {
         await maintenance.stop()
@@ -62,10 +61,4 @@ function logAddressExemptions({ config, logger }: AppContext): void {
     )
   }
   if (config.egressProxy) logger.info('requests to endpoints go through WEBHOOK_EGRESS_PROXY, which checks addresses')
-}
-
-function toReachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }

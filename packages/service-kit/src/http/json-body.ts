@@ -9,7 +9,7 @@ export interface JsonBody {
   readonly text: string | undefined
 }
 
-const NO_BODY: JsonBody = { value: undefined, text: undefined }
+export const NO_BODY: JsonBody = { value: undefined, text: undefined }
 const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset[\t ]*=[\t ]*"?utf-8"?[\t ]*)?;?[\t ]*$/i
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 

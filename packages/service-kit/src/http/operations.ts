@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import { withTimeout } from '../with-timeout.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
 import { notFound, serviceUnavailable } from './errors.ts'
-import { type JsonBody, readJsonBody } from './json-body.ts'
+import { type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
 import { writeJson } from './write-json.ts'
 
 /** Operations by their ids. */
@@ -55,8 +55,6 @@ interface RouteRequest<Principal> {
   readonly params: Readonly<Record<string, string>>
   readonly principal: Principal
 }
-
-const NO_BODY: JsonBody = { value: undefined, text: undefined }
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
@@ -124,10 +122,10 @@ function limitTime(
 function writeAnswer(res: Response, answer: OperationAnswer, requestId: string, successStatus = 200): void {
   const headers = res.locals['answerHeaders'] as readonly string[] | undefined
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
-    writeJson(res, { status: successStatus, body: answer, requestId, ...(headers && { headers }) })
+    writeJson(res, { status: successStatus, body: answer, requestId, headers })
   } else {
     const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
-    writeJson(res, { status: answer.status, body, requestId, ...(headers && { headers }) })
+    writeJson(res, { status: answer.status, body, requestId, headers })
   }
 }
 

@@ -23,7 +23,7 @@ export interface JsonAnswer {
   readonly body: string | Buffer | undefined
   readonly requestId: string
   /** Further headers, names and values in turn. */
-  readonly headers?: readonly string[]
+  readonly headers?: readonly string[] | undefined
 }
 
 /**

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { describeError, type Logger } from '@workflow-service/service-kit'
 import type * as ioredis from 'ioredis'
 import type * as flexible from 'rate-limiter-flexible'
+import { LRUCache } from 'lru-cache'
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'
 
 /** Counts requests by name in fixed windows. */
@@ -28,14 +29,34 @@ export interface SharedLimiterOptions {
 }
 
 const KEY_PREFIX = 'rate'
+/** Names in memory, about 760 bytes each. */
+const MAX_NAMES = 100_000
 /** How long a request waits for the store before this process decides alone. */
 const STORE_TIMEOUT_MS = 100
 
 const require = createRequire(import.meta.url)
 
+/**
+ * Counts in memory. Beyond the maximum, the least recently used name is evicted, which resets its count: requests from
+ * ever new addresses must not exhaust the memory.
+ */
+class LocalLimiter extends RateLimiterMemory {
+  readonly #names: LRUCache<string, true>
+
+  constructor({ limit, windowSeconds }: Quota, maxNames = MAX_NAMES) {
+    super({ points: limit, duration: windowSeconds, keyPrefix: KEY_PREFIX })
+    this.#names = new LRUCache({ max: maxNames, dispose: (_value, name) => void this.delete(name) })
+  }
+
+  override consume(name: string, points?: number): Promise<flexible.RateLimiterRes> {
+    this.#names.set(name, true)
+    return super.consume(name, points)
+  }
+}
+
 /** Makes a limiter that counts in this process only. */
-export function createLocalLimiter({ limit, windowSeconds }: Quota): Limiter {
-  const limiter = new RateLimiterMemory({ points: limit, duration: windowSeconds, keyPrefix: KEY_PREFIX })
+export function createLocalLimiter(quota: Quota, maxNames?: number): Limiter {
+  const limiter = new LocalLimiter(quota, maxNames)
   return { consume: (name) => limiter.consume(name), close: () => {} }
 }
 
@@ -47,19 +68,20 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
   const { quota, onLocalDecision } = options
   // Loaded only here: a gateway without a store starts without the client.
   const RateLimiterRedis = require('rate-limiter-flexible/lib/RateLimiterRedis.js') as typeof flexible.RateLimiterRedis
-  class LocalFallback extends RateLimiterMemory {
-    override consume(...args: Parameters<flexible.RateLimiterMemory['consume']>): Promise<flexible.RateLimiterRes> {
+  class FallbackLimiter extends LocalLimiter {
+    override consume(name: string, points?: number): Promise<flexible.RateLimiterRes> {
       onLocalDecision()
-      return super.consume(...args)
+      return super.consume(name, points)
     }
   }
-  const window = { points: quota.limit, duration: quota.windowSeconds, keyPrefix: KEY_PREFIX }
   const redis = connect(options)
   const limiter = new RateLimiterRedis({
-    ...window,
+    points: quota.limit,
+    duration: quota.windowSeconds,
+    keyPrefix: KEY_PREFIX,
     storeClient: redis,
     rejectIfRedisNotReady: true,
-    insuranceLimiter: new LocalFallback(window),
+    insuranceLimiter: new FallbackLimiter(quota),
   })
   return {
     consume: (name) => limiter.consume(name),
