@@ -13,6 +13,12 @@ describe('parseSubnets', () => {
     expect(subnets.cidrs).toEqual(['127.0.0.0/8', '10.1.2.3/32', 'fd00::/8', '::1/128'])
   })
 
+  test('reads IPv6 blocks with a dotted part', () => {
+    expect(parseSubnets('::0.0.0.0/64').contains('::1')).toBe(true)
+    expect(parseSubnets('::ffff:127.0.0.0/104').contains('::ffff:7f00:1')).toBe(true)
+    expect(parseSubnets('::127.0.0.0/104').contains('::ffff:7f00:1')).toBe(false)
+  })
+
   test('contains exactly the addresses of the blocks', () => {
     const subnets = parseSubnets('10.1.0.0/16,192.168.7.7,fd12:3456::/32,::1')
     const inside = ['10.1.0.0', '10.1.255.255', '192.168.7.7', 'fd12:3456::', 'fd12:3456:ffff::1', '::1']
@@ -61,6 +67,7 @@ describe('parseSubnets', () => {
     ['10.0.0.0/255.0.0.0', '"10.0.0.0/255.0.0.0" needs a prefix length from 0 to 32 after the slash'],
     ['fd00::/129', '"fd00::/129" needs a prefix length from 0 to 128 after the slash'],
     ['10.1.2.3/8', '"10.1.2.3/8" has bits set beyond its prefix: write 10.0.0.0/8 or 10.1.2.3'],
+    ['::1.2.3.4/96', '"::1.2.3.4/96" has bits set beyond its prefix: write ::/96 or ::1.2.3.4'],
     ['fd00::1/8', '"fd00::1/8" has bits set beyond its prefix: write fd00::/8 or fd00::1'],
   ])('rejects %j and says what to write', (text, message) => {
     expect(() => parseSubnets(text)).toThrow(message)

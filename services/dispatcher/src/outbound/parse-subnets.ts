@@ -52,8 +52,10 @@ function readSubnet(entry: string): { address: string; prefix: number; family: n
   if (prefixText !== undefined && (!/^(?:0|[1-9]\d{0,2})$/u.test(prefixText) || prefix > maxPrefix)) {
     return { error: `"${entry}" needs a prefix length from 0 to ${maxPrefix} after the slash` }
   }
-  const network = toNetwork(address, prefix)
-  if (network !== ipaddr.parse(address).toString()) {
+  // The URL parser writes IPv6 in hexadecimal groups only: ipaddr.js would read ::1.2.3.4 as ::ffff:1.2.3.4.
+  const canonical = family === 4 ? address : new URL(`http://[${address}]/`).hostname.slice(1, -1)
+  const network = toNetwork(canonical, prefix)
+  if (network !== toNetwork(canonical, maxPrefix)) {
     return { error: `"${entry}" has bits set beyond its prefix: write ${network}/${prefix} or ${address}` }
   }
   return { address, prefix, family }
