@@ -4,6 +4,7 @@ import { ApiError } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
 import type { AppContext } from '../app-context.ts'
 import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
+import type { RateDecision } from '../rate-limit/rate-limits.ts'
 import { authenticate } from './authenticate.ts'
 
 type AuthContext = Pick<AppContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
@@ -11,7 +12,7 @@ type AuthContext = Pick<AppContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
 /**
  * Makes the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401), an
  * organization that is not suspended and the key's scope (403), the rate limit (429). Synchronous for a cached key
- * without a rate limit.
+ * without a shared rate limit.
  */
 export function authorize(
   ctx: AuthContext,
@@ -44,11 +45,10 @@ function countRequest(
   principal: Principal,
 ): Principal | Promise<Principal> {
   apiKeyUsage.record(principal.apiKeyId)
-  const consuming = rateLimits.consume('requests', principal.apiKeyId)
-  return (
-    consuming?.then((decision) => {
-      applyRateLimit(res, decision)
-      return principal
-    }) ?? principal
-  )
+  const apply = (decision: RateDecision | undefined): Principal => {
+    applyRateLimit(res, decision)
+    return principal
+  }
+  const decision = rateLimits.consume('requests', principal.apiKeyId)
+  return decision instanceof Promise ? decision.then(apply) : apply(decision)
 }

