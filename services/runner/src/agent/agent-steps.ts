@@ -23,7 +23,7 @@ export function openAgentSteps(run: AgentRun): AgentSteps {
 
 /** The tool calls without a result, in order. */
 export function listPendingCalls(steps: readonly Step[]): ToolCallStep[] {
-  const results = new Set(listToolResults(steps).map(({ call_id }) => call_id))
+  const results = indexToolResults(steps)
   return steps.flatMap((step) => (step.kind === 'tool_call' && !results.has(step.data.call_id) ? [step.data] : []))
 }
 
@@ -31,6 +31,7 @@ export function listToolResults(steps: readonly Step[]): ToolResultStep[] {
   return steps.flatMap((step) => (step.kind === 'tool_result' ? [step.data] : []))
 }
 
-export function findToolResult(steps: readonly Step[], callId: string): ToolResultStep | undefined {
-  return listToolResults(steps).find(({ call_id }) => call_id === callId)
+/** The results of the tool calls by the id of the call. */
+export function indexToolResults(steps: readonly Step[]): ReadonlyMap<string, ToolResultStep> {
+  return new Map(listToolResults(steps).map((result) => [result.call_id, result]))
 }

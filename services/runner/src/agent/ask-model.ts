@@ -15,6 +15,7 @@ import { sleep } from '../sleep.ts'
 import type { ModelConfig } from './agent-settings.ts'
 import { RunError } from '../run-errors.ts'
 import { type ModelError, toModelError } from './model-error.ts'
+import { fetchModelAnswer, limitToolCalls } from './model-limits.ts'
 
 /** Requests for one answer before the run fails. */
 const MAX_REQUESTS = 6
@@ -98,7 +99,7 @@ export function createAskModel(config: ModelConfig, clock: ModelClock = systemCl
 }
 
 function createModel(config: ModelConfig): LanguageModel {
-  return wrapLanguageModel({ model: createProviderModel(config), middleware: distinctCallIds })
+  return wrapLanguageModel({ model: createProviderModel(config), middleware: [distinctCallIds, limitToolCalls] })
 }
 
 /** Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first. */
@@ -118,13 +119,13 @@ const distinctCallIds: LanguageModelMiddleware = {
 }
 
 function createProviderModel({ provider, modelName, baseUrl, apiKey }: ModelConfig) {
-  const key = apiKey === null ? {} : { apiKey }
+  const options = { fetch: fetchModelAnswer, ...(apiKey === null ? {} : { apiKey }) }
   if (provider === 'anthropic') {
     // An explicit URL, because the package would otherwise read one from the environment.
-    return createAnthropic({ baseURL: baseUrl ?? 'https://api.anthropic.com/v1', ...key })(modelName)
+    return createAnthropic({ baseURL: baseUrl ?? 'https://api.anthropic.com/v1', ...options })(modelName)
   }
   if (baseUrl === null) throw new TypeError('AGENT_BASE_URL is missing')
-  return createOpenAICompatible({ name: 'model', baseURL: baseUrl, includeUsage: true, ...key })(modelName)
+  return createOpenAICompatible({ name: 'model', baseURL: baseUrl, includeUsage: true, ...options })(modelName)
 }
 
 async function requestAnswer(

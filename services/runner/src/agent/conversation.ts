@@ -1,6 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
-import { findToolResult } from './agent-steps.ts'
+import { indexToolResults } from './agent-steps.ts'
 import type { AgentRun } from './agent.ts'
 import type { PromptHistory } from './session-history.ts'
 import { markUntrusted, UNTRUSTED_TEXT_RULE } from './untrusted-text.ts'
@@ -38,11 +38,12 @@ export function formatFirstMessage({ inputMessage, context }: AgentRun['run'], h
 /** Builds the conversation from the journal alone, so that a resumed run has the same conversation. */
 export function toMessages(first: string, steps: readonly (JournalStep | NewJournalStep)[]): ModelMessage[] {
   const messages: ModelMessage[] = [{ role: 'user', content: first }]
+  const results = indexToolResults(steps)
   for (const step of steps) {
     if (step.kind !== 'model_answer') continue
     messages.push({ role: 'assistant', content: step.data.parts.map(toAssistantPart) })
     const content = listToolCalls(step.data).flatMap(({ call_id, tool }): ToolContent => {
-      const result = findToolResult(steps, call_id)
+      const result = results.get(call_id)
       if (!result) return []
       const output = { type: result.ok ? ('text' as const) : ('error-text' as const), value: result.text }
       return [{ type: 'tool-result', toolCallId: call_id, toolName: toToolName(tool), output }]

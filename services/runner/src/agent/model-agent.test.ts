@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import {
   freePort,
@@ -14,6 +17,7 @@ import type { Agent, DeliveryRequest, DeliveryResult, EarlierRun } from './agent
 import { type ModelClock } from './ask-model.ts'
 import { listToolCalls } from './conversation.ts'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'
+import { MAX_DELIVERIES_PER_RUN, MAX_TOOL_CALLS_PER_ANSWER, MODEL_ANSWER_MAX_BYTES } from './model-limits.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 }, 'New orders go here.')
 const audit = webhookSource('Audit log', { message: 'x' })
@@ -164,6 +168,42 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     const run = createInMemoryRun({ sources })
     await run.execute(agent)
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([audit.id, orders.id, audit.id])
+  })
+
+  test('fails the run for an answer that is too large, without another request', async () => {
+    const body = `data: "${'x'.repeat(MODEL_ANSWER_MAX_BYTES)}"\n\n`
+    const agent = await createScriptedAgent(variant, [{ failure: 'status', status: 200, body }])
+    await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
+      code: 'model_answer_invalid',
+      message: "The model's answer is larger than 8 MiB",
+    })
+    expect(requests()).toHaveLength(1)
+  })
+
+  test('executes no tool call of an answer that has too many', async () => {
+    const toolCalls = Array.from({ length: MAX_TOOL_CALLS_PER_ANSWER + 1 }, () => sendAudit)
+    const agent = await createScriptedAgent(variant, [{ toolCalls }])
+    const run = createInMemoryRun({ sources })
+    await expect(run.execute(agent)).rejects.toMatchObject({
+      code: 'model_answer_invalid',
+      message: expect.stringContaining('more than 100 tool calls'),
+    })
+    expect(run.sent).toEqual([])
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['message'])
+    expect(requests()).toHaveLength(1)
+  })
+
+  test('sends at most 50 payloads in a run, and says so to the model', async () => {
+    const toolCalls = Array.from({ length: 40 }, () => sendAudit)
+    const turns = [{ toolCalls }, { toolCalls: toolCalls.slice(0, 13) }, { text: 'Not all were sent.' }]
+    const agent = await createScriptedAgent(variant, turns)
+    const run = createInMemoryRun({ sources })
+    await run.execute(agent)
+    expect(run.sent).toHaveLength(MAX_DELIVERIES_PER_RUN)
+    const refused = run.steps.filter((step) => step.kind === 'tool_result' && !step.data.ok)
+    expect(refused).toHaveLength(3)
+    expect(refused[0]).toMatchObject({ data: { text: expect.stringContaining('limit of 50 payloads') } })
+    expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(MAX_DELIVERIES_PER_RUN)
   })
 
   test('lets the model correct a payload that was not accepted', async () => {
@@ -330,6 +370,39 @@ describe('an agent with a model', () => {
       message:
         "The model's API answered 429: quota (gave up after request 1 of 6: the next one would have to wait 3,600 s)",
     })
+  })
+
+  test('follows no redirect, so that the API key stays with the configured origin', async () => {
+    const other = await startStubModelServer()
+    servers.push(other)
+    const redirecting = createServer((_request, response) =>
+      response.writeHead(307, { location: `${other.baseUrl}/chat/completions` }).end(),
+    ).listen(0, '127.0.0.1')
+    await once(redirecting, 'listening')
+    const { port } = redirecting.address() as AddressInfo
+    const agent = await createScriptedAgent(variant, [], { config: { baseUrl: `http://127.0.0.1:${port}/v1` } })
+    try {
+      await expect(createInMemoryRun().execute(agent)).rejects.toMatchObject({
+        code: 'model_request_refused',
+        message: expect.stringContaining('redirect'),
+      })
+    } finally {
+      redirecting.close()
+    }
+    expect(other.requests).toEqual([])
+    expect(delays).toEqual([])
+  })
+
+  test('counts the payloads of earlier attempts when the run is resumed', async () => {
+    const toolCalls = Array.from({ length: MAX_DELIVERIES_PER_RUN + 1 }, () => sendAudit)
+    const agent = await createScriptedAgent(variant, [{ toolCalls }, { text: 'Done.' }])
+    const run = createInMemoryRun({ sources })
+    // After the message and the answer, each payload takes two writes and a delivery.
+    run.crashAt({ operation: 2 + 3 * 20, when: 'after' })
+    await expect(run.execute(agent)).rejects.toThrow(Crash)
+    run.crashAt(null)
+    await run.execute(agent)
+    expect(run.sent).toHaveLength(MAX_DELIVERIES_PER_RUN)
   })
 
   test('fails the run when the server cannot be reached', async () => {

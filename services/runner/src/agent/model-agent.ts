@@ -2,12 +2,13 @@ import { type ModelAnswerStep, type NewJournalStep, truncateText } from '@workfl
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
 import type { ModelConfig } from './agent-settings.ts'
-import { type AgentSteps, findToolResult, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
+import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from './agent-steps.ts'
 import type { Agent, AgentRun } from './agent.ts'
 import { createAskModel, type ModelClock } from './ask-model.ts'
 import { formatFirstMessage, formatInstructions, listToolCalls, type ToolCallPart, toMessages } from './conversation.ts'
 import { type DeliveryCall, describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
 import { toAnswerStep } from './model-answer.ts'
+import { MAX_DELIVERIES_PER_RUN } from './model-limits.ts'
 import { createToolbox, runFileTool, type Toolbox } from './model-tools.ts'
 import { formatHistory, type PromptHistory } from './session-history.ts'
 import { startText } from './start-text.ts'
@@ -118,19 +119,32 @@ async function executeToolCalls(
   toolbox: Toolbox,
   answer: ModelAnswerStep,
 ): Promise<void> {
+  const results = indexToolResults(steps.all)
+  const planned = new Map(listPlannedDeliveries(steps).map((call) => [call.call_id, call]))
+  let deliveries = planned.size
   for (const part of listToolCalls(answer)) {
-    if (findToolResult(steps.all, part.call_id)) continue
+    if (results.has(part.call_id)) continue
     run.signal.throwIfAborted()
     if (part.fault !== null) {
-      const { call_id, tool, fault } = part
-      await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text: fault } })
+      await refuseCall(steps, part, part.fault)
     } else if (part.source_id === null) {
       await executeFileTool(run, steps, part)
+    } else if (planned.has(part.call_id)) {
+      await steps.append(await sendDelivery(run, planned.get(part.call_id)!))
+    } else if (deliveries >= MAX_DELIVERIES_PER_RUN) {
+      await refuseCall(steps, part, DELIVERY_LIMIT_REACHED)
     } else {
+      deliveries += 1
       const call = await planDelivery(steps, toolbox, part, part.source_id)
       await steps.append(await sendDelivery(run, call))
     }
   }
+}
+
+const DELIVERY_LIMIT_REACHED = `Nothing was sent: this run has reached its limit of ${MAX_DELIVERIES_PER_RUN} payloads. It cannot send more; say what is left undone.`
+
+async function refuseCall(steps: AgentSteps, { call_id, tool }: ToolCallPart, reason: string): Promise<void> {
+  await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text: reason } })
 }
 
 async function executeFileTool(run: AgentRun, steps: AgentSteps, part: ToolCallPart): Promise<void> {
@@ -142,15 +156,18 @@ async function executeFileTool(run: AgentRun, steps: AgentSteps, part: ToolCallP
   )
 }
 
-/** Writes the payload and its delivery id to the journal before it is sent, or finds them there after a crash. */
+/** The deliveries in the journal, sent or about to be. */
+function listPlannedDeliveries(steps: AgentSteps): DeliveryCall[] {
+  return steps.all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
+}
+
+/** Writes the payload and its delivery id to the journal before it is sent. */
 async function planDelivery(
   steps: AgentSteps,
   toolbox: Toolbox,
   part: ToolCallPart,
   sourceId: string,
 ): Promise<DeliveryCall> {
-  const planned = listPendingCalls(steps.all).find(({ call_id }) => call_id === part.call_id)
-  if (planned && isDeliveryCall(planned)) return planned
   const payload = toolbox.toPayload(sourceId, part.arguments as Record<string, unknown>)
   const delivery = { id: newId(), source_id: sourceId, source_name: toolbox.sourceName(sourceId), payload }
   const call = { call_id: part.call_id, tool: part.tool, delivery }

@@ -1,5 +1,6 @@
 import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
+import { ModelAnswerLimitError } from './model-limits.ts'
 
 /** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
 export interface ModelError {
@@ -23,6 +24,16 @@ export type ModelFaultCode =
  * the request with the key and must not reach a log.
  */
 export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
+  const causes = listCauses(error)
+  const exceeded = causes.find((cause) => cause instanceof ModelAnswerLimitError)
+  if (exceeded) return modelError('model_answer_invalid', exceeded.message, false)
+  if (causes.some(({ message }) => message === 'unexpected redirect')) {
+    return modelError(
+      'model_request_refused',
+      "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL",
+      false,
+    )
+  }
   if (!APICallError.isInstance(error)) {
     const code = networkCode(error)
     if (code) return modelError('model_unavailable', `The model could not be reached: ${code}`, true)
@@ -70,12 +81,19 @@ export function readRetryAfter(headers: Record<string, string | undefined>, now:
 
 /** The error code of the system or of undici in the chain of causes (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */
 function networkCode(error: unknown): string | undefined {
-  for (let link = error, depth = 0; depth < 5 && typeof link === 'object' && link !== null; depth += 1) {
-    const { code, cause } = link as { code?: unknown; cause?: unknown }
-    if (typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code)) return code
-    link = cause
+  return listCauses(error)
+    .map(({ code }) => code)
+    .find((code): code is string => typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code))
+}
+
+/** The error, its cause, the cause's cause, and so on. */
+function listCauses(error: unknown): { message?: unknown; code?: unknown; cause?: unknown }[] {
+  const causes: { cause?: unknown }[] = []
+  for (let link = error; causes.length < 5 && typeof link === 'object' && link !== null;) {
+    causes.push(link)
+    link = (link as { cause?: unknown }).cause
   }
-  return undefined
+  return causes
 }
 
 function isDecimal(text: string): boolean {

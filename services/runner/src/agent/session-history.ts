@@ -1,5 +1,5 @@
 import type { AgentRun, EarlierRun } from './agent.ts'
-import { findToolResult } from './agent-steps.ts'
+import { indexToolResults } from './agent-steps.ts'
 import { isDeliveryCall } from './deliveries.ts'
 import { startText } from './start-text.ts'
 
@@ -31,13 +31,14 @@ export async function formatHistory(run: AgentRun, budgetTokens: number): Promis
 }
 
 function formatRun(run: EarlierRun): string {
+  const results = indexToolResults(run.steps)
   const lines = run.steps.flatMap((step): string[] => {
     if (step.kind === 'model_answer') {
       return step.data.parts.flatMap((part) => (part.type === 'text' ? [`The agent said: ${part.text}`] : []))
     }
     if (step.kind !== 'tool_call' || !isDeliveryCall(step.data)) return []
     const { source_name, payload } = step.data.delivery
-    const result = findToolResult(run.steps, step.data.call_id)
+    const result = results.get(step.data.call_id)
     return [`Sent to ${source_name}: ${JSON.stringify(payload)}\n${result?.text ?? 'The outcome is not known.'}`]
   })
   const status = run.status === 'succeeded' ? 'succeeded' : `failed (${run.error ?? 'no reason given'})`

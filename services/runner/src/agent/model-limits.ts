@@ -1,0 +1,78 @@
+import type { LanguageModelMiddleware } from 'ai'
+
+/** Bytes of one answer of the model's API, uncompressed. */
+export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
+
+/** Tool calls in one answer of the model. */
+export const MAX_TOOL_CALLS_PER_ANSWER = 100
+
+/** Payloads that a run with a model sends (contract README, "Runs"). */
+export const MAX_DELIVERIES_PER_RUN = 50
+
+/** The answer is larger than this service accepts: the run fails, since another answer would probably be as large. */
+export class ModelAnswerLimitError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ModelAnswerLimitError'
+  }
+}
+
+/**
+ * The HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the API key, would go to the
+ * other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took a runner to 4.6 GiB of memory.
+ */
+export const fetchModelAnswer: typeof fetch = async (input, init) => {
+  const response = await fetch(input, { ...init, redirect: 'error' })
+  if (response.body === null) return response
+  const { status, statusText, headers } = response
+  return new Response(response.body.pipeThrough(limitBytes(MODEL_ANSWER_MAX_BYTES)), { status, statusText, headers })
+}
+
+function limitBytes(maxBytes: number): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  let bytes = 0
+  return new TransformStream({
+    transform(chunk, controller) {
+      bytes += chunk.byteLength
+      if (bytes <= maxBytes) controller.enqueue(chunk)
+      else throw new ModelAnswerLimitError(`The model's answer is larger than ${maxBytes / 1_048_576} MiB`)
+    },
+  })
+}
+
+/**
+ * Refuses an answer with more than MAX_TOOL_CALLS_PER_ANSWER tool calls before the AI SDK checks each of them: for a call of an unknown
+ * tool, it writes a message with the names of all tools.
+ */
+export const limitToolCalls: LanguageModelMiddleware = {
+  specificationVersion: 'v4',
+  async wrapGenerate({ doGenerate }) {
+    const answer = await doGenerate()
+    const count = createToolCallCounter()
+    for (const part of answer.content) count(part)
+    return answer
+  },
+  async wrapStream({ doStream }) {
+    const { stream, ...rest } = await doStream()
+    const count = createToolCallCounter()
+    const counter = new TransformStream({
+      transform(part, controller) {
+        count(part)
+        controller.enqueue(part)
+      },
+    })
+    return { ...rest, stream: stream.pipeThrough(counter) }
+  },
+}
+
+function createToolCallCounter(): (part: { readonly type: string }) => void {
+  let calls = 0
+  return ({ type }) => {
+    if (type !== 'tool-call') return
+    calls += 1
+    if (calls > MAX_TOOL_CALLS_PER_ANSWER) {
+      throw new ModelAnswerLimitError(
+        `The model's answer has more than ${MAX_TOOL_CALLS_PER_ANSWER} tool calls, so none of them was executed`,
+      )
+    }
+  }
+}
