@@ -8,7 +8,7 @@ CREATE TABLE organizations (
   updated_at   timestamptz(3) NOT NULL DEFAULT now()
 );
 
--- Text that is sorted for an answer is COLLATE "C": in UTF-8 its order is code point order, whatever the database's locale.
+-- Text by which responses are sorted is COLLATE "C": code point order, independent of the database's locale.
 CREATE TABLE users (
   id              uuid PRIMARY KEY,
   organization_id uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -33,8 +33,8 @@ CREATE TABLE api_keys (
   UNIQUE (organization_id, name)
 );
 
--- Tells the gateways at once what their cached keys no longer know; they look again within seconds anyway. The payload is
--- the key's prefix, or the organization's id. Not when a key was used: only the columns named here count.
+-- Notifies the gateways when a cached API key is outdated. The payload is the key's prefix, or the organization's id.
+-- `last_used_at` is not among the columns, so that the use of a key sends no notification. Dropped by migration 006.
 CREATE FUNCTION announce_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_TABLE_NAME = 'organizations' THEN

@@ -1,8 +1,9 @@
 -- Up Migration
 
--- Every run of `shortest` (1 to 3) to 3 characters of a case-folded text, as numbers that differ between organizations: what
--- the search index holds. pg_trgm serves neither one or two characters nor punctuation, nor letters under some locales, and
--- mixes all organizations. Two runs may share a number, so a match is always checked against the text.
+-- The n-grams of a case-folded text, from `shortest` (1 to 3) to 3 characters, as hashes that differ between organizations.
+-- They are the entries of the search index. pg_trgm is no alternative: it ignores searches of one or two characters,
+-- punctuation, and letters under some locales, and its entries are shared by all organizations. Two n-grams may have the same
+-- hash, so every match is checked against the text.
 CREATE FUNCTION workflow_search_grams(organization_id uuid, folded text, shortest integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -37,14 +38,14 @@ CREATE TABLE workflows (
   name               text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 500),
   description        text NOT NULL CHECK (char_length(description) <= 50000),
   scope              text NOT NULL CHECK (char_length(scope) BETWEEN 1 AND 100),
-  -- Name and description with case folded away, as workflowSearchText() writes them: Postgres before 18 cannot fold.
+  -- Name and description with folded case, as workflowSearchText() writes them: PostgreSQL before 18 cannot fold case.
   search_text        text COLLATE "C" NOT NULL,
   is_active          boolean NOT NULL,
   auto_run_enabled   boolean,
   auto_run_frequency text CHECK (auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly')),
-  -- When the schedule was switched on: it recurs at this minute, hour, weekday or day of the month (UTC).
+  -- When the schedule was switched on. It recurs at this minute, hour, weekday or day of the month, in UTC.
   auto_run_anchor_at timestamptz(3),
-  -- When the schedule is due next; null when there is nothing to rerun.
+  -- When the schedule is due next; null when auto-run is off.
   auto_run_next_at   timestamptz(3),
   created_at         timestamptz(3) NOT NULL DEFAULT now(),
   updated_at         timestamptz(3) NOT NULL DEFAULT now(),
@@ -54,16 +55,16 @@ CREATE TABLE workflows (
   CHECK (auto_run_next_at IS NULL OR (auto_run_enabled AND auto_run_anchor_at IS NOT NULL))
 );
 
--- The list's order.
+-- The order of the list.
 CREATE INDEX workflows_list ON workflows (organization_id, created_at, id);
--- Not `fastupdate`, so that no search has to read a list of pending entries; no statistics, since they would cost more than
--- they tell (searches decide for themselves when to use the index).
+-- Without `fastupdate`, so that no search reads the list of pending entries. Without statistics, because they would be large and
+-- the search statement itself decides when to use the index.
 CREATE INDEX workflows_search ON workflows
   USING gin (workflow_search_grams(organization_id, search_text, 1)) WITH (fastupdate = off);
 ALTER INDEX workflows_search ALTER COLUMN 1 SET STATISTICS 0;
 CREATE INDEX workflows_auto_run ON workflows (auto_run_frequency, auto_run_next_at) WHERE auto_run_next_at IS NOT NULL;
 
--- The organization in both foreign keys: a workflow can never name another organization's user.
+-- Both foreign keys contain the organization, so that a workflow cannot have another organization's user.
 CREATE TABLE workflow_users (
   organization_id uuid NOT NULL,
   workflow_id     uuid NOT NULL,
@@ -81,7 +82,7 @@ CREATE TABLE triggers (
   is_active     boolean NOT NULL,
   source_slug   text NOT NULL CHECK (char_length(source_slug) BETWEEN 1 AND 100),
   source_name   text NOT NULL CHECK (char_length(source_name) BETWEEN 1 AND 200),
-  -- `json`, not `jsonb`: it is answered exactly as configured, the order of its names included.
+  -- `json` and not `jsonb`: responses contain it exactly as configured, including the order of its names.
   filters       json CHECK (json_typeof(filters) = 'object'),
   input_message text NOT NULL DEFAULT '' CHECK (char_length(input_message) <= 50000),
   created_at    timestamptz(3) NOT NULL DEFAULT now()

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- A session has work exactly when last_finished_number < last_start_number. Both counters live on the row that is locked
--- for every change, so "is there more?" can be asked in the statement that lets the lease go, without a race.
+-- A session has work exactly when last_finished_number < last_start_number. Both counters are in the row that every change
+-- locks, so the statement that releases the lease can check for more work without a race.
 CREATE TABLE sessions (
   id                   uuid PRIMARY KEY,
   organization_id      uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -13,7 +13,7 @@ CREATE TABLE sessions (
   lease_owner          text,
   lease_epoch          bigint NOT NULL DEFAULT 0 CHECK (lease_epoch >= 0),
   lease_until          timestamptz,
-  -- Since when the work has been waiting to be taken up, or to be gone on with; null when there is none. The sweep's order.
+  -- Since when the session has had work; null when it has none. The sweep acquires sessions in this order.
   waiting_since        timestamptz,
   UNIQUE (organization_id, id),
   CHECK (last_finished_number BETWEEN 0 AND last_start_number),
@@ -23,17 +23,17 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_with_work ON sessions (organization_id, waiting_since, id)
   WHERE last_finished_number < last_start_number;
 
--- A start and its run are one row: the run of start `id` is run `id`.
+-- A start and its run are one row with one id.
 CREATE TABLE starts (
   id              uuid PRIMARY KEY,
   organization_id uuid NOT NULL,
   workflow_id     uuid NOT NULL,
   session_id      uuid NOT NULL,
-  -- The start's place in its session, taken under the session's row lock: number order is commit order.
+  -- The start's position in its session, assigned under the lock of the session's row: numbers are in commit order.
   number          bigint NOT NULL CHECK (number > 0),
   origin          text NOT NULL CHECK (origin IN ('api', 'auto_run')),
   context         text NOT NULL CHECK (char_length(context) <= 10000),
-  -- The trigger that fired and its text as it was then; null for a scheduled run.
+  -- The trigger that fired, and its message at that time; null for a scheduled run.
   trigger_id      uuid,
   input_message   text NOT NULL DEFAULT '',
   api_key_id      uuid REFERENCES api_keys ON DELETE SET NULL,
@@ -42,7 +42,7 @@ CREATE TABLE starts (
   attempts        integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   error           text,
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
-  -- In microseconds: that it equals now() tells the statement that takes a run up whether it is the first to do so.
+  -- In microseconds: the statement that claims a run is the first one exactly when this equals now().
   started_at      timestamptz,
   finished_at     timestamptz(3),
   UNIQUE (session_id, number),
@@ -51,10 +51,10 @@ CREATE TABLE starts (
   CHECK ((status IN ('succeeded', 'failed')) = (finished_at IS NOT NULL)),
   CHECK ((status = 'failed') = (error IS NOT NULL))
 );
--- The last line of defence: no two runs of one session at once.
+-- Two runs of a session are never executed at once, even if the code is wrong.
 CREATE UNIQUE INDEX starts_one_running_per_session ON starts (session_id) WHERE status = 'running';
 CREATE INDEX starts_list ON starts (organization_id, created_at DESC, id DESC);
--- Not of the many that succeeded, which the list itself finds soon: two writes less for each run.
+-- Without the runs that succeeded: they are frequent, so the index of the list finds them fast. Saves two writes for each run.
 CREATE INDEX starts_list_by_status ON starts (organization_id, status, created_at DESC, id DESC)
   WHERE status <> 'succeeded';
 CREATE INDEX starts_workflow ON starts (workflow_id, created_at DESC, id DESC);
@@ -69,8 +69,8 @@ CREATE TABLE run_steps (
   PRIMARY KEY (run_id, position)
 );
 
--- One row for each Idempotency-Key that an API key used in the last 24 hours. The session stands here too, so that a
--- request that lost a race for the key is answered from this row alone: its snapshot cannot see the other's start yet.
+-- One row for each Idempotency-Key that an API key used in the last 24 hours. Has the session too: of two concurrent requests
+-- with one key, the second is answered from this row, because its snapshot does not show the start of the first.
 CREATE TABLE idempotency_keys (
   api_key_id     uuid NOT NULL REFERENCES api_keys ON DELETE CASCADE,
   key            text COLLATE "C" NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),

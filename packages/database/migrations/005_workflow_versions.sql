@@ -1,25 +1,15 @@
 -- Up Migration
 
--- What a row's content is known by: names the transaction that changed it last. The transaction's number alone would come
--- twice when a standby that has not seen the last transactions takes over, or when a backup is restored; its start cannot.
+-- Migration 006 drops everything that this one creates, except organizations.users_version.
+
+-- A version that names the current transaction. Its start time is part of it, because transaction numbers can repeat after a
+-- failover or a restored backup.
 CREATE FUNCTION transaction_version() RETURNS text LANGUAGE sql STABLE AS $$
   SELECT pg_current_xact_id()::text || '@' || extract(epoch FROM now())::text
 $$;
 
--- The version of a workflow together with everything that its document shows except its users' names and addresses, and the
--- version of an organization's users. Two snapshots that see the same two versions see the same document, hence a document
--- may be kept for as long as Postgres answers that its versions are still these:
---
--- - Whoever changes a part of the document also writes its own transaction's version for the workflow (a user: for the
---   organization), in the same transaction. No transaction commits twice, so no version stands for two contents, also when
---   a workflow is deleted and made anew with the same id.
--- - The rows of the workflow and of its version stay locked until that transaction ends. So those who change one document
---   commit one after another: the one that a snapshot sees last has written the version that it sees, and a snapshot that
---   sees it sees all of those before.
--- - Under REPEATABLE READ and above, writing a version that somebody else has written meanwhile fails, as it must.
---
--- Not a column of workflows: each change of a part would write the workflow's entries of the search index anew, which costs
--- a hundred times as much.
+-- The version of a workflow, and that of an organization's users, identify the content of a workflow document: triggers write
+-- the transaction's version whenever a part of the document changes, under a lock of the workflow's row.
 CREATE TABLE workflow_versions (
   workflow_id uuid PRIMARY KEY REFERENCES workflows ON DELETE CASCADE,
   version     text NOT NULL
@@ -27,8 +17,7 @@ CREATE TABLE workflow_versions (
 INSERT INTO workflow_versions SELECT id, transaction_version() FROM workflows;
 ALTER TABLE organizations ADD COLUMN users_version text NOT NULL DEFAULT transaction_version();
 
--- Once for each transaction and workflow: what has this transaction's version already is locked by it. The workflow's row is
--- locked first, as by those who change the row itself.
+-- Writes once for each transaction and workflow. Locks the workflow's row first, like an UPDATE of the workflow itself.
 CREATE FUNCTION touch_workflow(touched_id uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   current_version text := transaction_version();
@@ -40,7 +29,7 @@ BEGIN
 END
 $$;
 
--- The lower id first, so that two who move something to and fro do not wait for each other.
+-- The lower id first, so that two transactions do not deadlock.
 CREATE FUNCTION touch_workflows(one_id uuid, other_id uuid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM touch_workflow(least(one_id, other_id));
@@ -65,7 +54,7 @@ BEGIN
   RETURN NULL;
 END
 $$;
--- The bookkeeping of auto-run (auto_run_anchor_at, auto_run_next_at) is not shown, and search_text follows from what is.
+-- Without auto_run_anchor_at, auto_run_next_at and search_text, which the document does not show.
 CREATE TRIGGER workflows_version AFTER UPDATE
   ON workflows FOR EACH ROW WHEN (
     (OLD.organization_id, OLD.name, OLD.description, OLD.scope, OLD.is_active, OLD.auto_run_enabled,
@@ -85,12 +74,11 @@ CREATE TRIGGER workflow_users_version AFTER INSERT OR DELETE OR UPDATE
   ON workflow_users FOR EACH ROW EXECUTE FUNCTION touch_workflow_of_row();
 CREATE TRIGGER triggers_version AFTER INSERT OR DELETE OR UPDATE
   ON triggers FOR EACH ROW EXECUTE FUNCTION touch_workflow_of_row();
--- Not when contents change: no document shows them.
+-- Without the content, which the document does not show.
 CREATE TRIGGER files_version AFTER INSERT OR DELETE OR UPDATE OF id, workflow_id, name, path
   ON files FOR EACH ROW EXECUTE FUNCTION touch_workflow_of_row();
 
--- The trigger's row is locked too, so that it does not go over to another workflow unseen. One that is gone has told its
--- workflow itself.
+-- Locks the trigger's row, so that it does not move to another workflow meanwhile.
 CREATE FUNCTION touch_workflow_of_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   one_trigger_id   uuid := coalesce(OLD.trigger_id, NEW.trigger_id);
@@ -112,8 +100,8 @@ CREATE TRIGGER trigger_events_version AFTER INSERT OR DELETE OR UPDATE
 CREATE TRIGGER subagent_sources_version AFTER INSERT OR DELETE OR UPDATE
   ON subagent_sources FOR EACH ROW EXECUTE FUNCTION touch_workflow_of_trigger();
 
--- One version for all users of an organization, rather than in each workflow that lists the changed one: a workflow that
--- begins to list a user while that one is renamed would be missed.
+-- One version for all users of an organization: writing the version of each workflow that has the changed user would miss a
+-- workflow that gets the user at the same time.
 CREATE FUNCTION touch_users_of_organization() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   current_version text := transaction_version();
@@ -132,7 +120,7 @@ $$;
 CREATE TRIGGER users_version AFTER INSERT OR DELETE OR UPDATE
   ON users FOR EACH ROW EXECUTE FUNCTION touch_users_of_organization();
 
--- TRUNCATE names no rows: whatever there is may have changed.
+-- TRUNCATE does not name rows, so every document may have changed.
 CREATE FUNCTION touch_everything() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE workflow_versions SET version = transaction_version();

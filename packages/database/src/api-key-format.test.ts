@@ -4,14 +4,14 @@ import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 const otherDigit = (character: string | undefined): string => (character === 'a' ? 'b' : 'a')
 
 describe('createApiKey', () => {
-  test('makes wfk_, 8 public characters, 32 random ones and 6 of checksum', () => {
+  test('creates wfk_, 8 public characters, 32 random ones and 6 of checksum', () => {
     const { key, prefix } = createApiKey()
     expect(key).toMatch(/^wfk_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$/)
     expect(key.startsWith(`${prefix}_`)).toBe(true)
     expect(parseApiKey(key)).toEqual({ prefix })
   })
 
-  test('makes another one each time', () => {
+  test('creates a different key each time', () => {
     expect(new Set(Array.from({ length: 100 }, () => createApiKey().key)).size).toBe(100)
   })
 })
@@ -38,7 +38,7 @@ describe('parseApiKey', () => {
     expect(parseApiKey(text)).toBeNull()
   })
 
-  test('takes a key whose checksum was computed elsewhere: CRC-32 of all before it, in base 62', () => {
+  test('accepts a key whose checksum was computed elsewhere: CRC-32 of all before it, in base 62', () => {
     expect(parseApiKey('wfk_demo0000_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123453HdgV3')).toEqual({ prefix: 'wfk_demo0000' })
   })
 })

@@ -54,12 +54,12 @@ describe('nextAutoRunAt', () => {
     expect(next('daily', '2026-01-01T12:00:00Z', after)).toBe(expected)
   })
 
-  test('times missed in a long downtime are passed over: the next one lies ahead', () => {
+  test('times missed in a long downtime are skipped: the next one is in the future', () => {
     expect(next('hourly', '2020-01-01T00:05:00Z', '2026-06-15T13:37:00Z')).toBe('2026-06-15T14:05:00.000Z')
     expect(next('monthly', '2020-01-31T00:05:00Z', '2026-02-10T00:00:00Z')).toBe('2026-02-28T00:05:00.000Z')
   })
 
-  test('a clock that stands before the anchor gives the first time after the anchor', () => {
+  test('a clock before the anchor gives the first time after the anchor', () => {
     expect(next('daily', '2026-03-01T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-03-02T09:20:00.000Z')
     expect(next('monthly', '2026-03-31T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-04-30T09:20:00.000Z')
   })

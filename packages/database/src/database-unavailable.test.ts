@@ -5,9 +5,9 @@ import { isDatabaseUnavailable } from './database-unavailable.ts'
 function sqlError(code: string): DatabaseError {
   return Object.assign(new DatabaseError('said by Postgres', 0, 'error'), { code })
 }
-const coded = (code: string): Error => Object.assign(new Error('said by somebody'), { code })
+const coded = (code: string): Error => Object.assign(new Error('another message'), { code })
 
-describe('a database that is away', () => {
+describe('an unavailable database', () => {
   test.each([
     ['refuses connections', coded('ECONNREFUSED')],
     ['resets them', coded('ECONNRESET')],
@@ -35,7 +35,7 @@ describe('a database that is away', () => {
   })
 })
 
-describe('a database that is there', () => {
+describe('an available database', () => {
   test.each([
     ['finds a name twice', sqlError('23505')],
     ['does not know a table', sqlError('42P01')],
@@ -56,7 +56,7 @@ describe('a database that is there', () => {
     expect(isDatabaseUnavailable(error)).toBe(false)
   })
 
-  test('is not looked for in circles', () => {
+  test('does not loop over a circle of causes', () => {
     const circle = new Error('circle')
     circle.cause = circle
     expect(isDatabaseUnavailable(circle)).toBe(false)

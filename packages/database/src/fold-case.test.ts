@@ -17,11 +17,11 @@ describe('foldCase', () => {
     expect(foldCase(one)).toBe(foldCase(other))
   })
 
-  test('writes İ as i with a dot above, in whatever language the machine speaks', () => {
+  test('folds İ to i with a dot above, in every locale', () => {
     expect(foldCase('İ')).toBe('i\u0307')
   })
 
-  test('leaves the dotless ı alone', () => {
+  test('does not change the dotless ı', () => {
     expect(foldCase('kıIx')).toBe('kıix')
   })
 

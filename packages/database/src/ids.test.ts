@@ -13,7 +13,7 @@ describe('deriveId', () => {
     expect(deriveId('organization', 'Acme')).toBe('92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab')
   })
 
-  test('tells parts apart that read the same when joined', () => {
+  test('distinguishes parts that are equal when joined', () => {
     expect(deriveId('file', 'a', 'bc')).not.toBe(deriveId('file', 'ab', 'c'))
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { foldSearch, workflowSearchText } from './search-text.ts'
 
 describe('workflowSearchText', () => {
-  test('holds the folded name and the folded description', () => {
+  test('contains the folded name and the folded description', () => {
     expect(workflowSearchText('Forward ORDERS', 'To the Straße')).toContain(foldSearch('Orders'))
     expect(workflowSearchText('Forward ORDERS', 'To the Straße')).toContain(foldSearch('STRASSE'))
   })

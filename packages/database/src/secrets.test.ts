@@ -17,7 +17,7 @@ describe('a secret box', () => {
     },
   )
 
-  test('shows nothing of the secret, and never the same bytes twice', () => {
+  test('contains nothing of the secret, and never the same bytes twice', () => {
     const box = createSecretBox([key()])
     const secret = 'a secret that must not be seen'
     const sealed = Array.from({ length: 50 }, () => box.encrypt(owner, secret))
@@ -25,7 +25,7 @@ describe('a secret box', () => {
     for (const bytes of sealed) expect(bytes.includes(secret)).toBe(false)
   })
 
-  test('opens only for the organization and the source that it was sealed for', () => {
+  test('decrypts only for the organization and the source that the secret was encrypted for', () => {
     const box = createSecretBox([key()])
     const sealed = box.encrypt(owner, 'bound')
     const other = 'c0000000-0000-7000-8000-000000000003'
@@ -36,7 +36,7 @@ describe('a secret box', () => {
     )
   })
 
-  test('takes the ids in any case for the same', () => {
+  test('ignores the case of ids', () => {
     const box = createSecretBox([key()])
     const upper = { organizationId: owner.organizationId.toUpperCase(), sourceId: owner.sourceId.toUpperCase() }
     expect(box.decrypt(upper, box.encrypt(owner, 'bound'))).toBe('bound')
@@ -65,7 +65,7 @@ describe('a secret box', () => {
     expect(createSecretBox([newKey]).decrypt(owner, anew)).toBe('kept')
   })
 
-  test('says which key is missing, and nothing of any key', () => {
+  test('reports the id of the missing key, and no key', () => {
     const [oldKey, newKey] = [key(), key()]
     const old = createSecretBox([oldKey])
     const sealed = old.encrypt(owner, 'kept')

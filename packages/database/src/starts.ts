@@ -166,7 +166,10 @@ const RECORD_STARTS: NamedStatement = {
     SELECT kind, answered_start_id AS "startId", answered_session_id AS "sessionId" FROM outcome ORDER BY position`,
 }
 
-/** The same for starts that all open a new session and have no Idempotency-Key, as most do. */
+/**
+ * The same for starts that all open a new session and have no Idempotency-Key, as most do. Takes PostgreSQL 1.3 ms instead of
+ * 1.6 for one start, and 2.9 ms CPU instead of 3.3 for 40.
+ */
 const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
   name: 'record-starts-in-new-sessions',
   text: `

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   ApiKeyExistsError,
   findPrincipals,
@@ -9,28 +10,24 @@ import {
 } from '../src/api-keys.ts'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let opened: OpenDatabase
+const database = useTestDatabase()
 let db: Database
 const [organizationId, otherId] = [newId(), newId()]
 
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
   await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme'), ($2, 'Other')`, [
     organizationId,
     otherId,
   ])
 }, 60_000)
 
-afterAll(() => opened.close())
-
 const issue = (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
   issueApiKey(db, organizationId, { name: newId(), scopes: ['read'], expiresAt: null, ...change })
 
 describe('issueApiKey', () => {
-  test('returns the key once, and stores what finds its holder', async () => {
+  test('returns the key once, and stores what identifies its principal', async () => {
     const expiresAt = new Date('2030-01-01T00:00:00Z')
     const { key, apiKey } = await issue({ name: 'ci', scopes: ['read', 'start'], expiresAt })
     expect(apiKey).toMatchObject({
@@ -52,7 +49,7 @@ describe('issueApiKey', () => {
     ])
   })
 
-  test('refuses a name, or a given key, that is taken', async () => {
+  test('refuses a name or a given key that is in use', async () => {
     const { key } = await issue({ name: 'twice' })
     await expect(issue({ name: 'twice' })).rejects.toThrow(ApiKeyExistsError)
     await expect(issue({ key })).rejects.toThrow(ApiKeyExistsError)
@@ -61,7 +58,7 @@ describe('issueApiKey', () => {
 })
 
 describe('revokeApiKey', () => {
-  test('takes id, prefix or name, keeps the time of the first revocation, and reaches no other organization', async () => {
+  test('accepts id, prefix or name, keeps the time of the first revocation, and affects no other organization', async () => {
     const { apiKey } = await issue({ name: 'gone' })
     expect(await revokeApiKey(db, otherId, { id: apiKey.id })).toBeNull()
     expect((await findPrincipals(db, [apiKey.prefix]))[0]?.isRevoked).toBe(false)
@@ -75,7 +72,7 @@ describe('revokeApiKey', () => {
 })
 
 describe('touchApiKeys', () => {
-  test('moves the time forward for many keys at once, and never back', async () => {
+  test('advances the times of many keys at once, and never sets an earlier time', async () => {
     const [one, two] = [await issue(), await issue()]
     const [early, late] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-02T00:00:00Z')]
     await touchApiKeys(

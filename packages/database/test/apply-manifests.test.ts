@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { createApiKey, hashApiKey } from '../src/api-key-format.ts'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { type AppliedManifest, applyManifests } from '../src/manifest/apply-manifests.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
 import { saveWebhookSource } from '../src/webhook-sources.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let opened: OpenDatabase
+const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database
 
 beforeAll(async () => {
-  opened = await openDatabase({ statementTimeoutMs: 60_000 })
-  db = opened.db
+  db = database.db
 }, 60_000)
-
-afterAll(() => opened.close())
 
 beforeEach(async () => {
   await db.pool.query('DELETE FROM organizations')
@@ -187,7 +184,7 @@ describe('applyManifests', () => {
     expect(filters.rows).toEqual([{ filters: '{"zebra":1,"ape":[{"b":1.5,"a":null}]}' }])
   })
 
-  test('plans the webhook sources and leaves saving them to the dispatcher', async () => {
+  test('plans the webhook sources, but does not save them', async () => {
     const applied = await apply(manifest)
     expect(applied.webhookSources).toEqual([
       { id: expect.any(String), verify: true, save: manifest.webhook_sources[0] },
@@ -195,7 +192,7 @@ describe('applyManifests', () => {
     expect((await snapshot())['webhook_sources']).toEqual([])
   })
 
-  test('changes nothing when applied again, and says so', async () => {
+  test('changes nothing when it is applied again, and reports that', async () => {
     await apply(manifest)
     const before = await snapshot()
     const applied = await apply(manifest)
@@ -210,14 +207,14 @@ describe('applyManifests', () => {
     expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['unchanged']))
   })
 
-  test('derives the same ids on every database, and those of an equal name in another organization differ', async () => {
+  test('derives the same ids in every database, and other ids for an equal name in another organization', async () => {
     const applied = await apply(manifest)
     expect(applied.organization.id).toBe('92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab')
     const other = await apply({ ...manifest, organization: { name: 'Other' } })
     expect(new Set([...idsOf(applied), ...idsOf(other)]).size).toBe(2 * idsOf(applied).length)
   })
 
-  test('uses the ids that are given, in lower case', async () => {
+  test('uses given ids, in lower case', async () => {
     const [organizationId, workflowId, triggerId, fileId, sessionId, sourceId] = Array.from({ length: 6 }, newId)
     const applied = await apply({
       organization: { id: organizationId!.toUpperCase(), name: 'Acme' },
@@ -237,7 +234,7 @@ describe('applyManifests', () => {
     expect(applied.webhookSources[0]!.id).toBe(sourceId)
   })
 
-  test('keeps the order of the manifest where no creation time is given', async () => {
+  test('keeps the order of the manifest when no creation time is given', async () => {
     await apply({
       organization: { name: 'Acme' },
       workflows: Array.from({ length: 20 }, (_, i) => ({ name: `W${i}` })),
@@ -246,7 +243,7 @@ describe('applyManifests', () => {
     expect(found.map(({ name }) => name)).toEqual(Array.from({ length: 20 }, (_, i) => `W${i}`))
   })
 
-  test('uses the times that are given', async () => {
+  test('uses given times', async () => {
     const times = { created_at: '2020-02-29T12:00:00.123Z', updated_at: '2021-01-01T00:00:00+02:00' }
     await apply(withWorkflow({ ...times, triggers: [{ ...trigger, created_at: '2020-03-01T00:00:00Z' }] }))
     const stored = await db.prisma.workflow.findFirstOrThrow({
@@ -292,14 +289,14 @@ describe('applyManifests', () => {
     expect(await db.prisma.file.findMany()).toMatchObject([{ name: 'b.md', content: 'changed' }])
   })
 
-  test('leaves alone what the manifest does not name', async () => {
+  test('does not change what the manifest does not name', async () => {
     await apply(manifest)
     const before = await snapshot()
     await apply({ organization: manifest.organization })
     expect(await snapshot()).toEqual(before)
   })
 
-  test('keeps when a schedule is due while it does not change', async () => {
+  test('keeps the due time of a schedule that does not change', async () => {
     await apply(manifest)
     const before = await db.prisma.workflow.findFirstOrThrow({ where: { name: 'Forward' } })
     await apply(withWorkflow({ description: 'Other.' }))
@@ -313,14 +310,14 @@ describe('applyManifests', () => {
     })
   })
 
-  test('takes all manifests together: a user of the first one is known to the second', async () => {
+  test('applies all manifests in one transaction: the second one can use a user of the first one', async () => {
     const first = { organization: manifest.organization, users: manifest.users }
     const second = { organization: manifest.organization, workflows: [{ name: 'W', users: ['ada@acme.test'] }] }
     await apply(first, second)
     expect(await db.prisma.workflowUser.count()).toBe(1)
   })
 
-  test('writes nothing of any manifest when one has a fault, and says of which', async () => {
+  test('writes nothing of any manifest when one has a violation, and reports which one', async () => {
     const broken = { organization: { name: 'Other' }, workflows: [{ name: 'W', users: ['eve@acme.test'] }] }
     await expect(applyManifests(db, [toManifest(manifest), toManifest(broken)])).rejects.toMatchObject({
       manifestIndex: 1,
@@ -328,7 +325,7 @@ describe('applyManifests', () => {
     expect(await db.prisma.organization.count()).toBe(0)
   })
 
-  test('two at once wait for each other', async () => {
+  test('runs one after the other when it is called concurrently', async () => {
     const [first, second] = await Promise.all([apply(manifest), apply(manifest)])
     expect([first.organization.outcome, second.organization.outcome].toSorted()).toEqual(['created', 'unchanged'])
     expect(await db.prisma.workflow.count()).toBe(2)
@@ -347,7 +344,7 @@ describe('applyManifests', () => {
   })
 })
 
-describe('what a manifest may not do', () => {
+describe('a manifest may not', () => {
   const [workflowId, triggerId, fileId, sessionId] = Array.from({ length: 4 }, newId)
   const foreign = {
     organization: { name: 'Foreign' },
@@ -379,7 +376,7 @@ describe('what a manifest may not do', () => {
     expect(await snapshot()).toEqual(before)
   })
 
-  test('take a trigger from a workflow that it does not name; from one that it names it may', async () => {
+  test('move a trigger from a workflow that it does not name, but from one that it names', async () => {
     await apply(foreign)
     const taker = { name: 'V', triggers: [{ ...trigger, id: triggerId }] }
     expect(await faultsOf({ organization: foreign.organization, workflows: [taker] })).toEqual([
@@ -391,14 +388,14 @@ describe('what a manifest may not do', () => {
     ])
   })
 
-  test('name users that nobody knows', async () => {
+  test('name unknown users', async () => {
     expect(await faultsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
       'workflows[0].users[1]: is no user of the organization: list Ada@acme.test under users',
       'workflows[0].users[2]: is no user of the organization: list eve@acme.test under users',
     ])
   })
 
-  test('give the key of another name or organization', async () => {
+  test('give a key that another name or organization uses', async () => {
     const { key } = createApiKey()
     await apply({ organization: { name: 'Foreign' }, api_keys: [{ name: 'ci', key }] })
     const fault = 'api_keys[0].key: is in use already, under another name or in another organization'
@@ -446,7 +443,7 @@ describe('what a manifest may not do', () => {
 })
 
 describe('the API keys of a manifest', () => {
-  test('are made once, and shown only then', async () => {
+  test('are created once, and shown only then', async () => {
     const { key, prefix } = (await apply(withKey({}))).apiKeys[0]!
     expect(key?.startsWith(prefix)).toBe(true)
     expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key!))
@@ -459,7 +456,7 @@ describe('the API keys of a manifest', () => {
     })
   })
 
-  test('are those given, which replace the ones before', async () => {
+  test('replace the stored keys when they are given', async () => {
     await apply(withKey({}))
     const { key, prefix } = createApiKey()
     expect((await apply(withKey({ key }))).apiKeys[0]).toMatchObject({ key, prefix, outcome: 'changed' })
@@ -467,7 +464,7 @@ describe('the API keys of a manifest', () => {
     expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key))
   })
 
-  test('keep their scopes where none are given', async () => {
+  test('keep their scopes when none are given', async () => {
     await apply(withKey({ scopes: ['read'] }))
     await apply(withKey({}))
     expect((await storedKey()).scopes).toEqual(['read'])
@@ -475,7 +472,7 @@ describe('the API keys of a manifest', () => {
     expect((await apply(withKey({ scopes: ['read', 'start', 'read'] }))).apiKeys[0]!.outcome).toBe('unchanged')
   })
 
-  test('stay revoked until the manifest says otherwise', async () => {
+  test('stay revoked until the manifest changes that', async () => {
     await apply(withKey({ revoked: true }))
     const { revokedAt } = await storedKey()
     expect(revokedAt).not.toBeNull()
@@ -487,7 +484,7 @@ describe('the API keys of a manifest', () => {
 })
 
 describe('the sessions of a manifest', () => {
-  test('are opened and closed, and stay as they are where nothing is said', async () => {
+  test('are opened and closed, and unchanged when `open` is missing', async () => {
     await apply(withSession({}))
     expect(await isOpen()).toBe(true)
     await apply(withSession({ open: false }))

@@ -1,17 +1,15 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { nextAutoRunAt } from '../src/auto-run-schedule.ts'
 import { type Database, listRuns, showRun, startDueAutoRuns, acquireWaitingSessions } from '../src/index.ts'
 import { createStartable, type Startable } from './support/start-fixtures.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
+const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
-let opened: OpenDatabase
 beforeAll(async () => {
-  opened = await openDatabase({ maxConnections: 12 })
-  db = opened.db
+  db = database.db
 })
-afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
 })
@@ -35,7 +33,7 @@ const nextOf = async ({ workflowId }: Startable) =>
   (await db.prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })).autoRunNextAt?.toISOString()
 
 describe('startDueAutoRuns', () => {
-  test('starts what is due in a new session, to be taken up like any other, and moves the schedule on', async () => {
+  test('starts a due workflow in a new session that a runner can acquire, and advances the schedule', async () => {
     const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
     expect(await startDue('2026-03-02T09:19:59.999Z')).toEqual([])
     const [started] = await startDue('2026-03-02T09:20:00Z')
@@ -60,7 +58,7 @@ describe('startDueAutoRuns', () => {
     expect(taken).toMatchObject([{ run: { id: started!.startId } }])
   })
 
-  test('many runners at once start each due time once', async () => {
+  test('starts each due time once when many runners call it concurrently', async () => {
     const workflows = await Promise.all(Array.from({ length: 5 }, () => scheduled('hourly', '2026-03-01T09:20:00Z')))
     const started = await Promise.all(Array.from({ length: 10 }, () => startDue('2026-03-01T10:20:00Z')))
     expect(
@@ -79,14 +77,14 @@ describe('startDueAutoRuns', () => {
     ['daily', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-30T02:30:00.000Z'],
     ['weekly', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-04-02T02:30:00.000Z'],
     ['monthly', '2026-01-31T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-31T02:30:00.000Z'],
-  ])('after a long downtime a %s run is made up for once', async (frequency, anchor, now, next) => {
+  ])('after a long downtime, a %s run is started once for all missed times', async (frequency, anchor, now, next) => {
     const acme = await scheduled(frequency, anchor)
     expect(await startDue(now)).toHaveLength(1)
     expect(await startDue(now)).toEqual([])
     expect(await nextOf(acme)).toBe(next)
   })
 
-  test('a schedule of the 31st meets every month once in a year', async () => {
+  test('a schedule of the 31st runs once in every month', async () => {
     const acme = await scheduled('monthly', '2027-12-31T12:00:00Z')
     const days: string[] = []
     for (let day = 1; day <= 366; day++) {
@@ -110,24 +108,27 @@ describe('startDueAutoRuns', () => {
     expect(await nextOf(acme)).toBe('2029-01-31T12:00:00.000Z')
   })
 
-  test.each(['an inactive workflow', 'a suspended organization'])("%s's times pass by", async (what) => {
-    const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
-    await (what === 'an inactive workflow'
-      ? db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { isActive: false } })
-      : db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended: true } }))
-    expect(await startDue('2026-03-02T09:20:00Z')).toEqual([])
-    expect(await listRuns(db, acme.organizationId, { limit: 10 })).toEqual([])
-    expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
-  })
+  test.each(['an inactive workflow', 'a suspended organization'])(
+    'the schedule of %s advances without a run',
+    async (what) => {
+      const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
+      await (what === 'an inactive workflow'
+        ? db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { isActive: false } })
+        : db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended: true } }))
+      expect(await startDue('2026-03-02T09:20:00Z')).toEqual([])
+      expect(await listRuns(db, acme.organizationId, { limit: 10 })).toEqual([])
+      expect(await nextOf(acme)).toBe('2026-03-03T09:20:00.000Z')
+    },
+  )
 
-  test('a clock that jumps back starts nothing again', async () => {
+  test('starts nothing again when the clock jumps back', async () => {
     await scheduled('hourly', '2026-03-01T09:20:00Z')
     expect(await startDue('2026-03-01T10:20:00Z')).toHaveLength(1)
     expect(await startDue('2026-03-01T10:05:00Z')).toEqual([])
     expect(await startDue('2026-03-01T10:25:00Z')).toEqual([])
   })
 
-  test('goes by the clock of the database where none is given', async () => {
+  test('uses the clock of the database by default', async () => {
     await scheduled('hourly', '2020-01-01T00:00:00Z')
     expect(await startDueAutoRuns(db, { limit: 10, newRequestId: () => 'request-auto' })).toHaveLength(1)
   })

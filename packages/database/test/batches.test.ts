@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import {
   type Database,
@@ -9,7 +10,7 @@ import {
   recordStarts,
 } from '../src/index.ts'
 import { createStartable, newStart, type Startable } from './support/start-fixtures.ts'
-import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { onConnection } from './support/on-connection.ts'
 
 // Where Postgres believes a table to hold one row, it may join a batch to its table by reading the batch anew for each row;
 // every row locked and skipped by then, each reading finds others. These settings leave it no other way to join.
@@ -20,16 +21,14 @@ const READ_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort', '
 const ROWS = 30
 const BATCH_SIZE = 20
 
+const database = useTestDatabase()
 let db: Database
-let opened: OpenDatabase
 let acme: Startable
 let client: PoolClient
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
   acme = await createStartable(db)
 })
-afterAll(() => opened.close())
 beforeEach(async () => {
   client = await db.pool.connect()
   await client.query(READ_BATCHES_FOR_EACH_ROW)
@@ -48,21 +47,21 @@ async function recordDeliveries(outcome: string): Promise<void> {
   )
 }
 
-test('old entries of the log are deleted in batches of the size given, however Postgres plans it', async () => {
+test('old entries of the log are deleted in batches of the given size with every plan', async () => {
   await recordDeliveries('accepted')
   const remove = (): Promise<number> =>
     deleteOldDeliveries(onConnection(client), { olderThanDays: 1, batchSize: BATCH_SIZE })
   expect([await remove(), await remove(), await remove()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })
 
-test('deliveries are given up in batches of the size given, however Postgres plans it', async () => {
+test('abandoned deliveries become unknown in batches of the given size with every plan', async () => {
   await recordDeliveries('in_flight')
   const giveUp = (): Promise<number> =>
     markAbandonedDeliveries(onConnection(client), { olderThanMs: 120_000, batchSize: BATCH_SIZE })
   expect([await giveUp(), await giveUp(), await giveUp()]).toEqual([BATCH_SIZE, ROWS - BATCH_SIZE, 0])
 })
 
-test('old Idempotency-Keys are forgotten in batches of the size given, however Postgres plans it', async () => {
+test('old Idempotency-Keys are deleted in batches of the given size with every plan', async () => {
   await recordStarts(
     db,
     Array.from({ length: ROWS }, (_, n) => ({

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   claimDeliveries,
   type Database,
@@ -10,16 +11,14 @@ import {
   recordOutcomes,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
 
+const database = useTestDatabase()
 let db: Database
-let opened: OpenDatabase
 let acme: Startable
 const sourceId = newId()
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
   acme = await createStartable(db)
   await db.prisma.webhookSource.create({
     data: {
@@ -33,7 +32,6 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => opened.close())
 
 function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest {
   const { organizationId } = acme
@@ -61,8 +59,8 @@ const kindsOf = async (requests: DeliveryClaimRequest[]) =>
   (await claimDeliveries(db, requests)).map(({ kind }) => kind)
 const outcomeOf = async (id: string) => (await findDeliveryState(db, acme.organizationId, id))?.delivery.outcome
 
-describe('deliveries that are claimed together', () => {
-  test('are judged each for itself, and answered in the order asked', async () => {
+describe('claimDeliveries', () => {
+  test('decides each request independently, in the order of the requests', async () => {
     const { sessionId } = await start(db, acme)
     const known = request()
     await claimDeliveries(db, [known])
@@ -95,12 +93,12 @@ describe('deliveries that are claimed together', () => {
     ])
   })
 
-  test('get one claim for an id that is named twice', async () => {
+  test('claims an id that the batch contains twice once', async () => {
     const twice = request()
     expect(await kindsOf([twice, request(), { ...twice }])).toEqual(['claimed', 'claimed', 'known'])
   })
 
-  test('get one claim for each id, however many batches ask at once and in whatever order', async () => {
+  test('claims each id once when concurrent batches contain the same ids in different orders', async () => {
     const requests = Array.from({ length: 20 }, () => request())
     const batches = await Promise.all([requests, requests.toReversed(), requests].map(kindsOf))
     expect(batches.flat().filter((kind) => kind === 'claimed')).toHaveLength(20)
@@ -108,8 +106,8 @@ describe('deliveries that are claimed together', () => {
   })
 })
 
-describe('outcomes that are recorded together', () => {
-  test('each go to their own delivery, and tell when', async () => {
+describe('recordOutcomes', () => {
+  test('records each outcome with its delivery, and resolves to the times', async () => {
     const requests = [request(), request()]
     await claimDeliveries(db, requests)
     const [first, second] = requests.map(({ id }) => id)
@@ -123,7 +121,7 @@ describe('outcomes that are recorded together', () => {
     expect([await outcomeOf(first!), await outcomeOf(second!)]).toEqual(['accepted', 'rejected'])
   })
 
-  test('never write over what is known for certain, nor over another organization', async () => {
+  test('replaces neither a final outcome nor one of another organization', async () => {
     const mine = request()
     await claimDeliveries(db, [mine])
     const record = (result: DeliveryResult, organizationId = acme.organizationId) =>
@@ -136,7 +134,7 @@ describe('outcomes that are recorded together', () => {
     expect(await outcomeOf(mine.id)).toBe('accepted')
   })
 
-  test('of one delivery that is named twice, the first counts', async () => {
+  test('uses the first record of a delivery that the batch contains twice', async () => {
     const twice = request()
     await claimDeliveries(db, [twice])
     const { organizationId } = acme

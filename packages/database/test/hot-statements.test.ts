@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import {
   acquireSessions,
@@ -30,7 +31,7 @@ import {
   startDueAutoRuns,
   touchApiKeys,
 } from '../src/index.ts'
-import { onConnection, type OpenDatabase, openDatabase } from './support/open-database.ts'
+import { onConnection } from './support/on-connection.ts'
 import { newStart } from './support/start-fixtures.ts'
 
 /** Rows of each table. */
@@ -152,7 +153,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }
 
-/** Five other organizations have most of the rows; ours has ten webhook sources, and every workflow, session and delivery. */
+/** Our organization has all rows, except that each of many others has a webhook source. */
 async function seed({ pool }: Pooled): Promise<void> {
   const run = (sql: string) => pool.query(sql.replaceAll(':organization', `'${organizationId}'`))
   await run(`INSERT INTO organizations (id, name) VALUES (:organization, 'Acme')`)
@@ -163,10 +164,9 @@ async function seed({ pool }: Pooled): Promise<void> {
     FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at,
       auto_run_enabled, auto_run_frequency, auto_run_anchor_at, auto_run_next_at)
-    SELECT ${sqlId('workflows')}, :organization, 'w', '', CASE n % 2 WHEN 0 THEN 'company_wide' ELSE 'only_me' END, 'w', true,
+    SELECT ${sqlId('workflows')}, :organization, 'w', '', 'only_me', 'w', true,
       timestamptz '2026-01-01' + n * interval '1 second', true, 'hourly', now(), CASE WHEN n % 400 = 0 THEN now() - interval '1 minute' END
     FROM generate_series(1, ${ROWS}) n`)
-  await run(`UPDATE workflows SET scope = 'only_me'`)
   await run(`INSERT INTO workflow_users SELECT :organization, id, ${sqlId('users')}
     FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM workflows) AS numbered`)
   await run(`INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
@@ -232,15 +232,20 @@ async function excessiveReads(client: PoolClient, call: (on: Pooled) => Promise<
   }
 }
 
-let opened: OpenDatabase
 let db: Database
 let plannedEmpty: PoolClient
 let plannedUnanalyzed: PoolClient
 let plannedAnalyzed: PoolClient
 
+// Before useTestDatabase, because hooks run in this order: its pool does not close while it waits for these clients.
+afterAll(() => {
+  for (const client of [plannedEmpty, plannedUnanalyzed, plannedAnalyzed]) client.release(true)
+})
+
+const database = useTestDatabase({ statementTimeoutMs: 60_000 })
+
 beforeAll(async () => {
-  opened = await openDatabase({ statementTimeoutMs: 60_000 })
-  db = opened.db
+  db = database.db
   for (const table of TABLES) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
   plannedEmpty = await db.pool.connect()
   for (const call of Object.values(hotCalls)) await call(onConnection(plannedEmpty)).catch(() => {})
@@ -249,11 +254,6 @@ beforeAll(async () => {
   for (const call of Object.values(hotCalls)) await excessiveReads(plannedUnanalyzed, call)
   plannedAnalyzed = await db.pool.connect()
 }, 120_000)
-
-afterAll(async () => {
-  for (const client of [plannedEmpty, plannedUnanalyzed, plannedAnalyzed]) client.release(true)
-  await opened.close()
-})
 
 describe('every hot statement finds its rows by index', () => {
   test.each(Object.entries(hotCalls))('when it was planned on empty tables: %s', async (_name, call) => {

@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/index.ts'
 import { inTransaction } from '../src/in-transaction.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
+const database = useTestDatabase()
 let db: Database
-let opened: OpenDatabase
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
 })
-afterAll(() => opened.close())
 
-test('a connection that the server ends between two statements fails the transaction, and nothing else', async () => {
+test('a connection that the server closes between two statements fails only the transaction', async () => {
   const working = inTransaction(db, async (client) => {
     const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
     const ended = new Promise((resolve) => client.once('end', resolve))

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
@@ -14,18 +15,15 @@ import {
   acquireSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 let url: string
+const database = useTestDatabase()
 let db: Database
-let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  opened = await openDatabase()
-  url = opened.url
-  db = opened.db
+  url = database.url
+  db = database.db
 })
-afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
   acme = await createStartable(db)
@@ -73,7 +71,7 @@ const many: Record<string, Operation> = {
       ),
     refusal: [],
   },
-  'letting go': {
+  'releasing sessions': {
     write: (on, owner, held) =>
       releaseSessions(
         on,
@@ -84,7 +82,7 @@ const many: Record<string, Operation> = {
   },
 }
 const one: Record<string, Operation> = {
-  'taking up the next run': {
+  'claiming the next run': {
     write: (on, owner, [held]) => claimNextRun(on, owner, held!.lease),
     refusal: { kind: 'lease_lost' },
   },
@@ -162,7 +160,7 @@ function beforeSkipping(act: () => Promise<unknown>): Pooled {
 }
 
 describe.each(kinds)('%s', (_what, { write, refusal }) => {
-  test('is for the holder', async () => {
+  test('writes for the owner of the lease', async () => {
     const held = await hold()
     const before = await allRows()
     await write(db, 'a', [held])
@@ -170,11 +168,11 @@ describe.each(kinds)('%s', (_what, { write, refusal }) => {
   })
 
   test.each([
-    ['another runner has taken the session', (id: string) => takeOver('b', id)],
-    ['the same runner has taken the session again', (id: string) => takeOver('a', id)],
+    ['another runner has acquired the session', (id: string) => takeOver('b', id)],
+    ['the same runner has acquired the session again', (id: string) => takeOver('a', id)],
     [
       // As it may after the database was restored from a backup.
-      'another runner has come to the same epoch',
+      'another runner has a lease of the same epoch',
       (id: string) => db.pool.query("UPDATE sessions SET lease_owner = 'b' WHERE id = $1", [id]),
     ],
   ])('writes nothing once %s', async (_why, lose) => {
@@ -185,7 +183,7 @@ describe.each(kinds)('%s', (_what, { write, refusal }) => {
     expect(await allRows()).toEqual(before)
   })
 
-  test('waits for a take-over that it meets, and then writes nothing', async () => {
+  test('waits for a concurrent acquisition, and then writes nothing', async () => {
     const held = await hold()
     const outcome = await meeting(
       ["UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", held.lease.sessionId],
@@ -227,8 +225,8 @@ test.each(manyKinds)(
   },
 )
 
-describe('letting go', () => {
-  test('takes no attempt off a run that was not taken up', async () => {
+describe('releasing', () => {
+  test('does not decrement the attempts of a run that was not claimed', async () => {
     const { lease, runId } = await hold()
     await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
     await releaseSessions(db, 'a', [lease])
@@ -239,8 +237,8 @@ describe('letting go', () => {
   })
 })
 
-describe('taking up the next run', () => {
-  test.each(['b', 'a'])('passes nothing over once "%s" has taken the session meanwhile', async (owner) => {
+describe('claiming the next run', () => {
+  test.each(['b', 'a'])('skips nothing once "%s" has acquired the session meanwhile', async (owner) => {
     const { lease, runId } = await hold()
     await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
     const on = beforeSkipping(() => takeOver(owner, lease.sessionId))
@@ -248,7 +246,7 @@ describe('taking up the next run', () => {
     expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 0 }] })
   })
 
-  test('passes nothing over that was passed over and left behind meanwhile', async () => {
+  test('does not skip again what it skipped and finished meanwhile', async () => {
     const { lease, runId } = await hold()
     await start(db, acme, lease.sessionId)
     await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
@@ -261,7 +259,7 @@ describe('taking up the next run', () => {
     expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 2 }] })
   })
 
-  test('finds a start that was not to be seen at first', async () => {
+  test('finds a start that becomes visible before it would be skipped', async () => {
     const { lease, runId } = await hold()
     const { rows } = await db.pool.query('DELETE FROM starts WHERE id = $1 RETURNING *', [runId])
     const on = beforeSkipping(() =>

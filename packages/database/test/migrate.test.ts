@@ -10,11 +10,11 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-test('applies nothing to a database that is up to date', async () => {
+test('applies nothing to an up-to-date database', async () => {
   expect(await migrate({ databaseUrl: database.url })).toEqual({ applied: [] })
 })
 
-test('has closed its connection when it resolves, so that whoever stops the server next ends no connection of it', async () => {
+test('has closed its connection when it resolves', async () => {
   const url = new URL(database.url)
   const { port, hostname } = url
   let [opened, open] = [0, 0]
@@ -33,7 +33,7 @@ test('has closed its connection when it resolves, so that whoever stops the serv
   proxy.close()
 })
 
-test('says why it cannot connect', async () => {
+test('rejects with the reason when it cannot connect', async () => {
   const url = new URL(database.url)
   url.password = 'wrong'
   await expect(migrate({ databaseUrl: url.href })).rejects.toMatchObject({ code: '28P01' })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { createSecretBox, type Database, newId, rotateSecrets, type SecretBox } from '../src/index.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 const key = (): string => randomBytes(32).toString('base64')
 const [oldKey, newKey] = [key(), key()]
@@ -10,15 +10,13 @@ const rotatingBox = createSecretBox([newKey, oldKey])
 const newBox = createSecretBox([newKey])
 const organizationId = newId()
 
-let opened: OpenDatabase
+const database = useTestDatabase({ maxConnections: 4 })
 let db: Database
 
 beforeAll(async () => {
-  opened = await openDatabase({ maxConnections: 4 })
-  db = opened.db
+  db = database.db
   await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
 }, 120_000)
-afterAll(() => opened.close())
 beforeEach(async () => {
   await db.prisma.webhookSource.deleteMany()
 })
@@ -46,8 +44,8 @@ async function open(box: SecretBox, sourceId: string): Promise<string | null> {
   return signingSecret && box.decrypt({ organizationId, sourceId }, signingSecret)
 }
 
-describe('a rotation', () => {
-  test('leaves every secret readable under the new key alone, over several pages', async () => {
+describe('rotateSecrets', () => {
+  test('makes every secret readable with only the new key, over several pages', async () => {
     const ids: string[] = []
     for (let index = 0; index < 7; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
     const plain = await addSource(null, '')
@@ -56,13 +54,13 @@ describe('a rotation', () => {
     expect(await open(newBox, plain)).toBeNull()
   })
 
-  test('repeated, changes nothing', async () => {
+  test('changes nothing when it is repeated', async () => {
     await addSource(oldBox, 'once')
     await rotateSecrets(db, rotatingBox)
     expect(await rotateSecrets(db, rotatingBox)).toEqual({ rotated: 0, current: 1, failed: [] })
   })
 
-  test('names what no listed key opens, and goes on with the rest', async () => {
+  test('reports secrets that no listed key decrypts, and continues with the others', async () => {
     const strange = await addSource(createSecretBox([key()]), 'lost')
     const good = await addSource(oldBox, 'good')
     expect(await rotateSecrets(db, rotatingBox)).toEqual({
@@ -73,7 +71,7 @@ describe('a rotation', () => {
     expect(await open(newBox, good)).toBe('good')
   })
 
-  test('leaves a secret that is saved meanwhile as saved', async () => {
+  test('does not overwrite a secret that is saved meanwhile', async () => {
     const id = await addSource(oldBox, 'before')
     const saved = new Uint8Array(oldBox.encrypt({ organizationId, sourceId: id }, 'saved meanwhile'))
     // The save comes between the rotation's read and its write: they go through a pool that saves first.
@@ -94,7 +92,7 @@ describe('a rotation', () => {
     expect(await open(newBox, id)).toBe('saved meanwhile')
   })
 
-  test('several at once agree', async () => {
+  test('runs concurrently', async () => {
     const ids: string[] = []
     for (let index = 0; index < 20; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
     const results = await Promise.all([rotateSecrets(db, rotatingBox), rotateSecrets(db, rotatingBox)])

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
   type Database,
@@ -12,17 +13,14 @@ import {
   acquireSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
+const database = useTestDatabase()
 let db: Database
-let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
   acme = await createStartable(db)
 })
-afterAll(() => opened.close())
 
 const taking = {
   owner: 'a',
@@ -87,7 +85,7 @@ describe('listRuns', () => {
 })
 
 describe('showRun', () => {
-  test('tells the start, the journal and the deliveries', async () => {
+  test('returns the start, the journal and the deliveries', async () => {
     const { startId, sessionId } = await start(db, acme)
     await runAll(sessionId, [null])
     await db.pool.query(
@@ -110,13 +108,13 @@ describe('showRun', () => {
     })
   })
 
-  test('is null for a run that does not exist', async () => {
+  test('resolves to null for a run that does not exist', async () => {
     expect(await showRun(db, newId())).toBeNull()
   })
 })
 
 describe('listEarlierRuns', () => {
-  test('tells the newest runs before this one, oldest first, with their journals', async () => {
+  test('returns the newest runs before this one, oldest first, with their journals', async () => {
     const { sessionId } = await start(db, acme)
     for (let n = 0; n < 3; n++) await start(db, acme, sessionId)
     await runAll(sessionId, [null, 'no: reason', null])

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
   claimNextRun,
@@ -18,16 +19,13 @@ import {
   acquireWaitingSessions,
 } from '../src/index.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
+const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
-let opened: OpenDatabase
 let acme: Startable
 beforeAll(async () => {
-  opened = await openDatabase({ maxConnections: 12 })
-  db = opened.db
+  db = database.db
 })
-afterAll(() => opened.close())
 beforeEach(async () => {
   await db.pool.query('TRUNCATE organizations CASCADE')
   acme = await createStartable(db)
@@ -57,7 +55,7 @@ const finish = async (owner: string, lease: Lease, number: number, goesOn = true
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
 describe('acquiring sessions by their ids', () => {
-  test('leases the session and takes up its first start, with all that the run needs', async () => {
+  test('leases the session and claims its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
     const {
       sessions: [taken],
@@ -107,7 +105,7 @@ describe('acquiring sessions by their ids', () => {
     expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
   })
 
-  test('passes over sessions that are held, have no work, or do not exist', async () => {
+  test('skips sessions that are leased, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
     await acquireSessions(db, runner('a'), [sessionId])
@@ -118,7 +116,7 @@ describe('acquiring sessions by their ids', () => {
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
   })
 
-  test('many runners at once: each session is leased once', async () => {
+  test('leases each session once when many runners call it concurrently', async () => {
     const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
     const ids = sessions.map(({ sessionId }) => sessionId)
     const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, runner(`r${n}`), ids)))
@@ -130,7 +128,7 @@ describe('acquiring sessions by their ids', () => {
     ).toEqual(ids.toSorted())
   })
 
-  test('a lease that ran out is taken over under the next epoch, and the run goes on as another attempt', async () => {
+  test('acquires a session whose lease expired under the next epoch, and continues its run as another attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
     await acquireSessions(db, runner('a'), [sessionId])
     await letLeaseRunOut(sessionId)
@@ -141,8 +139,8 @@ describe('acquiring sessions by their ids', () => {
   })
 })
 
-describe('places and shares', () => {
-  test('takes no more than its places, nor more of one organization than its share', async () => {
+describe('slots and shares', () => {
+  test('acquires no more sessions than slots, and no more of one organization than its share', async () => {
     const other = await createStartable(db)
     const ids: string[] = []
     for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
@@ -159,8 +157,8 @@ describe('places and shares', () => {
   })
 
   test.each([
-    { what: 'as many as there are places', ids: 2, options: { slots: 2 }, taken: 2, isMore: false },
-    { what: 'one more than there are places', ids: 3, options: { slots: 2 }, taken: 2, isMore: true },
+    { what: 'as many as there are slots', ids: 2, options: { slots: 2 }, taken: 2, isMore: false },
+    { what: 'one more than there are slots', ids: 3, options: { slots: 2 }, taken: 2, isMore: true },
     { what: 'as many as the share', ids: 2, options: { maxPerOrganization: 2 }, taken: 2, isMore: false },
     { what: 'one more than the share', ids: 3, options: { maxPerOrganization: 2 }, taken: 2, isMore: true },
     {
@@ -179,7 +177,7 @@ describe('places and shares', () => {
       taken: 2,
       isMore: true,
     },
-  ])('takes $taken of $ids offered: $what', async ({ ids: count, options, held = 0, taken, isMore }) => {
+  ])('acquires $taken of $ids: $what', async ({ ids: count, options, held = 0, taken, isMore }) => {
     const ids: string[] = []
     for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
     const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, held]]) })
@@ -189,7 +187,7 @@ describe('places and shares', () => {
 })
 
 describe('the sweep', () => {
-  test('finds every session with work and no live lease, whatever was published', async () => {
+  test('finds every session with work and no live lease', async () => {
     const waiting = await start(db, acme)
     const held = await start(db, acme)
     const abandoned = await start(db, acme)
@@ -202,7 +200,7 @@ describe('the sweep', () => {
     expect((await acquireWaitingSessions(db, runner('c'))).sessions).toEqual([])
   })
 
-  test('takes organizations in turn, the one with the fewest sessions here first, and the longest waiting of each', async () => {
+  test('acquires from organizations in turn, from the one with the fewest sessions first, and the longest waiting session of each', async () => {
     const other = await createStartable(db)
     const third = await createStartable(db)
     const mine: string[] = []
@@ -214,7 +212,7 @@ describe('the sweep', () => {
     expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
-  test('leaves an organization alone that has its share already', async () => {
+  test('acquires no session of an organization beyond its share', async () => {
     for (let n = 0; n < 3; n++) await start(db, acme)
     const held = new Map([[acme.organizationId, 2]])
     const { sessions, isMore } = await acquireWaitingSessions(
@@ -225,7 +223,7 @@ describe('the sweep', () => {
     expect(isMore).toBe(true)
   })
 
-  test('says whether it left work behind', async () => {
+  test('reports whether it left work behind', async () => {
     await start(db, acme)
     await start(db, acme)
     const { sessionId } = await start(db, acme)
@@ -234,7 +232,7 @@ describe('the sweep', () => {
     expect((await acquireWaitingSessions(db, runner('a', { slots: 2 }))).isMore).toBe(false)
   })
 
-  test('many runners at once: each session is leased once, and none is left', async () => {
+  test('leases each session once when many runners sweep concurrently, and leaves none', async () => {
     const other = await createStartable(db)
     const ids: string[] = []
     for (let n = 0; n < 30; n++) ids.push((await start(db, n % 3 === 0 ? other : acme)).sessionId)
@@ -249,7 +247,7 @@ describe('the sweep', () => {
     expect(found.toSorted()).toEqual(ids.toSorted())
   })
 
-  test('goes on where the last one stopped when there are more organizations than it looks at', async () => {
+  test('continues where the last sweep stopped when there are more organizations than it visits', async () => {
     await db.pool.query(`
       INSERT INTO organizations (id, name) SELECT md5(n::text)::uuid, 'o' || n FROM generate_series(1, 1100) n`)
     await db.pool.query(`
@@ -267,7 +265,7 @@ describe('the sweep', () => {
 })
 
 describe('leases', () => {
-  test('renewing tells which leases are still held', async () => {
+  test('renewing resolves to the leases that are still owned', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
     const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
@@ -277,7 +275,7 @@ describe('leases', () => {
     expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([{ sessionId: mine.sessionId, epoch: 1 }])
   })
 
-  test('a lease that ran out is renewed while nobody has taken it', async () => {
+  test('an expired lease is renewed while no other runner has acquired the session', async () => {
     const { sessionId } = await start(db, acme)
     const {
       sessions: [taken],
@@ -287,7 +285,7 @@ describe('leases', () => {
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
   })
 
-  test('a session let go in the middle of a run can be taken up at once, and the interruption is no attempt', async () => {
+  test('a session released in the middle of a run can be acquired at once, and the interruption is no attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
     const {
       sessions: [taken],
@@ -301,8 +299,8 @@ describe('leases', () => {
   })
 })
 
-describe('ending a run', () => {
-  test('takes up the next start in number order, and lets the session go after the last', async () => {
+describe('finishRuns', () => {
+  test('claims the next start in number order, and releases the session after the last', async () => {
     const first = await start(db, acme)
     const second = await start(db, acme, first.sessionId)
     const {
@@ -315,7 +313,7 @@ describe('ending a run', () => {
     expect(await showSession(db, first.sessionId)).toMatchObject({ lease: null, starts: 2, finished: 2 })
   })
 
-  test('a start that comes while the session is let go is found: by the holder, or by whoever asks after it', async () => {
+  test('a start recorded while the session is released is found by the owner or by the next acquisition', async () => {
     const { sessionId } = await start(db, acme)
     for (let number = 1; number <= 40; number++) {
       const {
@@ -332,7 +330,7 @@ describe('ending a run', () => {
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
   })
 
-  test('many sessions end in one statement, and a lease that is lost writes nothing', async () => {
+  test('finishes many runs in one statement, and writes nothing for a lost lease', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
     const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
@@ -350,7 +348,7 @@ describe('ending a run', () => {
     expect(await showRun(db, lost.startId)).toMatchObject({ status: 'running', error: null })
   })
 
-  test('without going on, the session is let go although there is more', async () => {
+  test('releases the session although it has more work when the runner stops', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
     const {
@@ -362,7 +360,7 @@ describe('ending a run', () => {
     ])
   })
 
-  test('ending a run twice writes once', async () => {
+  test('writes once when a run is finished twice', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
     const {
@@ -373,7 +371,7 @@ describe('ending a run', () => {
     expect(await claimNextRun(db, 'a', taken!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
   })
 
-  test('a start that was deleted with its workflow is passed over', async () => {
+  test('a start that was deleted with its workflow is skipped', async () => {
     const doomed = await start(db, acme)
     const { organizationId, apiKeyId } = acme
     const other = await createStartable(db)
@@ -415,7 +413,7 @@ describe('the journal', () => {
     }
   })
 
-  test('writing the same steps again after an answer that was lost changes nothing', async () => {
+  test('appending the same steps again after a lost answer changes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
     const {
       sessions: [taken],

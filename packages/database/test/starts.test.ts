@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { workflowSearchText } from '../src/search-text.ts'
 import { type NewStart, recordStart, recordStarts } from '../src/starts.ts'
 import { newStart } from './support/start-fixtures.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
-let opened: OpenDatabase
+const database = useTestDatabase()
 let db: Database
 const organizationId = newId()
 const apiKeyId = newId()
@@ -14,8 +15,7 @@ const workflowId = newId()
 const sessionId = newId()
 
 beforeAll(async () => {
-  opened = await openDatabase()
-  db = opened.db
+  db = database.db
   await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
   await db.pool.query(
     `INSERT INTO users (id, organization_id, email) SELECT gen_random_uuid(), $1, 'u' || n FROM generate_series(1, 5000) n`,
@@ -44,13 +44,11 @@ beforeAll(async () => {
   await db.pool.query('ANALYZE')
 }, 60_000)
 
-afterAll(() => opened.close())
-
 const start = (change: Partial<NewStart> = {}): NewStart => newStart({ workflowId, apiKeyId }, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
 
 describe('recordStart', () => {
-  test('leaves nothing behind when the start is refused', async () => {
+  test('writes nothing when the start is refused', async () => {
     const counts = async () => {
       const { rows } = await db.pool.query(
         `SELECT (SELECT count(*) FROM starts) AS starts, (SELECT count(*) FROM sessions) AS sessions,
@@ -69,7 +67,7 @@ describe('recordStart', () => {
     expect(await counts()).toEqual(before)
   })
 
-  test('says since when a session has been waiting, and keeps it while more comes', async () => {
+  test('records since when a session has been waiting, and keeps that time when more starts follow', async () => {
     const waiting = async (): Promise<Date | null> => {
       const { rows } = await db.pool.query<{ waiting_since: Date | null }>(
         'SELECT waiting_since FROM sessions WHERE id = $1',
@@ -93,10 +91,22 @@ describe('recordStart', () => {
     const { rowCount } = await db.pool.query('SELECT FROM sessions WHERE id = $1', [again.newSessionId])
     expect(rowCount).toBe(0)
   })
+
+  test('waits for a session that another transaction has locked', async () => {
+    const client = await db.pool.connect()
+    await client.query('BEGIN')
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
+    const recording = recordStart(db, organizationId, start({ sessionId }))
+    const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1)
+    await client.query('COMMIT')
+    client.release()
+    expect(await recording).toMatchObject({ kind: 'accepted', sessionId })
+  })
 })
 
 describe('recordStarts', () => {
-  test('gives one outcome for each start, in order', async () => {
+  test('resolves to one outcome for each start, in order', async () => {
     const outcomes = await recordStarts(db, [
       { organizationId, start: start() },
       { organizationId: newId(), start: start() },
@@ -194,7 +204,7 @@ describe('recordStarts', () => {
     expect(await rowsOf(alone)).toEqual(await rowsOf(among))
   })
 
-  test('does not wait for a session that another transaction holds, and says so', async () => {
+  test('does not wait for a session that another transaction has locked, and reports that', async () => {
     const client = await db.pool.connect()
     await client.query('BEGIN')
     await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
@@ -207,7 +217,7 @@ describe('recordStarts', () => {
     client.release()
   })
 
-  test('batches that name the same sessions and keys in other orders never wait for each other in a circle', async () => {
+  test('batches with the same sessions and keys in different orders do not deadlock', async () => {
     const sessions = Array.from({ length: 8 }, () => newId())
     await db.pool.query('INSERT INTO sessions (id, organization_id) SELECT unnest($1::uuid[]), $2', [
       sessions,

@@ -1,21 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/client.ts'
 import { newId } from '../src/ids.ts'
 import { workflowSearchText } from '../src/search-text.ts'
 import { findWorkflows, findWorkflowVersions, listWorkflows } from '../src/workflows.ts'
 import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
-import { type OpenDatabase, openDatabase } from './support/open-database.ts'
 
 const COUNT = 6_000
+const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database
-let opened: OpenDatabase
 let organizationId: string
 let firstId: string
 
 /** Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same. */
 beforeAll(async () => {
-  opened = await openDatabase({ statementTimeoutMs: 60_000 })
-  db = opened.db
+  db = database.db
   for (const name of ['Acme', 'Other']) {
     organizationId = newId()
     await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, name])
@@ -57,8 +56,6 @@ beforeAll(async () => {
   await db.pool.query('ANALYZE')
 }, 120_000)
 
-afterAll(() => opened.close())
-
 const explainSearch = (search: string) => explain(db, (on) => listWorkflows(on, organizationId, { limit: 25, search }))
 const lookUpsOf = (...ids: string[]) => ids.map((workflowId) => ({ organizationId, workflowId }))
 
@@ -73,35 +70,34 @@ describe('findWorkflows', () => {
     }
   })
 
-  test('reads files that lie far apart in the order of their index, and collects none of them for sorting', async () => {
-    const far = await openDatabase({ statementTimeoutMs: 60_000 })
-    try {
+  describe('of workflows with many files', () => {
+    const other = useTestDatabase({ statementTimeoutMs: 60_000 })
+
+    test('reads files that are far apart in the order of their index, without sorting', async () => {
       const acme = newId()
-      await far.db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [acme])
-      await far.db.pool.query(
+      await other.db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [acme])
+      await other.db.pool.query(
         `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
          SELECT gen_random_uuid(), $1, 'w', 'd', 'only_me', 'w', true FROM generate_series(1, 50)`,
         [acme],
       )
-      // One file of each workflow after the other, and no two on one page.
-      await far.db.pool.query(
+      // Consecutive files belong to different workflows, and each page has one file.
+      await other.db.pool.query(
         `INSERT INTO files (id, workflow_id, name, content)
          SELECT gen_random_uuid(), id, 'file' || n, (SELECT string_agg(md5(id::text || n || k), '') FROM generate_series(1, 60) k)
          FROM generate_series(1, 20) n, workflows`,
       )
-      await far.db.pool.query('ANALYZE')
-      const { rows } = await far.db.pool.query<{ id: string }>('SELECT id FROM workflows LIMIT 25')
+      await other.db.pool.query('ANALYZE')
+      const { rows } = await other.db.pool.query<{ id: string }>('SELECT id FROM workflows LIMIT 25')
       const lookUps = rows.map(({ id }) => ({ organizationId: acme, workflowId: id }))
-      const plan = await explain(far.db, (on) => findWorkflows(on, lookUps))
+      const plan = await explain(other.db, (on) => findWorkflows(on, lookUps))
       expect(plan.filter(({ relation }) => relation === 'files')).toEqual([
         expect.objectContaining({ type: 'Index Scan', index: 'files_workflow_id_path_name_key', rowsRead: 25 * 20 }),
       ])
-    } finally {
-      await far.close()
-    }
-  }, 60_000)
+    }, 60_000)
+  })
 
-  test('gives each its own in the order asked, and null for those that the organization does not have', async () => {
+  test('resolves to the documents in the order of the look-ups, with null for workflows that the organization does not have', async () => {
     const { workflows } = await listWorkflows(db, organizationId, { limit: 3 })
     const ids = [workflows[2]!.id, newId(), workflows[0]!.id, workflows[2]!.id]
     const found = await findWorkflows(
@@ -139,7 +135,7 @@ describe('findWorkflowVersions', () => {
     expect(plan.map(({ relation }) => relation)).not.toContain('triggers')
   })
 
-  test('gives the version that the document and the list have', async () => {
+  test('resolves to the version that the document and the list have', async () => {
     const { workflows } = await listWorkflows(db, organizationId, { limit: 1 })
     const lookUp = [{ organizationId, workflowId: workflows[0]!.id }]
     expect(await findWorkflowVersions(db, lookUp)).toEqual([workflows[0]!.version])
@@ -187,7 +183,7 @@ describe('a search', () => {
     expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(2_500)
   })
 
-  test('for what stands only far down the list finds it through the index', async () => {
+  test('for matches that are far down the list uses the search index', async () => {
     const plan = await explainSearch('late')
     expect(plan.some(({ index }) => index === 'workflows_search')).toBe(true)
     const page = await listWorkflows(db, organizationId, { limit: 2, search: 'LATE' })

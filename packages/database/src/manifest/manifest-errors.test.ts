@@ -12,7 +12,7 @@ const source = {
 const trigger = { trigger_source: { slug: 'api', name: 'API' } }
 const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forward', ...fields }] })
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
-const pathsOf = (value: unknown) => manifestErrors(value).map((fault) => fault.path)
+const pathsOf = (value: unknown) => manifestErrors(value).map(({ path }) => path)
 const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }) => `${path}: ${message}`)
 const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
 
@@ -256,7 +256,7 @@ describe('manifestErrors', () => {
     expect(manifestErrors({ organization, workflows: twins })).toEqual([])
   })
 
-  test('names every fault at once, also behind ones of another kind, and one a path', () => {
+  test('reports every violation at once, at most one for each path', () => {
     const broken = {
       users: [{ email: 'ada' }, { mail: 'x' }],
       webhook_sources: [{ ...source, endpoint_url: 7, example_request_body: undefined }],
@@ -277,7 +277,7 @@ describe('manifestErrors', () => {
 })
 
 describe('toManifest', () => {
-  test('rejects with every fault in its message', () => {
+  test('throws an error whose message has every violation', () => {
     expect(() => toManifest({ users: [{ email: 'ada' }] })).toThrow(
       'organization: is missing\nusers[0].email: must be an email address such as ada@acme.test',
     )

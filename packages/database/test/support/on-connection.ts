@@ -1,0 +1,7 @@
+import type { PoolClient } from 'pg'
+import type { Database } from '../../src/client.ts'
+
+/** A database whose statements all run on this connection. */
+export function onConnection(client: PoolClient): Pick<Database, 'pool'> {
+  return { pool: client as unknown as Database['pool'] }
+}
