@@ -16,33 +16,45 @@ export async function createCustomer(
   endpointUrl: string,
 ): Promise<Customer> {
   const organization = await seedOrganization(environment.client)
-  const sourceId = newId()
-  const saved = await fetch(
-    `${dispatcher.url}/internal/organizations/${organization.organizationId}/webhook-sources/${sourceId}`,
-    {
-      method: 'PUT',
-      headers: environment.internalHeaders,
-      body: JSON.stringify({
-        name: 'Bench endpoint',
-        description: 'Takes everything.',
-        endpoint_url: endpointUrl,
-        signing_secret: 'a secret of the benchmark, at least 32 bytes',
-        example_request_body: { text: 'example' },
-      }),
-    },
-  )
-  if (saved.status !== 201) throw new Error(`The webhook source was not saved: ${await saved.text()}`)
+  const source = { name: 'Bench endpoint', endpointUrl, example: { text: 'example' } }
+  const { sourceId, status, text } = await saveSource(environment, dispatcher, organization, source)
+  if (status !== 201) throw new Error(`The webhook source was not saved: ${text}`)
   const workflowId = await createWorkflow(environment.client, organization.organizationId)
   return { ...organization, sourceId, workflowId }
 }
 
-/** Inserts an active workflow with an `api` trigger that forwards its context to "Bench endpoint". */
-export async function createWorkflow(client: Client, organizationId: string): Promise<string> {
+/** Saves a new webhook source, with a verification request unless `isVerified` is false. Resolves to the answer. */
+export async function saveSource(
+  { internalHeaders: headers }: Environment,
+  dispatcher: Service,
+  { organizationId }: Pick<SeededOrganization, 'organizationId'>,
+  source: { name: string; endpointUrl: string; example: object; isVerified?: boolean },
+): Promise<{ sourceId: string; status: number; text: string }> {
+  const sourceId = newId()
+  const query = source.isVerified === false ? '?verify=never' : ''
+  const body = JSON.stringify({
+    name: source.name,
+    description: 'Takes everything.',
+    endpoint_url: source.endpointUrl,
+    signing_secret: 'a secret of the benchmark, at least 32 bytes',
+    example_request_body: source.example,
+  })
+  const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}${query}`
+  const response = await fetch(dispatcher.url + path, { method: 'PUT', headers, body })
+  return { sourceId, status: response.status, text: await response.text() }
+}
+
+/** Inserts an active workflow with an `api` trigger. By default it forwards its context to "Bench endpoint". */
+export async function createWorkflow(
+  client: Client,
+  organizationId: string,
+  description = 'Send it to "Bench endpoint".',
+): Promise<string> {
   const workflowId = newId()
   await client.query(
     `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
-     VALUES ($1, $2, 'Bench', 'Send it to "Bench endpoint".', 'company_wide', true, 'bench')`,
-    [workflowId, organizationId],
+     VALUES ($1, $2, 'Bench', $3, 'company_wide', true, 'bench')`,
+    [workflowId, organizationId, description],
   )
   await client.query(
     `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,

@@ -30,8 +30,16 @@ const POSTGRES_SETTINGS = {
 export interface Service {
   readonly process: StartedProcess
   readonly url: string
+  /** Where /readyz and /metrics are. */
+  readonly metricsUrl: string
   /** From the start of the process until /readyz answers 200. */
   readonly bootMs: number
+}
+
+/** Limits of the operating system for a service's process. */
+export interface ProcessLimits {
+  /** Maximum open files and sockets, as `ulimit -n` sets it. Default: the limit of this process. */
+  readonly openFiles?: number
 }
 
 /** PostgreSQL and RabbitMQ for one part of the benchmark, and functions that start services on them. */
@@ -41,10 +49,10 @@ export interface Environment {
   readonly client: Client
   /** For calls of the dispatcher's internal API. */
   readonly internalHeaders: Record<string, string>
-  startGateway(): Promise<Service>
-  startDispatcher(env?: Record<string, string>): Promise<Service>
+  startGateway(env?: Record<string, string>, limits?: ProcessLimits): Promise<Service>
+  startDispatcher(env?: Record<string, string>, limits?: ProcessLimits): Promise<Service>
   startRunner(dispatcherUrl: string, env?: Record<string, string>): Promise<Service>
-  /** Runs a script of this folder that prints `listening PORT`. */
+  /** Runs a script that prints `listening PORT`. Its path is absolute, or relative to this folder. */
   startScript(script: string, args?: string[]): Promise<{ process: StartedProcess; url: string }>
   /** Stops everything that was started here. */
   close(): Promise<void>
@@ -70,17 +78,19 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
     name: string,
     env: Record<string, string>,
     ports: { port: number; readyPort: number },
+    limits: ProcessLimits = {},
   ): Promise<Service> {
     const startedAt = performance.now()
     const folder = new URL(`../../../services/${name}/`, import.meta.url)
+    const metricsUrl = `http://127.0.0.1:${ports.readyPort}`
     const process = await startProcess({
-      args: [...profiling, ...(await argumentsOfStartScript(folder))],
+      ...withLimits([...profiling, ...(await argumentsOfStartScript(folder))], limits),
       cwd: fileURLToPath(folder),
       env: { ...commonEnv, PORT: String(ports.port), ...env },
-      readyWhen: { url: `http://127.0.0.1:${ports.readyPort}/readyz` },
+      readyWhen: { url: `${metricsUrl}/readyz` },
     })
     started.push(process)
-    return { process, url: `http://127.0.0.1:${ports.port}`, bootMs: performance.now() - startedAt }
+    return { process, url: `http://127.0.0.1:${ports.port}`, metricsUrl, bootMs: performance.now() - startedAt }
   }
 
   return {
@@ -88,15 +98,15 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
     rabbitMq,
     client,
     internalHeaders: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-    async startGateway() {
+    async startGateway(env = {}, limits) {
       const [port, readyPort] = [await freePort(), await freePort()]
-      const env = { METRICS_PORT: String(readyPort), RATE_LIMIT_PER_MINUTE: '0' }
-      return startService('gateway', env, { port, readyPort })
+      const ownEnv = { METRICS_PORT: String(readyPort), RATE_LIMIT_PER_MINUTE: '0' }
+      return startService('gateway', { ...ownEnv, ...env }, { port, readyPort }, limits)
     },
-    async startDispatcher(env = {}) {
+    async startDispatcher(env = {}, limits) {
       const port = await freePort()
       const ownEnv = { INTERNAL_API_TOKEN: TOKEN, SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
-      return startService('dispatcher', { ...ownEnv, ...env }, { port, readyPort: port })
+      return startService('dispatcher', { ...ownEnv, ...env }, { port, readyPort: port }, limits)
     },
     async startRunner(dispatcherUrl, env = {}) {
       const port = await freePort()
@@ -119,6 +129,12 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
       await Promise.all([postgres.stop(), rabbitMq.stop()])
     },
   }
+}
+
+/** Node with these arguments; with a limit a shell sets it and becomes Node, so the process id is Node's. */
+function withLimits(args: string[], { openFiles }: ProcessLimits): { command?: string; args: string[] } {
+  if (openFiles === undefined) return { args }
+  return { command: '/bin/sh', args: ['-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, process.execPath, ...args] }
 }
 
 /** The arguments of a service's start script. Run without pnpm, whose process would be measured instead of Node's. */

@@ -26,6 +26,13 @@ export async function residentMiB(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024
 }
 
+/** The most resident memory that a process has had, in MiB; null if it has ended. */
+export async function peakResidentMiB(pid: number): Promise<number | null> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(status) ?? []
+  return kib === undefined ? null : Number(kib) / 1_024
+}
+
 /** The fields of /proc/PID/stat after the name: [0] the state, [1] the parent, [11] and [12] user and system ticks. */
 async function statFields(pid: number): Promise<string[] | undefined> {
   try {

@@ -120,6 +120,10 @@ async function answer(
 
 function answerWithFailure(response: ServerResponse, protocol: ModelProtocol, turn: ModelFailure): void {
   if (turn.failure === 'hang') return
+  if (turn.failure === 'custom') {
+    turn.respond(response)
+    return
+  }
   if (turn.failure === 'reset') {
     response.socket?.resetAndDestroy()
     return

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 
 /** A tool call that the model requests. */
 export interface ModelToolCall {
@@ -22,10 +22,11 @@ export interface ModelSpeech {
   delayMs?: number
 }
 
-/** A failure instead of an answer: no answer, a connection reset, or an HTTP status. */
+/** A failure instead of an answer: no answer, a connection reset, an HTTP status, or bytes that the test writes itself. */
 export type ModelFailure =
   | { failure: 'hang' }
   | { failure: 'reset' }
+  | { failure: 'custom'; respond: (response: ServerResponse) => void }
   | { failure: 'status'; status: number; message?: string; retryAfterSeconds?: number; body?: string }
 
 /** The answer to one request. */

@@ -1,0 +1,89 @@
+import { type Attack, openExpectations, tally } from '../attack.ts'
+import type { AttackTarget } from '../attack-target.ts'
+
+const CONTEXT = 'context '.repeat(1_250)
+
+/** A list of 20,000 small objects, 200 kB: inferring its shape took time that grew with the square of its length. */
+const LONG_LIST = { items: Array.from({ length: 20_000 }, (_, n) => ({ [`n${n % 7}`]: n })) }
+
+/** As many fields, as long a list and as many bytes as an example may have. */
+const LARGEST = {
+  items: Array.from({ length: 100 }, (_, n) => ({ name: 'x'.repeat(400), count: n, [`only_${n}`]: null })),
+  ...Object.fromEntries(Array.from({ length: 140 }, (_, n) => [`field_${n}`, { name: 'x'.repeat(50) }])),
+}
+
+/** Text fields: the built-in agent fills each of them with the whole context. */
+const textFieldsOf = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`field_${n}_text`, 'x']))
+
+export const longExampleList: Attack = {
+  name: 'long-example-list',
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const { status } = await target.saveSource('Long list', LONG_LIST)
+    const ended = status === 201 ? await startAndWait(target, 'Long list', 1) : 'no start'
+    expect(status === 422, `The example was saved with status ${status}.`)
+    return { done: `example with a list of 20,000 objects: ${status}; ${ended}`, violations }
+  },
+}
+
+export const storedExampleList: Attack = {
+  name: 'stored-example-list',
+  async run(target) {
+    const { sourceId } = await target.saveSource('Long list', { items: [] })
+    await target.storeExample(sourceId, LONG_LIST)
+    const ended = await startAndWait(target, 'Long list', 50)
+    return { done: `example with a list of 20,000 objects, stored earlier; 50 starts: ${ended}`, violations: [] }
+  },
+}
+
+export const largestExample: Attack = {
+  name: 'largest-example',
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const { status } = await target.saveSource('Largest', LARGEST)
+    expect(status === 201, `The largest example that is allowed was answered ${status}.`)
+    const ended = await startAndWait(target, 'Largest', 50)
+    return { done: `example of ${JSON.stringify(LARGEST).length} bytes; 50 starts: ${ended}`, violations }
+  },
+}
+
+export const textFields: Attack = {
+  name: 'text-fields',
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const { status } = await target.saveSource('Texts', textFieldsOf(500))
+    expect(status === 201, `500 fields were answered ${status}.`)
+    const ended = await startAndWait(target, 'Texts', 50)
+    return { done: `500 text fields, 50 starts of 10,000 characters: ${ended}`, violations }
+  },
+}
+
+/**
+ * A payload of 120 MB. Once, writing it to the journal took over 5 s, counted as a database that does not answer, and was
+ * repeated for ever, while every other run waited.
+ */
+export const storedTextFields: Attack = {
+  name: 'stored-text-fields',
+  ends: ['runner'],
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const { sourceId } = await target.saveSource('Texts', { text: 'x' })
+    await target.storeExample(sourceId, textFieldsOf(12_000))
+    const ended = await startAndWait(target, 'Texts', 3)
+    const { process } = target.services.runner
+    const { code, signal } = await process.stop(40_000)
+    expect(code === 0, `The runner ended with ${signal ?? code} after SIGTERM.`)
+    await target.restartRunner()
+    return { done: `12,000 text fields, 3 starts of 10,000 characters: ${ended}; SIGTERM`, violations }
+  },
+}
+
+async function startAndWait(target: AttackTarget, sourceName: string, count: number): Promise<string> {
+  const workflowId = await target.createWorkflow(`Send it to "${sourceName}".`)
+  const ids = await target.start(workflowId, Array<string>(count).fill(CONTEXT))
+  const runs = await target.waitForRuns(ids)
+  const waiting = ids.length - runs.length
+  const ends = runs.map(({ status, error }) => error?.split(':')[0] ?? status)
+  return tally([...ends, ...Array<string>(waiting).fill('still running')])
+}

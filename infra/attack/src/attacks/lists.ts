@@ -1,0 +1,69 @@
+import { seedWorkflows } from '@workflow-service/bench/seed'
+import { type Attack, openExpectations, tally } from '../attack.ts'
+import type { AttackTarget } from '../attack-target.ts'
+
+const PARALLEL = 40
+const WORKFLOWS = 1_500
+/** Once the page is full, plus the largest document of this attack. */
+const MAX_PAGE_MIB = 3
+
+/** Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it. */
+export const largePages: Attack = {
+  name: 'large-pages',
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const { client } = target.environment
+    const { organizationId } = target.attacker
+    await client.query(
+      `INSERT INTO users (id, organization_id, email, first_name, last_name)
+       SELECT gen_random_uuid(), $1, 'attacker' || n || '@attack.test', 'First name', 'Last name ' || n
+       FROM generate_series(1, 4000) n`,
+      [organizationId],
+    )
+    await client.query(
+      `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
+       SELECT gen_random_uuid(), $1, 'Workflow ' || n, '', 'company_wide', true, 'workflow'
+       FROM generate_series(1, 100) n`,
+      [organizationId],
+    )
+    const pages = await readPages(target, Array<string>(PARALLEL).fill('/v1/workflows?limit=100'))
+    const largestMiB = Math.max(...pages.map(({ bytes }) => bytes)) / 2 ** 20
+    expect(largestMiB <= MAX_PAGE_MIB, `A page had ${largestMiB.toFixed(1)} MiB.`)
+    const statuses = tally(pages.map(({ status }) => status))
+    return {
+      done: `${PARALLEL} pages of 100 workflows, 4,000 users each: ${statuses}; at most ${largestMiB.toFixed(1)} MiB`,
+      violations,
+    }
+  },
+}
+
+/** The index finds every workflow, and then none contains the text. */
+export const searches: Attack = {
+  name: 'searches',
+  async run(target) {
+    const { client } = target.environment
+    const description = 'abcdefghijklmnopqrstuvwxyz '.repeat(740)
+    await seedWorkflows(client, target.attacker, WORKFLOWS, { detailed: 1, description })
+    const texts = Array.from({ length: PARALLEL }, (_, n) => `xyz abc${'defghijklm'.slice(0, n % 10)}q`)
+    const pages = await readPages(
+      target,
+      texts.map((text) => `/v1/workflows?limit=100&search=${encodeURIComponent(text)}`),
+    )
+    return {
+      done: `${PARALLEL} searches in ${WORKFLOWS} workflows of 20 kB: ${tally(pages.map(({ status }) => status))}`,
+      violations: [],
+    }
+  },
+}
+
+async function readPages(
+  { services, headers }: AttackTarget,
+  paths: readonly string[],
+): Promise<{ status: number; bytes: number }[]> {
+  return Promise.all(
+    paths.map(async (path) => {
+      const response = await fetch(services.gateway.url + path, { headers })
+      return { status: response.status, bytes: (await response.arrayBuffer()).byteLength }
+    }),
+  )
+}

@@ -1,0 +1,108 @@
+import { startCustomerEndpoint } from '@workflow-service/testkit'
+import type { ServerResponse } from 'node:http'
+import { type Attack, openExpectations, tally } from '../attack.ts'
+import type { AttackTarget, ServiceOptions } from '../attack-target.ts'
+
+const API_KEY = 'the key of the model'
+const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RETRY_SECONDS: '0' }
+const services: ServiceOptions = { runner: { env: MODEL_ENV } }
+const RUNS = 10
+
+const MAX_SENT_BYTES = 64 * 2 ** 20
+/** What the runner may read of an answer, and what is in the buffers of both ends. */
+const MAX_READ_BYTES = 20 * 2 ** 20
+
+export const endlessModelAnswer: Attack = {
+  name: 'endless-model-answer',
+  services,
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const sentBytes: number[] = []
+    target.answerAsModel(() => ({
+      failure: 'custom',
+      respond: (response) => void sendUntilClosed(response).then((sent) => sentBytes.push(sent)),
+    }))
+    const ended = await runAll(target, RUNS)
+    const most = Math.max(...sentBytes)
+    expect(most <= MAX_READ_BYTES, `The runner read ${toMiB(most)} of one answer.`)
+    expect(ended === `${RUNS} × model_answer_invalid`, `The runs: ${ended}.`)
+    return { done: `${RUNS} model answers without end: ${ended}; at most ${toMiB(most)} read`, violations }
+  },
+}
+
+/** `x-api-key` is a header that fetch sends on to another origin. */
+export const modelRedirect: Attack = {
+  name: 'model-redirect',
+  services,
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const other = await startCustomerEndpoint({ answer: { status: 500 } })
+    target.answerAsModel(() => ({
+      failure: 'custom',
+      respond: (response) => response.writeHead(307, { location: `${other.url}/v1/messages` }).end(),
+    }))
+    const ended = await runAll(target, RUNS)
+    const leaked = other.requests.filter(({ rawHeaders }) => rawHeaders.includes(API_KEY))
+    await other.close()
+    expect(other.requests.length === 0, `${other.requests.length} requests followed the redirect.`)
+    expect(leaked.length === 0, `${leaked.length} of them had the key of the model's API.`)
+    return { done: `${RUNS} redirects of the model's API to another origin: ${ended}`, violations }
+  },
+}
+
+const CALLS = 1_500
+const MAX_PAYLOADS = 50
+
+export const manyToolCalls: Attack = {
+  name: 'many-tool-calls',
+  services,
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    target.answerAsModel(({ tools, isFirst }) =>
+      isFirst
+        ? {
+            toolCalls: Array.from({ length: CALLS }, (_, n) => ({
+              name: tools[0] ?? '',
+              arguments: { text: `call ${n}` },
+            })),
+          }
+        : { text: 'Done.' },
+    )
+    const ended = await runAll(target, 1)
+    const { length } = target.endpoint.requests.filter(({ text }) => text.includes('call '))
+    expect(length <= MAX_PAYLOADS, `One run sent ${length} payloads.`)
+    return { done: `one answer with ${CALLS} tool calls: ${length} payloads; ${ended}`, violations }
+  },
+}
+
+async function runAll(target: AttackTarget, count: number): Promise<string> {
+  await target.saveSource('Endpoint', { text: 'x' })
+  const workflowId = await target.createWorkflow('Send it to "Endpoint".')
+  const ids = await target.start(workflowId, Array<string>(count).fill('attack'))
+  const runs = await target.waitForRuns(ids)
+  const ends = runs.map(({ status, error }) => error?.split(':')[0] ?? status)
+  return tally([...ends, ...Array<string>(count - runs.length).fill('still running')])
+}
+
+/** Sends an answer that has no end, until the client closes the connection, at most MAX_SENT_BYTES. */
+async function sendUntilClosed(response: ServerResponse): Promise<number> {
+  const chunk = Buffer.alloc(64 * 1_024, 'x')
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  response.once('close', resolve)
+  response.writeHead(200, { 'content-type': 'application/json' })
+  response.write('{"type":"message","role":"assistant","content":[{"type":"text","text":"')
+  let sent = 0
+  while (!response.destroyed && sent < MAX_SENT_BYTES) {
+    sent += chunk.length
+    if (response.write(chunk)) continue
+    const drained = Promise.withResolvers<void>()
+    response.once('drain', drained.resolve)
+    await Promise.race([drained.promise, closed])
+  }
+  response.end('"}]}')
+  return sent
+}
+
+function toMiB(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`
+}

@@ -1,0 +1,17 @@
+import { type Attack, openExpectations, tally } from '../attack.ts'
+
+/** Names that all begin alike: looking for each of them at each position of a text of 50,000 characters. */
+export const sourceNames: Attack = {
+  name: 'source-names',
+  async run(target) {
+    const { expect, violations } = openExpectations()
+    const names = Array.from({ length: 200 }, (_, n) => 'a'.repeat(n + 1))
+    for (const name of names) await target.saveSource(name, { text: 'x' })
+    const descriptions = ['a'.repeat(50_000), `${'a'.repeat(200)}b `.repeat(247), 'aa '.repeat(16_000)]
+    const workflows = await Promise.all(descriptions.map((description) => target.createWorkflow(description)))
+    const starts = await Promise.all(workflows.map((id) => target.start(id, Array<string>(20).fill('text'))))
+    const runs = await target.waitForRuns(starts.flat())
+    expect(runs.length === 60, `Only ${runs.length} of 60 runs ended within 12 s.`)
+    return { done: `200 sources a, aa, aaa, …; 60 starts: ${tally(runs.map(({ status }) => status))}`, violations }
+  },
+}

@@ -1,0 +1,92 @@
+// The victim: an organization's client and its endpoint, in a process that the attacks do not slow down.
+//   POST /      takes a payload
+//   PUT /load   starts a VictimLoad
+//   DELETE /    stops the load, waits for its payloads, and answers with VictimFigures
+import { createServer } from 'node:http'
+import { json, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { VictimFigures, VictimLoad } from './victim.ts'
+
+const READ_INTERVAL_MS = 50
+const START_INTERVAL_MS = 100
+const REQUEST_TIMEOUT_MS = 10_000
+const DRAIN_TIMEOUT_MS = 15_000
+
+/** Starts whose payload has not arrived, and when each was sent. */
+const pending = new Map<string, number>()
+const underWay = new Set<Promise<void>>()
+let figures = emptyFigures()
+let timers: NodeJS.Timeout[] = []
+let count = 0
+
+const server = createServer((req, res) => {
+  if (req.method === 'POST') void text(req).then((body) => res.writeHead(takePayload(body)).end())
+  else if (req.method === 'PUT') void json(req).then((load) => res.writeHead(startLoad(load as VictimLoad)).end())
+  else void stopLoad().then((result) => res.end(JSON.stringify(result)))
+})
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  process.stdout.write(`listening ${typeof address === 'object' ? address?.port : ''}\n`)
+})
+
+function takePayload(body: string): number {
+  const context = (JSON.parse(body) as { text?: string }).text ?? ''
+  const sentAt = pending.get(context)
+  if (sentAt !== undefined) figures.startsMs.push(performance.now() - sentAt)
+  else if (context.startsWith('victim start')) figures.errors.push('A payload arrived twice.')
+  pending.delete(context)
+  return 204
+}
+
+/** Sends at fixed times, whether or not earlier requests were answered: a service that stalls does not get fewer. */
+function startLoad({ gatewayUrl, workflowId, apiKey }: VictimLoad): number {
+  figures = emptyFigures()
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+  const send = async (path: string, init: RequestInit, expectedStatus: number): Promise<boolean> => {
+    try {
+      const response = await fetch(gatewayUrl + path, {
+        ...init,
+        headers,
+        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      })
+      const answer = await response.text()
+      if (response.status === expectedStatus) return true
+      figures.errors.push(`${path}: ${response.status} ${answer.slice(0, 200)}`)
+    } catch (error) {
+      const { message, cause } = error as Error
+      figures.errors.push(`${path}: ${cause instanceof Error ? cause.message : message}`)
+    }
+    return false
+  }
+  const read = async (): Promise<void> => {
+    const sentAt = performance.now()
+    if (await send('/v1/organization', {}, 200)) figures.readsMs.push(performance.now() - sentAt)
+  }
+  const start = async (): Promise<void> => {
+    const context = `victim start ${(count += 1)}`
+    pending.set(context, performance.now())
+    const init = { method: 'POST', body: JSON.stringify({ context }) }
+    if (!(await send(`/v1/workflows/${workflowId}/start`, init, 202))) pending.delete(context)
+  }
+  timers = [setInterval(() => track(read()), READ_INTERVAL_MS), setInterval(() => track(start()), START_INTERVAL_MS)]
+  return 204
+}
+
+function track(request: Promise<void>): void {
+  underWay.add(request)
+  void request.finally(() => underWay.delete(request))
+}
+
+async function stopLoad(): Promise<VictimFigures> {
+  for (const timer of timers) clearInterval(timer)
+  await Promise.all(underWay)
+  const endsAt = performance.now() + DRAIN_TIMEOUT_MS
+  while (pending.size > 0 && performance.now() < endsAt) await sleep(20)
+  for (const context of pending.keys()) figures.errors.push(`The payload of "${context}" did not arrive.`)
+  pending.clear()
+  return figures
+}
+
+function emptyFigures(): { readsMs: number[]; startsMs: number[]; errors: string[] } {
+  return { readsMs: [], startsMs: [], errors: [] }
+}
