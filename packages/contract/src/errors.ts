@@ -104,6 +104,7 @@ export const FIELD_CODES = [
   'url_not_public',
   'too_large',
   'too_deep',
+  'too_many_fields',
   'inexact_number',
   'finite_number',
   'reserved_value',

@@ -39,8 +39,20 @@ export const PAYLOAD_DEADLINE_MS = 30_000
 /** Answer text that the agent can read. */
 export const ANSWER_MAX_LENGTH = 300
 
-/** Example request body or payload, as compact JSON in UTF-8. */
+/** Example request body, as compact JSON in UTF-8. */
+export const EXAMPLE_MAX_BYTES = 64 * 1024
+
+/** Named fields in an example request body, those of nested objects and of every list item included. */
+export const EXAMPLE_MAX_FIELDS = 500
+
+/** Items of one list in an example request body. */
+export const EXAMPLE_MAX_LIST_LENGTH = 100
+
+/** Payload, as compact JSON in UTF-8. */
 export const PAYLOAD_MAX_BYTES = 256 * 1024
+
+/** Values in an example or a payload: objects, lists, and everything in them. */
+export const PAYLOAD_MAX_VALUES = 20_000
 
 /** Levels of objects and lists in an example or a payload; the body itself is level 1. */
 export const PAYLOAD_MAX_DEPTH = 32
@@ -71,3 +83,6 @@ export const FILE_PATH_MAX_DEPTH = 50
 
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
+
+/** Field errors in one error answer. */
+export const ERROR_DETAILS_MAX = 100

@@ -55,9 +55,16 @@ describe('422 validation_error', () => {
     expect((await dispatcher.save(newId(), { example_request_body: example })).status).toBe(201)
   })
 
-  test('refuses an example that is too large', async () => {
-    const example = { text: 'x'.repeat(256 * 1024) }
-    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', 'too_large']])
+  test.each([
+    ['is larger than 64 KiB', { text: 'x'.repeat(64 * 1024) }, 'too_large'],
+    ['has a list of more than 100 items', { lines: Array.from({ length: 101 }, () => 1) }, 'too_long'],
+    [
+      'has more than 500 fields',
+      Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`field_${index}`, 1])),
+      'too_many_fields',
+    ],
+  ])('refuses an example that %s', async (_what, example, code) => {
+    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', code]])
   })
 
   test('refuses an example that nests too deep, even 100,000 levels', async () => {
@@ -68,7 +75,10 @@ describe('422 validation_error', () => {
         `"example_request_body":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`,
       )
       const answer = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
-      expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ code: 'too_deep' }] } } })
+      expect(answer).toMatchObject({
+        status: 422,
+        body: { error: { details: [{ field: 'example_request_body', code: 'too_deep' }] } },
+      })
     }
   })
 

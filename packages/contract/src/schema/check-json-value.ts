@@ -1,31 +1,50 @@
 import type { FieldCode, FieldError } from '../errors.ts'
-import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH } from '../limits.ts'
+import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
 import { isJsonObject } from './payload-shape.ts'
 import { isStorableText } from './text.ts'
 
 /** The top-level `type` by which receivers recognize a verification request (contract README, "Verification request"). */
 export const VERIFICATION_TYPE = 'service.webhook.verification'
 
-/** A list of field errors that stops at MISMATCHES_MAX_COUNT entries. */
+/** Characters of a path in an error. A name can be as long as the whole body, and up to 20 errors repeat it. */
+const PATH_MAX_LENGTH = 500
+
+/** The field errors of one body: at most MISMATCHES_MAX_COUNT, after which the check ends. */
 export interface ErrorCollector {
   readonly errors: FieldError[]
   readonly isFull: boolean
   /** `path` is the list of names from the body to the field; empty for the body itself. */
   add(path: readonly string[], code: FieldCode, message: string): void
+  /** Counts a value of the body. The error beyond PAYLOAD_MAX_VALUES ends the check. */
+  countValue(): void
 }
 
 /** Creates an empty list of field errors. */
 export function collectErrors(): ErrorCollector {
   const errors: FieldError[] = []
+  let values = 0
   return {
     errors,
     get isFull() {
-      return errors.length >= MISMATCHES_MAX_COUNT
+      return errors.length >= MISMATCHES_MAX_COUNT || values > PAYLOAD_MAX_VALUES
     },
     add(path, code, message) {
-      if (errors.length < MISMATCHES_MAX_COUNT) errors.push({ field: path.join('.') || 'body', code, message })
+      if (!this.isFull) errors.push({ field: formatPath(path), code, message })
+    },
+    countValue() {
+      values += 1
+      if (values !== PAYLOAD_MAX_VALUES + 1 || errors.length >= MISMATCHES_MAX_COUNT) return
+      const message = `must have at most ${PAYLOAD_MAX_VALUES.toLocaleString('en')} values in all; it has more`
+      errors.push({ field: 'body', code: 'too_large', message })
     },
   }
+}
+
+/** Joins the names from the body to a field, in text that PostgreSQL can store: `lines.0.price`; `body` for the body itself. */
+export function formatPath(path: readonly string[]): string {
+  const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.') || 'body'
+  const shortened = text.length <= PATH_MAX_LENGTH ? text : `${text.slice(0, PATH_MAX_LENGTH - 1)}…`
+  return shortened.toWellFormed().replaceAll('\u0000', '\uFFFD')
 }
 
 /** Adds an error if a receiver would take the body for a verification request. */
@@ -35,13 +54,14 @@ export function checkReservedType(body: unknown, errors: ErrorCollector): void {
   errors.add(['type'], 'reserved_value', message)
 }
 
-/** Checks the rules that hold for every value of an example or payload: depth, names, text, numbers. */
+/** Checks the rules that hold for every value of an example or payload: number of values, depth, names, text, numbers. */
 export function checkJsonValue(value: unknown, path: readonly string[], errors: ErrorCollector): void {
-  if (errors.isFull) return
+  errors.countValue()
   if (typeof value !== 'object' || value === null) return checkScalar(value, path, errors)
   if (isTooDeep(path, errors)) return
   const isList = Array.isArray(value)
   for (const [name, item] of Object.entries(value)) {
+    if (errors.isFull) return
     const itemPath = [...path, name]
     if (!isList && name === '__proto__') {
       errors.add(itemPath, 'reserved_name', 'must have another name: many JSON parsers drop __proto__')

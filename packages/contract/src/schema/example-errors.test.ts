@@ -1,9 +1,40 @@
 import { describe, expect, test } from '@jest/globals'
-import { PAYLOAD_MAX_DEPTH } from '../limits.ts'
+import * as fc from 'fast-check'
+import {
+  EXAMPLE_MAX_BYTES,
+  EXAMPLE_MAX_FIELDS,
+  EXAMPLE_MAX_LIST_LENGTH,
+  PAYLOAD_MAX_DEPTH,
+  PAYLOAD_MAX_VALUES,
+} from '../limits.ts'
 import { findExampleErrors } from './example-errors.ts'
+import { findPayloadMismatches } from './payload-mismatches.ts'
 
 function nest(levels: number): Record<string, unknown> {
   return levels === 1 ? {} : { inner: nest(levels - 1) }
+}
+
+function repeat<Value>(count: number, value: Value): Value[] {
+  return Array.from({ length: count }, () => value)
+}
+
+function withFields(count: number): Record<string, unknown> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`field_${index}`, 1]))
+}
+
+/** An example whose JSON has this many bytes. */
+function withBytes(bytes: number, character = 'x'): Record<string, unknown> {
+  const rest = bytes - '{"text":""}'.length
+  return { text: character.repeat(rest / Buffer.byteLength(JSON.stringify(character).slice(1, -1))) }
+}
+
+/** The length of the longest list, and the number of named fields. */
+function measure(value: unknown): [longest: number, fields: number] {
+  if (typeof value !== 'object' || value === null) return [0, 0]
+  const inner = Object.values(value).map(measure)
+  const own = Object.keys(value).length
+  const longest = inner.reduce((max, [length]) => Math.max(max, length), Array.isArray(value) ? own : 0)
+  return [longest, inner.reduce((sum, [, fields]) => sum + fields, Array.isArray(value) ? 0 : own)]
 }
 
 describe('findExampleErrors', () => {
@@ -21,7 +52,101 @@ describe('findExampleErrors', () => {
 
   test('accepts the maximum depth and refuses more', () => {
     expect(findExampleErrors(nest(PAYLOAD_MAX_DEPTH))).toEqual([])
-    expect(findExampleErrors(nest(PAYLOAD_MAX_DEPTH + 1))).toMatchObject([{ code: 'too_deep' }])
+    expect(findExampleErrors(nest(PAYLOAD_MAX_DEPTH + 1))).toEqual([
+      {
+        field: 'example_request_body',
+        code: 'too_deep',
+        message: `must not nest objects and lists more than 32 levels deep; ${repeat(32, 'inner').join('.')} is deeper`,
+      },
+    ])
+  })
+
+  test('accepts the maximum number of fields, of all objects together, and refuses more', () => {
+    expect(findExampleErrors(withFields(EXAMPLE_MAX_FIELDS))).toEqual([])
+    expect(findExampleErrors({ lines: repeat(100, { a: 1, b: { c: 1 } }), note: 1 })).toEqual([])
+    const lines = repeat(EXAMPLE_MAX_LIST_LENGTH, { a: 1, b: 1, c: 1, d: { e: 1 } })
+    expect(findExampleErrors({ lines })).toEqual([
+      {
+        field: 'example_request_body',
+        code: 'too_many_fields',
+        message: 'must have at most 500 named fields in all; it has 501',
+      },
+    ])
+  })
+
+  test('accepts the longest list and refuses a longer one, at any depth', () => {
+    expect(findExampleErrors({ lines: repeat(EXAMPLE_MAX_LIST_LENGTH, 1) })).toEqual([])
+    expect(findExampleErrors({ order: { lines: repeat(EXAMPLE_MAX_LIST_LENGTH + 1, 1) } })).toEqual([
+      {
+        field: 'example_request_body',
+        code: 'too_long',
+        message: 'must not have lists of more than 100 items; order.lines has 101',
+      },
+    ])
+  })
+
+  test.each(['x', '"', '\n', 'é', '😀', '\u007f'])('counts the bytes of the JSON in UTF-8: %j', (character) => {
+    const largest = withBytes(
+      EXAMPLE_MAX_BYTES - ((EXAMPLE_MAX_BYTES - 11) % Buffer.byteLength(JSON.stringify(character).slice(1, -1))),
+      character,
+    )
+    expect(findExampleErrors(largest)).toEqual([])
+    const [error, ...others] = findExampleErrors({ ...largest, more: 'x' })
+    expect(others).toEqual([])
+    expect(error).toEqual({
+      field: 'example_request_body',
+      code: 'too_large',
+      message: `must be at most 65,536 bytes of JSON; it has ${Buffer.byteLength(JSON.stringify({ ...largest, more: 'x' })).toLocaleString('en')}`,
+    })
+  })
+
+  test('refuses more values than a payload may have', () => {
+    const pairs = repeat(100, repeat(100, [0, 0]))
+    expect(JSON.stringify({ pairs }).length).toBeLessThan(EXAMPLE_MAX_BYTES)
+    expect(findExampleErrors({ pairs })).toMatchObject([
+      { code: 'too_large', message: expect.stringContaining('30,102') },
+    ])
+    expect(PAYLOAD_MAX_VALUES).toBeLessThan(30_102)
+  })
+
+  test('stops counting early, also where aliases in YAML make 16 levels of 100 items each', () => {
+    let aliased: unknown = 1
+    for (let level = 0; level < 16; level += 1) aliased = repeat(100, aliased)
+    expect(findExampleErrors({ aliased })).toMatchObject([
+      { code: 'too_large', message: 'must be at most 65,536 bytes of JSON; it has more than 262,144' },
+    ])
+  })
+
+  test('names at most 500 characters of a path', () => {
+    const [error] = findExampleErrors({ ['x'.repeat(60_000)]: repeat(101, 1) })
+    expect(error?.message.length).toBeLessThan(600)
+  })
+
+  test('accepts exactly what keeps the limits, and never throws', () => {
+    const small = fc.jsonValue({ maxDepth: 3, depthSize: 'xsmall' })
+    const value = fc.oneof(
+      small,
+      fc.tuple(fc.nat(120), small).map(([count, item]) => repeat(count, item)),
+      fc.tuple(fc.nat(400), small).map(([count, item]) => ({ ...withFields(count), item })),
+      fc.tuple(fc.nat(30_000), fc.string({ unit: 'binary', maxLength: 3 })).map(([count, text]) => text.repeat(count)),
+    )
+    const seen = new Set<string>()
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), value, { maxKeys: 3, noNullPrototype: true }), (example) => {
+        const codes = findExampleErrors(example).map(({ code }) => code)
+        const [longest, fields] = measure(example)
+        const limits = [
+          longest > EXAMPLE_MAX_LIST_LENGTH ? 'too_long' : '',
+          Buffer.byteLength(JSON.stringify(example)) > EXAMPLE_MAX_BYTES ? 'too_large' : '',
+          fields > EXAMPLE_MAX_FIELDS ? 'too_many_fields' : '',
+        ].filter((code) => code !== '')
+        for (const code of codes) seen.add(code)
+        expect(codes.some((code) => limits.includes(code))).toBe(limits.length > 0)
+        if (codes.length === 0) expect(findPayloadMismatches(example, structuredClone(example))).toEqual([])
+      }),
+      { seed: 1, numRuns: 1_000 },
+    )
+    expect([...seen]).toEqual(expect.arrayContaining(['too_long', 'too_large', 'too_many_fields']))
   })
 
   test('refuses fields named __proto__, with the path in the input of the caller', () => {

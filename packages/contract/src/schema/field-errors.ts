@@ -11,12 +11,13 @@ export function toFieldErrors(errors: readonly ErrorObject[], fieldOrder: readon
     const fieldError = toFieldError(error)
     if (!byField.has(fieldError.field)) byField.set(fieldError.field, fieldError)
   }
-  const rank = (entry: FieldError): number => {
-    if (entry.code === 'extra_forbidden') return Number.MAX_SAFE_INTEGER
-    const index = fieldOrder.indexOf(entry.field.split('.')[0] ?? '')
-    return index === -1 ? fieldOrder.length : index
+  const ranks = new Map(fieldOrder.map((name, index) => [name, index]))
+  const rankOf = ({ field, code }: FieldError): number => {
+    if (code === 'extra_forbidden') return fieldOrder.length + 1
+    return ranks.get(/^[^.]*/.exec(field)?.[0] ?? '') ?? fieldOrder.length
   }
-  return [...byField.values()].toSorted((a, b) => rank(a) - rank(b))
+  const byRank = Map.groupBy(byField.values(), rankOf)
+  return [...byRank.keys()].toSorted((a, b) => a - b).flatMap((rank) => byRank.get(rank) ?? [])
 }
 
 function toFieldError(error: ErrorObject): FieldError {

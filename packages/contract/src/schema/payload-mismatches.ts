@@ -9,10 +9,12 @@ import {
 } from './check-json-value.ts'
 import { allowsAnyField, allowsAnyValue, inferShape, isJsonObject, typesOf } from './payload-shape.ts'
 import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
+import { truncateText } from './text.ts'
 
 /**
  * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself), in
  * words that an agent can act on. At most 20 entries; empty if the payload may be sent (contract README, "Payload request").
+ * Takes time in proportion to the sizes of example and payload. It reads at most PAYLOAD_MAX_VALUES values of the payload.
  */
 export function findPayloadMismatches(example: Record<string, unknown>, payload: unknown): FieldError[] {
   const collector = collectErrors()
@@ -28,18 +30,22 @@ export function describeMismatches(mismatches: readonly FieldError[]): string {
 }
 
 function compareValue(shape: PayloadShape, value: unknown, path: readonly string[], errors: ErrorCollector): void {
-  if (errors.isFull) return
   if (allowsAnyValue(shape)) return checkJsonValue(value, path, errors)
   if (isJsonObject(value) && shape.object) return compareObject(shape.object, value, path, errors)
+  errors.countValue()
   if (Array.isArray(value) && shape.list) {
     if (isTooDeep(path, errors)) return
-    for (const [index, item] of value.entries()) compareValue(shape.list, item, [...path, String(index)], errors)
+    for (const [index, item] of value.entries()) {
+      if (errors.isFull) return
+      compareValue(shape.list, item, [...path, String(index)], errors)
+    }
     return
   }
   if (!isAllowedScalar(shape.scalars, value)) return errors.add(path, ...describeTypeMismatch(shape, value))
   checkScalar(value, path, errors)
 }
 
+/** Takes time in proportion to the payload's fields: the example's are only searched for one that is missing. */
 function compareObject(
   object: ObjectShape,
   value: Record<string, unknown>,
@@ -47,18 +53,59 @@ function compareObject(
   errors: ErrorCollector,
 ): void {
   if (allowsAnyField(object)) return checkJsonValue(value, path, errors)
+  errors.countValue()
   if (isTooDeep(path, errors)) return
-  for (const [name, shape] of object.fields) {
-    if (Object.hasOwn(value, name)) compareValue(shape, value[name], [...path, name], errors)
-    else if (object.required.has(name)) {
-      errors.add([...path, name], 'missing', `is required: ${describeShape(shape)}`)
-    }
+  const names = Object.keys(value)
+  let requiredCount = 0
+  let unknownCount = 0
+  for (const name of names) {
+    if (errors.isFull) return
+    if (object.required.has(name)) requiredCount += 1
+    const shape = object.fields.get(name)
+    if (shape) compareValue(shape, value[name], [...path, name], errors)
+    else unknownCount += 1
   }
-  const names = [...object.fields.keys()].map((name) => JSON.stringify(name)).join(', ')
-  for (const name of Object.keys(value)) {
-    if (object.fields.has(name)) continue
-    errors.add([...path, name], 'extra_forbidden', `is not in the example; the fields here are ${names}`)
+  if (requiredCount < object.required.size) addMissingFields(object, value, path, errors)
+  if (unknownCount > 0) addUnknownFields(object, names, path, errors)
+}
+
+function addMissingFields(
+  object: ObjectShape,
+  value: Record<string, unknown>,
+  path: readonly string[],
+  errors: ErrorCollector,
+): void {
+  for (const name of object.required) {
+    if (errors.isFull) return
+    const shape = object.fields.get(name)
+    if (!shape || Object.hasOwn(value, name)) continue
+    errors.add([...path, name], 'missing', `is required: ${describeShape(shape)}`)
   }
+}
+
+function addUnknownFields(
+  object: ObjectShape,
+  names: readonly string[],
+  path: readonly string[],
+  errors: ErrorCollector,
+): void {
+  const message = `is not in the example; the fields here are ${listNames(object.fields)}`
+  for (const name of names) {
+    if (errors.isFull) return
+    if (!object.fields.has(name)) errors.add([...path, name], 'extra_forbidden', message)
+  }
+}
+
+/** Names in one message, and characters of each. */
+const LISTED_NAMES = 20
+const LISTED_NAME_LENGTH = 100
+
+function listNames(fields: ReadonlyMap<string, PayloadShape>): string {
+  const names = [...fields.keys()]
+    .slice(0, LISTED_NAMES)
+    .map((name) => JSON.stringify(truncateText(name, LISTED_NAME_LENGTH)))
+  const more = fields.size > LISTED_NAMES ? ` and ${fields.size - LISTED_NAMES} more` : ''
+  return `${names.join(', ')}${more}`
 }
 
 function isAllowedScalar(scalars: ReadonlySet<ScalarType>, value: unknown): boolean {

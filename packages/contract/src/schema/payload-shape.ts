@@ -21,16 +21,17 @@ export interface ObjectShape {
 /** `integer` allows any number: an example price of 10 does not say that 12.50 is wrong. It becomes a hint in the schema. */
 export type ScalarType = 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
-const ANY_VALUE: PayloadShape = { scalars: new Set(), object: null, list: null }
-
-/** Derives the shape of every payload from the example. */
+/** Derives the shape of every payload from the example, in time proportional to the example's size. */
 export function inferShape(example: Record<string, unknown>): PayloadShape {
-  return inferValueShape(example, 1)
+  const draft = emptyDraft()
+  addValue(draft, example, 1)
+  return toShape(draft)
 }
 
 /** Reports whether the shape allows any value. */
 export function allowsAnyValue(shape: PayloadShape): boolean {
-  return shape.object === null && shape.list === null && [...shape.scalars].every((scalar) => scalar === 'null')
+  if (shape.object !== null || shape.list !== null) return false
+  return shape.scalars.size === 0 || (shape.scalars.size === 1 && shape.scalars.has('null'))
 }
 
 /** Reports whether the object allows any field. */
@@ -48,17 +49,47 @@ export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** A shape under construction: each value of the example at this position is added to it in place. */
+interface ShapeDraft {
+  readonly scalars: Set<ScalarType>
+  object: ObjectDraft | null
+  list: ShapeDraft | null
+}
+
+interface ObjectDraft {
+  /** The number of objects added. A field that all of them have is required. */
+  count: number
+  readonly fields: Map<string, { count: number; readonly draft: ShapeDraft }>
+}
+
+function emptyDraft(): ShapeDraft {
+  return { scalars: new Set(), object: null, list: null }
+}
+
 /** Parts that `findExampleErrors` refuses (too deep, `__proto__`) allow any value here, which bounds the recursion. */
-function inferValueShape(value: unknown, depth: number): PayloadShape {
-  if (typeof value !== 'object' || value === null) return { ...ANY_VALUE, scalars: new Set([scalarTypeOf(value)]) }
-  if (depth > PAYLOAD_MAX_DEPTH) return ANY_VALUE
+function addValue(draft: ShapeDraft, value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return addScalar(draft.scalars, value)
+  if (depth > PAYLOAD_MAX_DEPTH) return
   if (Array.isArray(value)) {
-    const items = value.map((item) => inferValueShape(item, depth + 1))
-    return { ...ANY_VALUE, list: items.length === 0 ? ANY_VALUE : items.reduce(mergeShapes) }
+    draft.list ??= emptyDraft()
+    for (const item of value) addValue(draft.list, item, depth + 1)
+    return
   }
-  const entries = Object.entries(value).filter(([name]) => name !== '__proto__')
-  const fields = new Map(entries.map(([name, field]) => [name, inferValueShape(field, depth + 1)]))
-  return { ...ANY_VALUE, object: { fields, required: new Set(fields.keys()) } }
+  draft.object ??= { count: 0, fields: new Map() }
+  draft.object.count += 1
+  for (const [name, item] of Object.entries(value)) {
+    if (name === '__proto__') continue
+    let field = draft.object.fields.get(name)
+    if (!field) draft.object.fields.set(name, (field = { count: 0, draft: emptyDraft() }))
+    field.count += 1
+    addValue(field.draft, item, depth + 1)
+  }
+}
+
+function addScalar(scalars: Set<ScalarType>, value: unknown): void {
+  const type = scalarTypeOf(value)
+  if (type === 'number') scalars.delete('integer')
+  if (type !== 'integer' || !scalars.has('number')) scalars.add(type)
 }
 
 function scalarTypeOf(value: unknown): ScalarType {
@@ -67,21 +98,12 @@ function scalarTypeOf(value: unknown): ScalarType {
   return typeof value === 'boolean' ? 'boolean' : 'string'
 }
 
-function mergeShapes(a: PayloadShape, b: PayloadShape): PayloadShape {
-  const scalars = new Set([...a.scalars, ...b.scalars])
-  if (scalars.has('number')) scalars.delete('integer')
-  return {
-    scalars,
-    object: a.object && b.object ? mergeObjects(a.object, b.object) : (a.object ?? b.object),
-    list: a.list && b.list ? mergeShapes(a.list, b.list) : (a.list ?? b.list),
-  }
+function toShape({ scalars, object, list }: ShapeDraft): PayloadShape {
+  return { scalars, object: object && toObjectShape(object), list: list && toShape(list) }
 }
 
-function mergeObjects(a: ObjectShape, b: ObjectShape): ObjectShape {
-  const fields = new Map(a.fields)
-  for (const [name, shape] of b.fields) {
-    const known = fields.get(name)
-    fields.set(name, known ? mergeShapes(known, shape) : shape)
-  }
-  return { fields, required: new Set([...a.required].filter((name) => b.required.has(name))) }
+function toObjectShape({ count, fields }: ObjectDraft): ObjectShape {
+  const required = new Set<string>()
+  for (const [name, field] of fields) if (field.count === count) required.add(name)
+  return { fields: new Map(Array.from(fields, ([name, { draft }]) => [name, toShape(draft)])), required }
 }

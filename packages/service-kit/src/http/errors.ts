@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import {
   ERROR_CODES,
+  ERROR_DETAILS_MAX,
   type ErrorCode,
   type ErrorResponse,
   type ErrorStatus,
@@ -37,20 +38,23 @@ export class ApiError extends Error {
   }
 }
 
-/** A body of many unknown fields must not make an answer larger than itself. */
-const MAX_DETAILS = 100
-
 /** Makes a 404, the same for a resource that does not exist and for one of another organization. */
 export function notFound(what: string): ApiError {
   return new ApiError('not_found', `${what} not found.`)
 }
 
-/** Makes a 422 with the violation of each failing field, 100 at most. */
+/**
+ * Makes a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must not
+ * make an answer larger than itself. The message counts all of them.
+ */
 export function invalidFields(violations: readonly FieldError[]): ApiError {
   const [first] = violations
-  const rest = violations.length > 1 ? ` (and ${violations.length - 1} more)` : ''
+  const others = violations.length - 1
+  const left = violations.length - ERROR_DETAILS_MAX
+  const more = left > 0 ? `${others} more, of which details leaves out ${left}` : `${others} more`
+  const rest = others > 0 ? ` (and ${more})` : ''
   return new ApiError('validation_error', `${first?.field ?? 'body'} ${first?.message ?? 'is not valid'}${rest}.`, {
-    details: violations.slice(0, MAX_DETAILS),
+    details: violations.slice(0, ERROR_DETAILS_MAX),
   })
 }
 

@@ -41,6 +41,11 @@ describe('findInexactNumber', () => {
     expect(findInexactNumber(`{"a":{"b":${number}},"c":1}`)).toBe(number)
   })
 
+  test('finds a number of a million digits in linear time', () => {
+    const number = `1.${'0'.repeat(1_000_000)}1`
+    expect(findInexactNumber(`{"a":${number}}`)).toBe(number.slice(0, 40))
+  })
+
   test('ignores digits in strings', () => {
     expect(findInexactNumber('{"a":"12345678901234567890","12345678901234567890":1}')).toBeUndefined()
   })

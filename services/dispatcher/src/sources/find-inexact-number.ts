@@ -28,7 +28,10 @@ function canonical(number: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? []
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  // Not /0+$/: in a number such as 1.0…01 it takes quadratic time, an hour for one of 1 MiB.
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  const significant = digits.slice(0, end)
   if (significant === '') return '0'
   return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
 }

@@ -1,4 +1,4 @@
-import { findExampleErrors, type FieldError, PAYLOAD_MAX_BYTES, type WebhookSourceIn } from '@workflow-service/contract'
+import { findExampleErrors, type FieldError, type WebhookSourceIn } from '@workflow-service/contract'
 import type { Rule } from '@workflow-service/service-kit'
 import { checkUrl } from '../outbound/check-url.ts'
 import type { Subnets } from '../outbound/parse-subnets.ts'
@@ -11,7 +11,7 @@ export function validateSource(allowed: Subnets): Rule<WebhookSourceIn, void> {
   return ({ endpoint_url: url, example_request_body: example }, { bodyText, violations }) => {
     const errors = [
       ...(url === undefined ? [] : urlErrors(url, allowed)),
-      ...(example === undefined ? [] : exampleBodyErrors(example)),
+      ...(example === undefined ? [] : findExampleErrors(example, EXAMPLE)),
     ]
     // Searches the whole text: only the example of an otherwise valid body can contain numbers.
     return errors.length + violations.length > 0 ? errors : numberErrors(bodyText)
@@ -21,15 +21,6 @@ export function validateSource(allowed: Subnets): Rule<WebhookSourceIn, void> {
 function urlErrors(url: string, allowed: Subnets): FieldError[] {
   const check = checkUrl(url, allowed)
   return check.isAllowed ? [] : [{ field: 'endpoint_url', code: check.code, message: check.message }]
-}
-
-function exampleBodyErrors(example: Record<string, unknown>): FieldError[] {
-  const errors = findExampleErrors(example, EXAMPLE)
-  if (errors.length > 0) return errors
-  const bytes = Buffer.byteLength(JSON.stringify(example))
-  if (bytes <= PAYLOAD_MAX_BYTES) return []
-  const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
-  return [{ field: EXAMPLE, code: 'too_large', message }]
 }
 
 function numberErrors(text: string): FieldError[] {
