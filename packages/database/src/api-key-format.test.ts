@@ -20,9 +20,9 @@ describe('parseApiKey', () => {
   const { key } = createApiKey()
 
   test('refuses a key with any one character changed', () => {
-    for (let place = 'wfk_'.length; place < key.length; place += 1) {
-      if (key[place] === '_') continue
-      expect(parseApiKey(key.slice(0, place) + otherDigit(key[place]) + key.slice(place + 1))).toBeNull()
+    for (let index = 'wfk_'.length; index < key.length; index += 1) {
+      if (key[index] === '_') continue
+      expect(parseApiKey(key.slice(0, index) + otherDigit(key[index]) + key.slice(index + 1))).toBeNull()
     }
   })
 

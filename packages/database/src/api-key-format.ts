@@ -7,7 +7,7 @@ const SECRET_LENGTH = 32
 const CHECKSUM_LENGTH = 6
 const KEY_PATTERN = /^(wfk_[0-9A-Za-z]{8})_[0-9A-Za-z]{32}([0-9A-Za-z]{6})$/
 
-/** A key's public part, as `api_keys.prefix` holds it: `wfk_` and 8 characters. */
+/** A key's public part, as in `api_keys.prefix`: `wfk_` and 8 characters. */
 export interface ParsedApiKey {
   readonly prefix: string
 }

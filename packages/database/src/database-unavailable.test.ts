@@ -24,12 +24,12 @@ describe('an unavailable database', () => {
     ['does not answer a query', new Error('Query read timeout')],
     ['does not answer a connection', new Error('timeout exceeded when trying to connect')],
     ['breaks a connection', new Error('Connection terminated unexpectedly')],
-    ['is away for Prisma', Object.assign(coded('P1001'), { name: 'PrismaClientKnownRequestError' })],
+    ['is unavailable for Prisma', Object.assign(coded('P1001'), { name: 'PrismaClientKnownRequestError' })],
     [
-      'is away below Prisma',
+      'is unavailable below Prisma',
       Object.assign(coded('P2010'), { meta: { driverAdapterError: { cause: { originalCode: '57P01' } } } }),
     ],
-    ['is away below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
+    ['is unavailable below another error', new Error('while saving', { cause: coded('ECONNREFUSED') })],
   ])('%s', (_what, error) => {
     expect(isDatabaseUnavailable(error)).toBe(true)
   })

@@ -36,7 +36,7 @@ export interface AcquiredSessions {
   readonly isMore: boolean
 }
 
-/** One row. The sources stand apart from the sessions, because many sessions belong to one organization. */
+/** The one row of an acquisition. Sources are separate, because many sessions belong to one organization. */
 interface AcquiredRow {
   readonly isMore: boolean
   readonly sessions: readonly Omit<AcquiredSession, 'sources'>[]

@@ -60,9 +60,9 @@ describe('a secret box', () => {
     const rotating = createSecretBox([newKey, oldKey])
     expect(rotating.decrypt(owner, sealed)).toBe('kept')
     expect(rotating.isCurrent(sealed)).toBe(false)
-    const anew = rotating.encrypt(owner, 'kept')
-    expect(rotating.isCurrent(anew)).toBe(true)
-    expect(createSecretBox([newKey]).decrypt(owner, anew)).toBe('kept')
+    const encryptedAgain = rotating.encrypt(owner, 'kept')
+    expect(rotating.isCurrent(encryptedAgain)).toBe(true)
+    expect(createSecretBox([newKey]).decrypt(owner, encryptedAgain)).toBe('kept')
   })
 
   test('reports the id of the missing key, and no key', () => {
@@ -71,7 +71,7 @@ describe('a secret box', () => {
     const sealed = old.encrypt(owner, 'kept')
     expect(() => createSecretBox([newKey]).decrypt(owner, sealed)).toThrow(
       new SecretError(
-        `The signing secret is encrypted under key ${old.keyId}, which SECRETS_KEY does not list: add that key to the list, or enter the secret anew.`,
+        `The signing secret is encrypted under key ${old.keyId}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
       ),
     )
     expect(Buffer.from(oldKey, 'base64').toString('hex')).not.toContain(old.keyId)

@@ -57,7 +57,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
       const opening = keyById.get(id)
       if (!opening) {
         throw new SecretError(
-          `The signing secret is encrypted under key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret anew.`,
+          `The signing secret is encrypted under key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
         )
       }
       const nonce = bytes.subarray(1 + KEY_ID_BYTES, TEXT_START)
@@ -127,7 +127,7 @@ export async function rotateSecrets(
   }
 }
 
-const DAMAGED = 'The stored signing secret is damaged or belongs to another source: enter it anew.'
+const DAMAGED = 'The stored signing secret is damaged or belongs to another source: enter it again.'
 
 function boundTo({ organizationId, sourceId }: SecretOwner): Buffer {
   return Buffer.from(`webhook-signing-secret:${organizationId.toLowerCase()}:${sourceId.toLowerCase()}`, 'utf8')

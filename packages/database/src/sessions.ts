@@ -1,7 +1,7 @@
 import type { Database } from './client.ts'
 import { newId } from './ids.ts'
 
-/** A session as `wf sessions` prints it, hence the names of the columns. */
+/** A session as `wf sessions --json` prints it, with the names of the columns. */
 export interface SessionRow {
   readonly id: string
   readonly organization_id: string

@@ -23,7 +23,7 @@ const apply = async (...values: unknown[]): Promise<AppliedManifest> => {
   return applied.at(-1)!
 }
 
-const faultsOf = async (...values: unknown[]): Promise<string[]> => {
+const violationsOf = async (...values: unknown[]): Promise<string[]> => {
   try {
     await apply(...values)
     return []
@@ -359,7 +359,7 @@ describe('a manifest may not', () => {
     await apply(foreign)
     const before = await snapshot()
     expect(
-      await faultsOf({
+      await violationsOf({
         organization: { name: 'Acme' },
         workflows: [
           { id: workflowId, name: 'W' },
@@ -379,7 +379,7 @@ describe('a manifest may not', () => {
   test('move a trigger from a workflow that it does not name, but from one that it names', async () => {
     await apply(foreign)
     const taker = { name: 'V', triggers: [{ ...trigger, id: triggerId }] }
-    expect(await faultsOf({ organization: foreign.organization, workflows: [taker] })).toEqual([
+    expect(await violationsOf({ organization: foreign.organization, workflows: [taker] })).toEqual([
       `workflows[0].triggers[0].id: belongs to workflow ${workflowId}: leave it out, or name that workflow too`,
     ])
     await apply({ organization: foreign.organization, workflows: [taker, { id: workflowId, name: 'W' }] })
@@ -389,7 +389,7 @@ describe('a manifest may not', () => {
   })
 
   test('name unknown users', async () => {
-    expect(await faultsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
+    expect(await violationsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
       'workflows[0].users[1]: is no user of the organization: list Ada@acme.test under users',
       'workflows[0].users[2]: is no user of the organization: list eve@acme.test under users',
     ])
@@ -398,9 +398,11 @@ describe('a manifest may not', () => {
   test('give a key that another name or organization uses', async () => {
     const { key } = createApiKey()
     await apply({ organization: { name: 'Foreign' }, api_keys: [{ name: 'ci', key }] })
-    const fault = 'api_keys[0].key: is in use already, under another name or in another organization'
-    expect(await faultsOf({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', key }] })).toEqual([fault])
-    expect(await faultsOf({ organization: { name: 'Foreign' }, api_keys: [{ name: 'other', key }] })).toEqual([fault])
+    const violation = 'api_keys[0].key: is in use already, under another name or in another organization'
+    expect(await violationsOf({ organization: { name: 'Acme' }, api_keys: [{ name: 'ci', key }] })).toEqual([violation])
+    expect(await violationsOf({ organization: { name: 'Foreign' }, api_keys: [{ name: 'other', key }] })).toEqual([
+      violation,
+    ])
   })
 
   test('use the id of a deleted webhook source, or the name of a source with another id', async () => {
@@ -426,7 +428,7 @@ describe('a manifest may not', () => {
     await db.pool.query('UPDATE webhook_sources SET deleted_at = now() WHERE id = $1', [goneId])
     const source = manifest.webhook_sources[0]
     expect(
-      await faultsOf({
+      await violationsOf({
         organization: manifest.organization,
         webhook_sources: [
           { ...source, id: goneId, name: 'Gone' },

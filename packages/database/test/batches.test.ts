@@ -12,9 +12,9 @@ import {
 import { createStartable, newStart, type Startable } from './support/start-fixtures.ts'
 import { onConnection } from './support/on-connection.ts'
 
-// Where Postgres believes a table to hold one row, it may join a batch to its table by reading the batch anew for each row;
-// every row locked and skipped by then, each reading finds others. These settings leave it no other way to join.
-const READ_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']
+// With an estimate of one row, PostgreSQL may join a batch to its table by evaluating the batch again for each row. It then skips
+// the rows that are already locked, and finds others. These settings leave no other join.
+const EVALUATE_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']
   .map((way) => `SET enable_${way} = off`)
   .join('; ')
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   client = await db.pool.connect()
-  await client.query(READ_BATCHES_FOR_EACH_ROW)
+  await client.query(EVALUATE_BATCHES_FOR_EACH_ROW)
 })
 afterEach(() => {
   client.release(true)

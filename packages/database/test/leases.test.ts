@@ -29,7 +29,7 @@ beforeEach(async () => {
   acme = await createStartable(db)
 })
 
-interface Held {
+interface LeasedRun {
   readonly lease: Lease
   readonly runId: string
 }
@@ -37,64 +37,64 @@ type Pooled = Pick<Database, 'pool'>
 
 const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
 
-/** What a holder writes under its leases, and what it is told when it is the holder no more. */
+/** A write under leases, and its result when the leases are lost. */
 interface Operation {
-  readonly write: (on: Pooled, owner: string, held: Held[]) => Promise<unknown>
+  readonly write: (on: Pooled, owner: string, leased: LeasedRun[]) => Promise<unknown>
   readonly refusal: unknown
 }
 const many: Record<string, Operation> = {
   'appending steps': {
-    write: (on, owner, held) =>
+    write: (on, owner, leased) =>
       appendSteps(
         on,
         owner,
-        held.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [note] })),
+        leased.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [note] })),
       ),
     refusal: [false],
   },
   'ending runs': {
-    write: (on, owner, held) =>
+    write: (on, owner, leased) =>
       finishRuns(
         on,
         owner,
-        held.map(({ lease }) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
+        leased.map(({ lease }) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
       ),
     refusal: [{ kind: 'lease_lost' }],
   },
   'renewing leases': {
-    write: (on, owner, held) =>
+    write: (on, owner, leased) =>
       renewLeases(
         on,
         owner,
         600_000,
-        held.map(({ lease }) => lease),
+        leased.map(({ lease }) => lease),
       ),
     refusal: [],
   },
   'releasing sessions': {
-    write: (on, owner, held) =>
+    write: (on, owner, leased) =>
       releaseSessions(
         on,
         owner,
-        held.map(({ lease }) => lease),
+        leased.map(({ lease }) => lease),
       ),
     refusal: undefined,
   },
 }
 const one: Record<string, Operation> = {
   'claiming the next run': {
-    write: (on, owner, [held]) => claimNextRun(on, owner, held!.lease),
+    write: (on, owner, [leased]) => claimNextRun(on, owner, leased!.lease),
     refusal: { kind: 'lease_lost' },
   },
   'counting an attempt': {
-    write: (on, owner, [held]) => countAttempt(on, owner, held!.lease),
+    write: (on, owner, [leased]) => countAttempt(on, owner, leased!.lease),
     refusal: undefined,
   },
 }
 const manyKinds = Object.entries(many)
 const kinds = [...manyKinds, ...Object.entries(one)]
 
-const taking = (owner: string) => ({
+const acquireOptions = (owner: string) => ({
   owner,
   leaseMs: 60_000,
   slots: 100,
@@ -103,22 +103,22 @@ const taking = (owner: string) => ({
 })
 
 /** A session with two starts, of which runner `a` does the first. */
-async function hold(): Promise<Held> {
+async function leaseRun(): Promise<LeasedRun> {
   const { sessionId, startId } = await start(db, acme)
   await start(db, acme, sessionId)
-  const { sessions } = await acquireSessions(db, taking('a'), [sessionId])
+  const { sessions } = await acquireSessions(db, acquireOptions('a'), [sessionId])
   return { lease: sessions[0]!.lease, runId: startId }
 }
 
-async function takeOver(owner: string, sessionId: string): Promise<void> {
+async function acquireExpired(owner: string, sessionId: string): Promise<void> {
   await db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [
     sessionId,
   ])
-  const { sessions } = await acquireSessions(db, taking(owner), [sessionId])
+  const { sessions } = await acquireSessions(db, acquireOptions(owner), [sessionId])
   expect(sessions).toHaveLength(1)
 }
 
-/** Everything that a holder may change. */
+/** All rows that a runner may change. */
 async function allRows(): Promise<unknown> {
   const { rows } = await db.pool.query(
     `SELECT (SELECT json_agg(row ORDER BY row.id) FROM sessions row) AS sessions,
@@ -161,39 +161,39 @@ function beforeSkipping(act: () => Promise<unknown>): Pooled {
 
 describe.each(kinds)('%s', (_what, { write, refusal }) => {
   test('writes for the owner of the lease', async () => {
-    const held = await hold()
+    const leased = await leaseRun()
     const before = await allRows()
-    await write(db, 'a', [held])
+    await write(db, 'a', [leased])
     expect(await allRows()).not.toEqual(before)
   })
 
   test.each([
-    ['another runner has acquired the session', (id: string) => takeOver('b', id)],
-    ['the same runner has acquired the session again', (id: string) => takeOver('a', id)],
+    ['another runner has acquired the session', (id: string) => acquireExpired('b', id)],
+    ['the same runner has acquired the session again', (id: string) => acquireExpired('a', id)],
     [
       // As it may after the database was restored from a backup.
       'another runner has a lease of the same epoch',
       (id: string) => db.pool.query("UPDATE sessions SET lease_owner = 'b' WHERE id = $1", [id]),
     ],
   ])('writes nothing once %s', async (_why, lose) => {
-    const held = await hold()
-    await lose(held.lease.sessionId)
+    const leased = await leaseRun()
+    await lose(leased.lease.sessionId)
     const before = await allRows()
-    expect(await write(db, 'a', [held])).toEqual(refusal)
+    expect(await write(db, 'a', [leased])).toEqual(refusal)
     expect(await allRows()).toEqual(before)
   })
 
   test('waits for a concurrent acquisition, and then writes nothing', async () => {
-    const held = await hold()
+    const leased = await leaseRun()
     const outcome = await meeting(
-      ["UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", held.lease.sessionId],
-      () => write(db, 'a', [held]),
+      ["UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", leased.lease.sessionId],
+      () => write(db, 'a', [leased]),
     )
     expect(outcome).toEqual(refusal)
     expect(await allRows()).toMatchObject({
       sessions: [{ lease_owner: 'b', lease_epoch: 2, last_finished_number: 0 }],
       starts: [
-        { id: held.runId, status: 'running', attempts: 1 },
+        { id: leased.runId, status: 'running', attempts: 1 },
         { status: 'queued', attempts: 0 },
       ],
       steps: null,
@@ -204,8 +204,8 @@ describe.each(kinds)('%s', (_what, { write, refusal }) => {
 test.each(manyKinds)(
   '%s locks sessions in the order of their ids, so that two batches never wait for each other',
   async (_what, { write }) => {
-    const [low, high] = [await hold(), await hold()]
-    // Written last, it stands behind the other, where a scan of the table finds it.
+    const [low, high] = [await leaseRun(), await leaseRun()]
+    // The update moves its row behind the other one, in the order of a table scan.
     await db.pool.query('UPDATE sessions SET is_open = true WHERE id = $1', [low.lease.sessionId])
     const scanning = new URL(url)
     scanning.searchParams.set('options', '-c enable_indexscan=off -c enable_bitmapscan=off')
@@ -227,7 +227,7 @@ test.each(manyKinds)(
 
 describe('releasing', () => {
   test('does not decrement the attempts of a run that was not claimed', async () => {
-    const { lease, runId } = await hold()
+    const { lease, runId } = await leaseRun()
     await db.pool.query("UPDATE starts SET status = 'queued', attempts = 0, started_at = NULL WHERE id = $1", [runId])
     await releaseSessions(db, 'a', [lease])
     expect(await allRows()).toMatchObject({
@@ -239,18 +239,18 @@ describe('releasing', () => {
 
 describe('claiming the next run', () => {
   test.each(['b', 'a'])('skips nothing once "%s" has acquired the session meanwhile', async (owner) => {
-    const { lease, runId } = await hold()
+    const { lease, runId } = await leaseRun()
     await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
-    const on = beforeSkipping(() => takeOver(owner, lease.sessionId))
+    const on = beforeSkipping(() => acquireExpired(owner, lease.sessionId))
     expect(await claimNextRun(on, 'a', lease)).toEqual({ kind: 'lease_lost' })
     expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 0 }] })
   })
 
   test('does not skip again what it skipped and finished meanwhile', async () => {
-    const { lease, runId } = await hold()
+    const { lease, runId } = await leaseRun()
     await start(db, acme, lease.sessionId)
     await db.pool.query('DELETE FROM starts WHERE id = $1', [runId])
-    // As when an answer was lost, and the statement takes effect only after it was asked again.
+    // As if the answer was lost, and the statement took effect only after the retry.
     const on = beforeSkipping(async () => {
       expect(await claimNextRun(db, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 2 } })
       await finishRuns(db, 'a', [{ lease, number: 2, status: 'succeeded', error: null, goesOn: true }])
@@ -260,7 +260,7 @@ describe('claiming the next run', () => {
   })
 
   test('finds a start that becomes visible before it would be skipped', async () => {
-    const { lease, runId } = await hold()
+    const { lease, runId } = await leaseRun()
     const { rows } = await db.pool.query('DELETE FROM starts WHERE id = $1 RETURNING *', [runId])
     const on = beforeSkipping(() =>
       db.pool.query('INSERT INTO starts SELECT * FROM json_populate_record(NULL::starts, $1)', [

@@ -22,7 +22,7 @@ beforeAll(async () => {
   acme = await createStartable(db)
 })
 
-const taking = {
+const acquireOptions = {
   owner: 'a',
   leaseMs: 60_000,
   slots: 100,
@@ -33,10 +33,10 @@ const taking = {
 /** Runs the starts of a session one after the other, each with one step. */
 async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
   const {
-    sessions: [taken],
-  } = await acquireSessions(db, taking, [sessionId])
-  const { lease } = taken!
-  let run = taken?.run
+    sessions: [acquired],
+  } = await acquireSessions(db, acquireOptions, [sessionId])
+  const { lease } = acquired!
+  let run = acquired?.run
   for (const error of results) {
     const steps = [{ kind: 'message' as const, data: { agent: 'test', text: `run ${run!.number}` } }]
     await appendSteps(db, 'a', [{ lease, runId: run!.id, position: 0, steps }])

@@ -43,8 +43,8 @@ const runner = (
   ...options,
 })
 
-/** As if the holder had been silent for longer than its lease. */
-const letLeaseRunOut = (sessionId: string) =>
+/** Expires the lease. */
+const expireLease = (sessionId: string) =>
   db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [sessionId])
 
 const finish = async (owner: string, lease: Lease, number: number, goesOn = true) => {
@@ -58,9 +58,9 @@ describe('acquiring sessions by their ids', () => {
   test('leases the session and claims its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    expect(taken).toEqual({
+    expect(acquired).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
       run: {
@@ -119,9 +119,9 @@ describe('acquiring sessions by their ids', () => {
   test('leases each session once when many runners call it concurrently', async () => {
     const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
     const ids = sessions.map(({ sessionId }) => sessionId)
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, runner(`r${n}`), ids)))
+    const acquired = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, runner(`r${n}`), ids)))
     expect(
-      taken
+      acquired
         .flatMap(({ sessions: found }) => found)
         .map(({ lease }) => lease.sessionId)
         .toSorted(),
@@ -131,11 +131,11 @@ describe('acquiring sessions by their ids', () => {
   test('acquires a session whose lease expired under the next epoch, and continues its run as another attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
     await acquireSessions(db, runner('a'), [sessionId])
-    await letLeaseRunOut(sessionId)
+    await expireLease(sessionId)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('b'), [sessionId])
-    expect(taken).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
+    expect(acquired).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
   })
 })
 
@@ -145,56 +145,56 @@ describe('slots and shares', () => {
     const ids: string[] = []
     for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
     for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
-    const held = new Map([[acme.organizationId, 1]])
-    const { sessions: taken } = await acquireSessions(
+    const leased = new Map([[acme.organizationId, 1]])
+    const { sessions: acquired } = await acquireSessions(
       db,
-      runner('a', { slots: 4, maxPerOrganization: 3, leasedByOrganization: held }),
+      runner('a', { slots: 4, maxPerOrganization: 3, leasedByOrganization: leased }),
       ids,
     )
     const count = ({ organizationId }: Startable) =>
-      taken.filter((session) => session.organizationId === organizationId).length
+      acquired.filter((session) => session.organizationId === organizationId).length
     expect([count(acme), count(other)]).toEqual([2, 2])
   })
 
   test.each([
-    { what: 'as many as there are slots', ids: 2, options: { slots: 2 }, taken: 2, isMore: false },
-    { what: 'one more than there are slots', ids: 3, options: { slots: 2 }, taken: 2, isMore: true },
-    { what: 'as many as the share', ids: 2, options: { maxPerOrganization: 2 }, taken: 2, isMore: false },
-    { what: 'one more than the share', ids: 3, options: { maxPerOrganization: 2 }, taken: 2, isMore: true },
+    { what: 'as many as there are slots', ids: 2, options: { slots: 2 }, acquired: 2, isMore: false },
+    { what: 'one more than there are slots', ids: 3, options: { slots: 2 }, acquired: 2, isMore: true },
+    { what: 'as many as the share', ids: 2, options: { maxPerOrganization: 2 }, acquired: 2, isMore: false },
+    { what: 'one more than the share', ids: 3, options: { maxPerOrganization: 2 }, acquired: 2, isMore: true },
     {
       what: 'as many as the share leaves',
       ids: 2,
       options: { maxPerOrganization: 3 },
-      held: 1,
-      taken: 2,
+      leased: 1,
+      acquired: 2,
       isMore: false,
     },
     {
       what: 'one more than the share leaves',
       ids: 3,
       options: { maxPerOrganization: 3 },
-      held: 1,
-      taken: 2,
+      leased: 1,
+      acquired: 2,
       isMore: true,
     },
-  ])('acquires $taken of $ids: $what', async ({ ids: count, options, held = 0, taken, isMore }) => {
+  ])('acquires $acquired of $ids: $what', async ({ ids: count, options, leased = 0, acquired, isMore }) => {
     const ids: string[] = []
     for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
-    const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, held]]) })
+    const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, leased]]) })
     const result = await acquireSessions(db, mine, ids)
-    expect([result.sessions.length, result.isMore]).toEqual([taken, isMore])
+    expect([result.sessions.length, result.isMore]).toEqual([acquired, isMore])
   })
 })
 
 describe('the sweep', () => {
   test('finds every session with work and no live lease', async () => {
     const waiting = await start(db, acme)
-    const held = await start(db, acme)
+    const leased = await start(db, acme)
     const abandoned = await start(db, acme)
-    await acquireSessions(db, runner('a'), [held.sessionId, abandoned.sessionId])
-    await letLeaseRunOut(abandoned.sessionId)
-    const { sessions: taken } = await acquireWaitingSessions(db, runner('b'))
-    expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual(
+    await acquireSessions(db, runner('a'), [leased.sessionId, abandoned.sessionId])
+    await expireLease(abandoned.sessionId)
+    const { sessions: acquired } = await acquireWaitingSessions(db, runner('b'))
+    expect(acquired.map(({ lease }) => lease.sessionId).toSorted()).toEqual(
       [waiting.sessionId, abandoned.sessionId].toSorted(),
     )
     expect((await acquireWaitingSessions(db, runner('c'))).sessions).toEqual([])
@@ -207,17 +207,20 @@ describe('the sweep', () => {
     for (let n = 0; n < 5; n++) mine.push((await start(db, acme)).sessionId)
     const theirs = await start(db, other)
     await start(db, third)
-    const held = new Map([[third.organizationId, 1]])
-    const { sessions: taken } = await acquireWaitingSessions(db, runner('a', { slots: 2, leasedByOrganization: held }))
-    expect(taken.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
+    const leased = new Map([[third.organizationId, 1]])
+    const { sessions: acquired } = await acquireWaitingSessions(
+      db,
+      runner('a', { slots: 2, leasedByOrganization: leased }),
+    )
+    expect(acquired.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
   })
 
   test('acquires no session of an organization beyond its share', async () => {
     for (let n = 0; n < 3; n++) await start(db, acme)
-    const held = new Map([[acme.organizationId, 2]])
+    const leased = new Map([[acme.organizationId, 2]])
     const { sessions, isMore } = await acquireWaitingSessions(
       db,
-      runner('a', { maxPerOrganization: 3, leasedByOrganization: held }),
+      runner('a', { maxPerOrganization: 3, leasedByOrganization: leased }),
     )
     expect(sessions).toHaveLength(1)
     expect(isMore).toBe(true)
@@ -256,8 +259,8 @@ describe('the sweep', () => {
     let from: string | undefined
     let found = 0
     for (let sweep = 0; sweep < 4; sweep++) {
-      const { sessions: taken, next } = await acquireWaitingSessions(db, runner('a', { slots: 10_000 }), from)
-      found += taken.length
+      const { sessions: acquired, next } = await acquireWaitingSessions(db, runner('a', { slots: 10_000 }), from)
+      found += acquired.length
       from = next
     }
     expect(found).toBe(1_100)
@@ -268,9 +271,9 @@ describe('leases', () => {
   test('renewing resolves to the leases that are still owned', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
-    const leases = taken.map(({ lease }) => lease)
-    await letLeaseRunOut(lost.sessionId)
+    const { sessions: acquired } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    const leases = acquired.map(({ lease }) => lease)
+    await expireLease(lost.sessionId)
     await acquireSessions(db, runner('b'), [lost.sessionId])
     expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([{ sessionId: mine.sessionId, epoch: 1 }])
   })
@@ -278,19 +281,19 @@ describe('leases', () => {
   test('an expired lease is renewed while no other runner has acquired the session', async () => {
     const { sessionId } = await start(db, acme)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    await letLeaseRunOut(sessionId)
-    await renewLeases(db, 'a', 60_000, [taken!.lease])
+    await expireLease(sessionId)
+    await renewLeases(db, 'a', 60_000, [acquired!.lease])
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
   })
 
   test('a session released in the middle of a run can be acquired at once, and the interruption is no attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    await releaseSessions(db, 'a', [taken!.lease])
+    await releaseSessions(db, 'a', [acquired!.lease])
     expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
     const {
       sessions: [again],
@@ -304,12 +307,12 @@ describe('finishRuns', () => {
     const first = await start(db, acme)
     const second = await start(db, acme, first.sessionId)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [first.sessionId])
-    const outcome = await finish('a', taken!.lease, 1)
+    const outcome = await finish('a', acquired!.lease, 1)
     expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
-    expect(await finish('a', taken!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: null })
+    expect(await finish('a', acquired!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect(await showSession(db, first.sessionId)).toMatchObject({ lease: null, starts: 2, finished: 2 })
   })
 
@@ -317,14 +320,14 @@ describe('finishRuns', () => {
     const { sessionId } = await start(db, acme)
     for (let number = 1; number <= 40; number++) {
       const {
-        sessions: [taken],
+        sessions: [acquired],
       } = await acquireSessions(db, runner('a'), [sessionId])
-      const [outcome] = await Promise.all([finish('a', taken!.lease, number), start(db, acme, sessionId)])
+      const [outcome] = await Promise.all([finish('a', acquired!.lease, number), start(db, acme, sessionId)])
       expect(outcome.kind).toBe('finished')
       if (outcome.kind === 'finished' && !outcome.isReleased) {
-        const next = outcome.next ? 'run' : (await claimNextRun(db, 'a', taken!.lease)).kind
+        const next = outcome.next ? 'run' : (await claimNextRun(db, 'a', acquired!.lease)).kind
         if (next !== 'run') throw new Error(`start ${number + 1} is lost: ${next}`)
-        await releaseSessions(db, 'a', [taken!.lease])
+        await releaseSessions(db, 'a', [acquired!.lease])
       }
     }
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
@@ -333,15 +336,15 @@ describe('finishRuns', () => {
   test('finishes many runs in one statement, and writes nothing for a lost lease', async () => {
     const mine = await start(db, acme)
     const lost = await start(db, acme)
-    const { sessions: taken } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
-    await letLeaseRunOut(lost.sessionId)
+    const { sessions: acquired } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
+    await expireLease(lost.sessionId)
     await acquireSessions(db, runner('b'), [lost.sessionId])
     const outcomes = await finishRuns(
       db,
       'a',
-      taken.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', goesOn: true })),
+      acquired.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', goesOn: true })),
     )
-    const bySession = new Map(taken.map(({ lease }, index) => [lease.sessionId, outcomes[index]?.kind]))
+    const bySession = new Map(acquired.map(({ lease }, index) => [lease.sessionId, outcomes[index]?.kind]))
     expect(bySession.get(mine.sessionId)).toBe('finished')
     expect(bySession.get(lost.sessionId)).toBe('lease_lost')
     expect(await showRun(db, mine.startId)).toMatchObject({ status: 'failed', error: 'no: reason' })
@@ -352,9 +355,9 @@ describe('finishRuns', () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    expect(await finish('a', taken!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: null })
+    expect(await finish('a', acquired!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([
       { run: { id: next.startId } },
     ])
@@ -364,11 +367,11 @@ describe('finishRuns', () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    await finish('a', taken!.lease, 1)
-    expect(await finish('a', taken!.lease, 1)).toEqual({ kind: 'lease_lost' })
-    expect(await claimNextRun(db, 'a', taken!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
+    await finish('a', acquired!.lease, 1)
+    expect(await finish('a', acquired!.lease, 1)).toEqual({ kind: 'lease_lost' })
+    expect(await claimNextRun(db, 'a', acquired!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
   })
 
   test('a start that was deleted with its workflow is skipped', async () => {
@@ -379,10 +382,10 @@ describe('finishRuns', () => {
     const kept = await start(db, { organizationId, apiKeyId, workflowId: other.workflowId }, doomed.sessionId)
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [acme.workflowId])
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [doomed.sessionId])
-    expect(taken?.run).toBeNull()
-    const next = await claimNextRun(db, 'a', taken!.lease)
+    expect(acquired?.run).toBeNull()
+    const next = await claimNextRun(db, 'a', acquired!.lease)
     expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
   })
 })
@@ -390,7 +393,7 @@ describe('finishRuns', () => {
 describe('the journal', () => {
   test('keeps the steps of many runs, each in order', async () => {
     const sessions = await Promise.all([start(db, acme), start(db, acme)])
-    const { sessions: taken } = await acquireSessions(
+    const { sessions: acquired } = await acquireSessions(
       db,
       runner('a'),
       sessions.map(({ sessionId }) => sessionId),
@@ -399,11 +402,11 @@ describe('the journal', () => {
       appendSteps(
         db,
         'a',
-        taken.map(({ lease, run }) => ({ lease, runId: run!.id, position, steps: texts.map(note) })),
+        acquired.map(({ lease, run }) => ({ lease, runId: run!.id, position, steps: texts.map(note) })),
       )
     expect(await append(0, 'one', 'two')).toEqual([true, true])
     expect(await append(2, 'three')).toEqual([true, true])
-    for (const { run } of taken) {
+    for (const { run } of acquired) {
       const steps = await readSteps(db, run!.id)
       expect(steps.map(({ position, data }) => [position, (data as { text: string }).text])).toEqual([
         [0, 'one'],
@@ -416,9 +419,9 @@ describe('the journal', () => {
   test('appending the same steps again after a lost answer changes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
     const {
-      sessions: [taken],
+      sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    const append = { lease: taken!.lease, runId: startId, position: 0, steps: [note('once')] }
+    const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [note('once')] }
     await appendSteps(db, 'a', [append])
     expect(await appendSteps(db, 'a', [append])).toEqual([true])
     expect(await readSteps(db, startId)).toHaveLength(1)
@@ -441,8 +444,8 @@ describe('the backlog', () => {
     expect(await measureBacklog(db)).toEqual({ sessions: 0, oldestWaitMs: null })
     const old = await start(db, acme)
     await start(db, acme)
-    const held = await start(db, acme)
-    await acquireSessions(db, runner('a'), [held.sessionId])
+    const leased = await start(db, acme)
+    await acquireSessions(db, runner('a'), [leased.sessionId])
     await db.pool.query("UPDATE sessions SET waiting_since = now() - interval '1 minute' WHERE id = $1", [
       old.sessionId,
     ])

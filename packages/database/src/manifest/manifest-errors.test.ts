@@ -89,7 +89,7 @@ describe('manifestErrors', () => {
       ['workflows[0].created_at: must be a time such as 2026-01-31T09:00:00Z'],
     ],
     [
-      'a year that no database holds',
+      'a year that PostgreSQL does not have',
       workflow({ created_at: '0000-01-31T09:00:00Z' }),
       ['workflows[0].created_at: must be in the year 1 or later'],
     ],
@@ -229,7 +229,7 @@ describe('manifestErrors', () => {
       'workflows[0].users[0]',
     ],
     [
-      'places of files',
+      'locations of files',
       {
         workflows: [
           {

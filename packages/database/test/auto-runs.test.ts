@@ -47,15 +47,15 @@ describe('startDueAutoRuns', () => {
       request_id: 'request-auto',
       context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
     })
-    const taking = {
+    const acquireOptions = {
       owner: 'a',
       leaseMs: 60_000,
       slots: 1,
       maxPerOrganization: 1,
       leasedByOrganization: new Map<string, number>(),
     }
-    const { sessions: taken } = await acquireWaitingSessions(db, taking)
-    expect(taken).toMatchObject([{ run: { id: started!.startId } }])
+    const { sessions: acquired } = await acquireWaitingSessions(db, acquireOptions)
+    expect(acquired).toMatchObject([{ run: { id: started!.startId } }])
   })
 
   test('starts each due time once when many runners call it concurrently', async () => {
