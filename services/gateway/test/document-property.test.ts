@@ -4,7 +4,8 @@ import { newId } from '@workflow-service/database'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import * as fc from 'fast-check'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
-import { startableWorkflow, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { startableWorkflow } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
 /** Enough that each operation gets every kind of value many times, and few enough for a minute. */
 const RUNS = 3_000
@@ -51,24 +52,20 @@ interface Media {
   content?: { 'application/json': { schema: Schema } }
 }
 
-let gateway: TestGateway
+const gateway = useTestGateway()
 let known: { workflowId: string; sessionId: string }
 const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
 beforeAll(async () => {
-  gateway = await startTestGateway()
   const workflow = startableWorkflow()
   known = { workflowId: String(workflow['id']), sessionId: newId() }
   await gateway.apply(
     { workflows: [workflow], sessions: [{ id: known.sessionId, open: true }] },
     gateway.organization.id,
   )
-}, 60_000)
-
-afterAll(async () => {
-  agent.destroy()
-  await gateway.stop()
 })
+
+afterAll(() => agent.destroy())
 
 test(`answers ${RUNS} generated requests as the OpenAPI document declares, and none with a 500`, async () => {
   const operations = readOperations()

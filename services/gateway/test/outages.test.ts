@@ -12,6 +12,7 @@ import {
   testEnv,
   type TestGateway,
 } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
 const readiness = async (metricsUrl: string): Promise<number> => (await fetch(`${metricsUrl}/readyz`)).status
 
@@ -169,13 +170,7 @@ describe('while the broker is unavailable', () => {
 })
 
 describe('with the maximum of requests in flight', () => {
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    gateway = await startTestGateway()
-  }, 60_000)
-
-  afterAll(() => gateway.stop())
+  const gateway = useTestGateway()
 
   test('answers 503 with Retry-After to one more', async () => {
     const { url } = await gateway.startAnother({ maxRequestsInFlight: 2 })
@@ -193,18 +188,12 @@ describe('with the maximum of requests in flight', () => {
 })
 
 describe('while shutting down', () => {
-  let gateway: TestGateway
+  const gateway = useTestGateway()
   const running: { stop(): Promise<unknown> }[] = []
-
-  beforeAll(async () => {
-    gateway = await startTestGateway()
-  }, 60_000)
 
   afterEach(async () => {
     for (const each of running.splice(0)) await each.stop()
   })
-
-  afterAll(() => gateway.stop())
 
   test('answers requests in flight, closes connections, accepts no new ones, and exits with status 0', async () => {
     const started = await startGatewayProcess(gateway.database.url)

@@ -1,20 +1,17 @@
 import { once } from 'node:events'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
 import { waitUntil } from '@workflow-service/testkit'
 import { contractProblems } from './support/call.ts'
 import { openConnection, parseAnswer, type RawAnswer, sendRaw } from './support/raw-request.ts'
-import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
+const gateway = useTestGateway()
 let authorization: string
 
-beforeAll(async () => {
-  gateway = await startTestGateway()
+beforeAll(() => {
   authorization = `Authorization: Bearer ${gateway.organization.key}\r\n`
-}, 60_000)
-
-afterAll(() => gateway.stop())
+})
 
 /** Gives status and code of an answer, or how it breaks the contract. */
 function outcomeOf(answer: RawAnswer | null): string {

@@ -3,6 +3,7 @@ import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
 import { type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
 import { callGateway } from './support/call.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
 const ORGANIZATION = '/v1/organization'
 const POLICY = /^"([\w-]+)";q=(\d+);w=60$/
@@ -28,13 +29,7 @@ const askFrom = (gateway: TestGateway, forwardedFor: string) =>
   gateway.get(ORGANIZATION, { key: null, headers: { 'X-Forwarded-For': forwardedFor } })
 
 describe('in memory', () => {
-  let gateway: TestGateway
-
-  beforeAll(async () => {
-    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '5' })
-  }, 60_000)
-
-  afterAll(() => gateway.stop())
+  const gateway = useTestGateway({ RATE_LIMIT_PER_MINUTE: '5' })
 
   test('accepts the limit at once and answers 429 rate_limited with Retry-After beyond it', async () => {
     const key = await anotherKey(gateway)

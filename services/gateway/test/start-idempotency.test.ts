@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
 import type { StartedProcess } from '@workflow-service/testkit'
 import { callGateway } from './support/call.ts'
-import { startableWorkflow, startGatewayProcess, startTestGateway, type TestGateway } from './support/test-gateway.ts'
+import { startableWorkflow, startGatewayProcess } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
 
-let gateway: TestGateway
+const gateway = useTestGateway()
 let workflowId: string
 
 beforeAll(async () => {
-  gateway = await startTestGateway()
   const workflow = startableWorkflow()
   workflowId = String(workflow['id'])
   await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
-}, 60_000)
-
-afterAll(() => gateway.stop())
+})
 
 const withKey = (key: string) => ({ headers: { 'Idempotency-Key': key } })
 const countStarts = async (context: string): Promise<number> => {

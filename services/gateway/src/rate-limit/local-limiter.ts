@@ -39,7 +39,8 @@ export function createLocalLimiter(
   const windows = new LRUCache<string, { count: number; readonly endMs: number }>({ max: maxNames })
   return {
     consume: (name) => {
-      const nowMs = now()
+      // Whole milliseconds: rounding errors of fractions would make a full window longer than it is.
+      const nowMs = Math.floor(now())
       let window = windows.get(name)
       if (!window || window.endMs <= nowMs) {
         window = { count: 0, endMs: nowMs + windowSeconds * 1_000 }
