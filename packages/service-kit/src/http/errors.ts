@@ -108,7 +108,7 @@ export const handleNotFound: RequestHandler = (req, _res, next) => {
 }
 
 /**
- * Answers whatever a handler threw in the contract's error shape, and logs every answer of 500 and above. `translate`
+ * Answers every error in the contract's error shape, and logs answers of 500 and above. `translate`
  * may turn an error of a dependency, such as a lost database connection, into an ApiError.
  */
 export function handleErrors(
