@@ -12,6 +12,13 @@ export * from './http/operations.ts'
 export * from './http/request-id.ts'
 export * from './http/server.ts'
 export * from './http/write-json.ts'
+export {
+  createInFlightLimiter,
+  type InFlightLimiter,
+  type InFlightLimits,
+  type LimitReached,
+  type ReleaseSlot,
+} from './in-flight-limiter.ts'
 export * from './logger.ts'
 export * from './metrics.ts'
 export { repeat, type RepeatedTask, type RepeatOptions } from './repeat.ts'

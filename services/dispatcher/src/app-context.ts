@@ -1,9 +1,16 @@
 import { createDatabase, createSecretBox, type Database, type SecretBox } from '@workflow-service/database'
-import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import {
+  createInFlightLimiter,
+  createLogger,
+  createMetrics,
+  describeError,
+  type InFlightLimiter,
+  type Logger,
+  type Registry,
+} from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deliver-payload.ts'
 import { createDeliveryStore, type DeliveryStore } from './deliveries/delivery-store.ts'
-import { createInFlightLimiter, type InFlightLimiter } from './deliveries/in-flight-limiter.ts'
 import { createKeyedMutex, type KeyedMutex } from './deliveries/keyed-mutex.ts'
 import { createOutcomeRecorder, type OutcomeRecorder } from './deliveries/outcome-recorder.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
@@ -19,6 +26,8 @@ export interface AppContext {
   readonly sendRequest: SendRequest
   /** Limits the requests to endpoints that are in flight. */
   readonly limiter: InFlightLimiter
+  /** How long a payload waits for a slot, from the arrival of its call. */
+  readonly slotWaitMs: number
   /** Runs the calls for one delivery id one after the other. */
   readonly deliveryMutex: KeyedMutex
   readonly deliveryDeadlineMs: number
@@ -28,11 +37,20 @@ export interface AppContext {
   dispose(): Promise<void>
 }
 
+/**
+ * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner waits.
+ */
+const SLOT_WAIT_MS = 20_000
+
+/** Each waiting call keeps its payload (256 KiB) in memory. A call beyond the limit is answered 503 at once. */
+const MAX_WAITING = 1_000
+const MAX_WAITING_PER_SOURCE = 200
+
 /** Replacements for parts of the context, for tests and for a caller in the same process. */
 export interface DispatcherOverrides {
   logger?: Logger
   sendRequest?: SendRequest
-  /** How long a delivery waits for a slot. Default 5,000. */
+  /** How long a payload waits for a slot. Default 20,000. */
   slotWaitMs?: number
   /** Age at which a delivery without an outcome becomes `unknown`. Default 40,000. */
   deliveryDeadlineMs?: number
@@ -48,10 +66,13 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     onError: (error) => logger.warn({ error: describeError(error) }, 'database connection lost'),
   })
   const metrics = createMetrics('dispatcher')
+  const slotWaitMs = overrides.slotWaitMs ?? SLOT_WAIT_MS
   const limiter = createInFlightLimiter({
     total: config.maxInFlight,
     perKey: config.maxInFlightPerSource,
-    waitMs: overrides.slotWaitMs ?? 5_000,
+    waitMs: slotWaitMs,
+    maxWaiting: MAX_WAITING,
+    maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
   const store = createDeliveryStore(db)
   const outcomes = createOutcomeRecorder({ store, logger })
@@ -65,6 +86,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
       overrides.sendRequest ??
       createSendRequest({ allowedSubnets: config.allowedSubnets, egressProxy: config.egressProxy }),
     limiter,
+    slotWaitMs,
     deliveryMutex: createKeyedMutex(),
     deliveryDeadlineMs: overrides.deliveryDeadlineMs ?? DELIVERY_DEADLINE_MS,
     outcomes,

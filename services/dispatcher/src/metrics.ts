@@ -44,7 +44,11 @@ export function createDeliveryMetrics(
     const gauge: Gauge = new Gauge({ name, help, registers, collect: () => gauge.set(read()) })
   }
   addGauge('webhook_deliveries_in_flight', 'Requests to endpoints in flight.', gauges.inFlight)
-  addGauge('webhook_deliveries_waiting', 'Deliveries that wait for a slot.', gauges.waiting)
+  addGauge(
+    'webhook_deliveries_waiting',
+    'Requests that wait for a slot of their source or of the process.',
+    gauges.waiting,
+  )
   addGauge('webhook_outcomes_unrecorded', 'Outcomes in memory that are not yet in the database.', gauges.unrecorded)
   return {
     count: (kind, outcome, durationMs) => {

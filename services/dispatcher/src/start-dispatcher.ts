@@ -40,6 +40,8 @@ export async function startDispatcher(
       url: http.url,
       port: http.port,
       stop: async () => {
+        // Calls that wait for a slot could still send for 30 s; their callers repeat them at another dispatcher.
+        ctx.limiter.stopWaiting()
         await maintenance.stop()
         await http.close(STOP_GRACE_MS)
         await ctx.outcomes.drain(DRAIN_MS)

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { freePort, startCustomerEndpoint } from '@workflow-service/testkit'
+import { freePort, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { type Answer, callDispatcher, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -21,7 +21,7 @@ function createGate(): { open: () => void; answer: () => Promise<{ status: numbe
 }
 
 describe('limits', () => {
-  test('at the limit of a source, a delivery is refused and logged; other sources are not affected', async () => {
+  test('at the limit of a source the answer is 503, nothing is recorded, and other sources are not affected', async () => {
     const narrow = await dispatcher.startAnother({}, { maxInFlightPerSource: 2 })
     const { open, answer } = createGate()
     dispatcher.endpoint.answerWith(answer)
@@ -30,9 +30,15 @@ describe('limits', () => {
     const id = newId()
     const beyond = await send(id, {}, narrow.url)
     expect(beyond).toMatchObject({
-      status: 200,
-      body: { outcome: 'refused', reason: expect.stringContaining('2 deliveries to this source are in flight') },
+      status: 503,
+      body: {
+        error: {
+          code: 'service_unavailable',
+          message: expect.stringMatching(/^2 requests to this .* Repeat the call with the same id\.$/),
+        },
+      },
     })
+    expect(await dispatcher.isRecorded(id)).toBe(false)
     const others = await startCustomerEndpoint()
     const otherSource = await dispatcher.saveSource({ endpoint_url: others.url })
     expect((await send(newId(), { source_id: otherSource }, narrow.url)).body.outcome).toBe('accepted')
@@ -41,13 +47,13 @@ describe('limits', () => {
       narrow.url,
       'PUT',
       dispatcher.sourcePath(sourceId),
-      sourceIn({ endpoint_url: `http://127.0.0.1:${await freePort()}/` }),
+      sourceIn({ endpoint_url: `http://127.0.0.1:${await freePort()}/`, signing_secret: 'another secret' }),
     )
     expect(edited.body.error.reason).toBe('unreachable')
     open()
     for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
-    expect((await send(id, {}, narrow.url)).body).toEqual(beyond.body)
-    expect(dispatcher.endpoint.requests).toHaveLength(2)
+    expect((await send(id, {}, narrow.url)).body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(3)
   })
 
   test('a delivery waits for a slot that becomes free in time', async () => {
@@ -75,6 +81,23 @@ describe('limits', () => {
     open()
     await slow
     expect((await send(id, {}, narrow.url)).body.outcome).toBe('accepted')
+  })
+
+  test('a stopping dispatcher answers 503 to the calls that wait for a slot, and completes the others', async () => {
+    const stopping = await dispatcher.startAnother({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const slow = send(newId(), {}, stopping.url)
+    await dispatcher.endpoint.waitForRequests(1)
+    const waiting = send(newId(), {}, stopping.url)
+    const metric = /^webhook_deliveries_waiting\{service="dispatcher"\} 1$/m
+    await waitUntil(async () => metric.test(await (await fetch(`${stopping.url}/metrics`)).text()))
+    const stopped = stopping.stop()
+    expect((await waiting).status).toBe(503)
+    open()
+    expect((await slow).body.outcome).toBe('accepted')
+    await stopped
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
   })
 
   test('three hundred slow endpoints at once do not delay a fast one', async () => {

@@ -16,11 +16,18 @@ import {
   SecretError,
   UNKNOWN_REASON,
 } from '@workflow-service/database'
-import { ApiError, backoff, describeError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
+import {
+  ApiError,
+  backoff,
+  describeError,
+  type LimitReached,
+  notFound,
+  type ReleaseSlot,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
-import type { ReleaseSlot } from './in-flight-limiter.ts'
 import { logDelivery } from './log-delivery.ts'
 import { sendSignedRequest } from './send-signed-request.ts'
 
@@ -47,33 +54,35 @@ export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
 /**
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
  * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
- * @throws ApiError before anything is sent: 404 for the source, 409 `lease_lost` or `idempotency_conflict`, 503 if this
- * process is at its limit or the database is slow or unavailable. The caller may repeat the call with the same id.
+ * @throws ApiError before anything is sent: 404 for the source, 409 `lease_lost` or `idempotency_conflict`, 503 if the
+ * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
  */
 export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
+  const arrivedMs = performance.now()
   // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this process.
   return ctx.deliveryMutex.runExclusive(request.id, async () => {
     const unrecorded = ctx.outcomes.find(request.id)
     if (unrecorded) return assertSamePayload(unrecorded, request)
-    const slot = await ctx.limiter.acquire(request.sourceId)
-    if (slot === 'total_limit') {
-      throw serviceUnavailable('Too many deliveries are in flight. Repeat the call with the same id.')
-    }
-    const releaseSlot = slot === 'key_limit' ? undefined : slot
+    const slot = await ctx.limiter.acquire(request.sourceId, ctx.slotWaitMs - (performance.now() - arrivedMs))
+    if (typeof slot === 'string') throw limitReached(ctx, slot)
     try {
-      return await recordAndSend(ctx, request, releaseSlot)
+      return await recordAndSend(ctx, request, slot)
     } finally {
-      releaseSlot?.()
+      slot()
     }
   })
 }
 
-/** Without a slot (the source is at its limit) the delivery is recorded as `refused`. */
-async function recordAndSend(
-  ctx: AppContext,
-  request: PayloadRequest,
-  releaseSlot: ReleaseSlot | undefined,
-): Promise<Delivery> {
+/** A limit is back-pressure, not an outcome: nothing is recorded, and the payload can be sent later. */
+function limitReached({ config }: AppContext, limit: LimitReached): ApiError {
+  const what =
+    limit === 'key_limit'
+      ? `${config.maxInFlightPerSource} requests to this webhook source are in flight`
+      : 'Too many deliveries are in flight'
+  return serviceUnavailable(`${what}. Nothing was sent. Repeat the call with the same id.`)
+}
+
+async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSlot: ReleaseSlot): Promise<Delivery> {
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
   const { id, organizationId, sourceId, runId, requestId, lease } = request
@@ -85,12 +94,10 @@ async function recordAndSend(
       throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
-      releaseSlot?.()
+      releaseSlot()
       return await waitForOutcome(ctx, request)
     case 'claimed': {
-      const result = releaseSlot
-        ? await send(ctx, request, requestBody, claim.target, claimedMs)
-        : refused(`${ctx.config.maxInFlightPerSource} deliveries to this source are in flight. Nothing was sent.`)
+      const result = await send(ctx, request, requestBody, claim.target, claimedMs)
       const claimed = inFlightDelivery({
         id,
         organizationId,

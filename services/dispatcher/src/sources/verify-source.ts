@@ -8,6 +8,9 @@ import { logDelivery } from '../deliveries/log-delivery.ts'
 import { REDACTED } from '../deliveries/redact.ts'
 import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
 
+/** Shorter than a payload's: a person waits for the answer to a save. */
+const SLOT_WAIT_MS = 5_000
+
 /** The content of a verification request. */
 export interface VerificationRequest {
   organizationId: string
@@ -32,7 +35,7 @@ export interface Verification {
 export async function verifySource(ctx: AppContext, request: VerificationRequest): Promise<Verification> {
   const { organizationId, sourceId, signingSecret, requestId } = request
   // Verification has its own concurrency slots, so a source whose deliveries all hang can still be edited.
-  const slot = await ctx.limiter.acquire(`verification:${sourceId}`)
+  const slot = await ctx.limiter.acquire(`verification:${sourceId}`, Math.min(ctx.slotWaitMs, SLOT_WAIT_MS))
   if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
   try {
     const loggedBody = toBody(request, signingSecret === null ? null : REDACTED)

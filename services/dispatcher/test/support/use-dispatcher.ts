@@ -32,7 +32,7 @@ export interface UsedDispatcher {
   send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
   isRecorded(deliveryId: string): Promise<boolean>
   createOrganization(): Promise<string>
-  /** Starts another dispatcher with the same database. */
+  /** Starts another dispatcher with the same database. A test may stop it. */
   startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
 }
 
@@ -55,7 +55,9 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
     const config = readDispatcherConfig({ ...testEnv(database.url), ...env })
     const endpoint = await startCustomerEndpoint()
     const startAnother: UsedDispatcher['startAnother'] = async (moreOverrides = {}, change = {}) => {
-      const dispatcher = await startDispatcher({ ...config, ...change }, { logger, ...overrides, ...moreOverrides })
+      const started = await startDispatcher({ ...config, ...change }, { logger, ...overrides, ...moreOverrides })
+      let stopped: Promise<void> | undefined
+      const dispatcher = { ...started, stop: () => (stopped ??= started.stop()) }
       running.push(dispatcher)
       return dispatcher
     }

@@ -1,0 +1,134 @@
+import { describe, expect, test } from '@jest/globals'
+import {
+  createInFlightLimiter,
+  type InFlightLimiter,
+  type InFlightLimits,
+  type ReleaseSlot,
+} from './in-flight-limiter.ts'
+
+const LONG_MS = 60_000
+
+function createLimiter(change: Partial<InFlightLimits>): InFlightLimiter {
+  return createInFlightLimiter({
+    total: 1,
+    perKey: 1,
+    waitMs: LONG_MS,
+    maxWaiting: 100,
+    maxWaitingPerKey: 100,
+    ...change,
+  })
+}
+
+/** Acquires a slot that must become free in time. */
+async function acquireSlot(limiter: InFlightLimiter, key: string): Promise<ReleaseSlot> {
+  const slot = await limiter.acquire(key)
+  if (typeof slot === 'string') throw new Error(slot)
+  return slot
+}
+
+/** Acquires a slot for each key, releases each as soon as it is there, and returns the keys in the order of service. */
+async function orderOfService(limiter: InFlightLimiter, keys: string[], release: ReleaseSlot): Promise<string[]> {
+  const served: string[] = []
+  const calls = keys.map(async (key) => {
+    const slot = await acquireSlot(limiter, key.slice(0, 1))
+    served.push(key)
+    slot()
+  })
+  release()
+  await Promise.all(calls)
+  return served
+}
+
+describe('the in-flight limiter', () => {
+  test('limits the slots in total and for each key', async () => {
+    const limiter = createLimiter({ total: 3, perKey: 2, waitMs: 0 })
+    await acquireSlot(limiter, 'a')
+    await acquireSlot(limiter, 'a')
+    expect(await limiter.acquire('a')).toBe('key_limit')
+    await acquireSlot(limiter, 'b')
+    expect(await limiter.acquire('b')).toBe('total_limit')
+    expect(limiter).toMatchObject({ inFlight: 3, waiting: 0 })
+  })
+
+  test('frees a slot once, even if it is released twice', async () => {
+    const limiter = createLimiter({ waitMs: 0 })
+    const release = await acquireSlot(limiter, 'a')
+    release()
+    release()
+    expect(limiter.inFlight).toBe(0)
+    await acquireSlot(limiter, 'a')
+    expect(await limiter.acquire('b')).toBe('total_limit')
+  })
+
+  test('serves the callers of a key in the order of their arrival', async () => {
+    const limiter = createLimiter({ total: 10 })
+    const release = await acquireSlot(limiter, 'a')
+    expect(await orderOfService(limiter, ['a1', 'a2', 'a3'], release)).toEqual(['a1', 'a2', 'a3'])
+    expect(limiter).toMatchObject({ inFlight: 0, waiting: 0 })
+  })
+
+  test('serves keys in turn, so that a key with many callers does not delay the others', async () => {
+    const limiter = createLimiter({ perKey: 10 })
+    const release = await acquireSlot(limiter, 'a')
+    const keys = ['a1', 'a2', 'a3', 'b1', 'c1', 'b2']
+    expect(await orderOfService(limiter, keys, release)).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
+  })
+
+  test('does not delay other keys when a key is at its limit', async () => {
+    const limiter = createLimiter({ total: 10 })
+    const release = await acquireSlot(limiter, 'slow')
+    const waiter = limiter.acquire('slow')
+    await acquireSlot(limiter, 'fast')
+    expect(limiter.waiting).toBe(1)
+    release()
+    expect(typeof (await waiter)).toBe('function')
+  })
+
+  test('gives a free slot to the first waiting caller whose key is below its limit', async () => {
+    const limiter = createLimiter({ total: 2 })
+    const releaseSlow = await acquireSlot(limiter, 'slow')
+    const release = await acquireSlot(limiter, 'other')
+    const slow = limiter.acquire('slow')
+    const fast = limiter.acquire('fast')
+    release()
+    expect(typeof (await fast)).toBe('function')
+    expect(limiter).toMatchObject({ inFlight: 2, waiting: 1 })
+    releaseSlow()
+    expect(typeof (await slow)).toBe('function')
+  })
+
+  test('reports the limit that was reached to a caller that waited in vain', async () => {
+    const limiter = createLimiter({ waitMs: 1 })
+    await acquireSlot(limiter, 'a')
+    expect(await Promise.all([limiter.acquire('a'), limiter.acquire('b')])).toEqual(['key_limit', 'total_limit'])
+    expect(limiter.waiting).toBe(0)
+    expect(await limiter.acquire('a', 0)).toBe('key_limit')
+  })
+
+  test('refuses at once when too many callers wait, in total or for the key', async () => {
+    const limiter = createLimiter({ total: 2, maxWaiting: 3, maxWaitingPerKey: 2 })
+    const release = await acquireSlot(limiter, 'a')
+    const waiters = [limiter.acquire('a'), limiter.acquire('a')]
+    expect(await limiter.acquire('a')).toBe('key_limit')
+    await acquireSlot(limiter, 'b')
+    waiters.push(limiter.acquire('c'))
+    expect(await limiter.acquire('d')).toBe('total_limit')
+    expect(limiter.waiting).toBe(3)
+    release()
+    expect(typeof (await waiters[2])).toBe('function')
+    limiter.stopWaiting()
+    await Promise.all(waiters)
+  })
+
+  test('ends all waiting on request', async () => {
+    const limiter = createLimiter({})
+    const release = await acquireSlot(limiter, 'a')
+    const waiters = [limiter.acquire('a'), limiter.acquire('b')]
+    limiter.stopWaiting()
+    expect(await Promise.all(waiters)).toEqual(['key_limit', 'total_limit'])
+    expect(await limiter.acquire('b')).toBe('total_limit')
+    release()
+    expect(limiter).toMatchObject({ inFlight: 0, waiting: 0 })
+    expect(typeof (await limiter.acquire('b'))).toBe('function')
+  })
+})
