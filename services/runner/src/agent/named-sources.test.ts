@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
 import { findNamedSources } from './named-sources.ts'
 
 function named(text: string, names: string[]): string[] {
@@ -60,4 +61,104 @@ describe('the webhook sources that a description names', () => {
     expect(named('a b', ['  '])).toEqual([])
     expect(named('', ['Orders'])).toEqual([])
   })
+
+  test('are those that comparing every name with every position finds', () => {
+    const part = fc.constantFrom(
+      'a',
+      'b',
+      'A',
+      '中',
+      '文',
+      'ー',
+      ' ',
+      '  ',
+      '-',
+      '_',
+      'é',
+      'e\u0301',
+      '\u0301',
+      '😀',
+      '\ud800',
+      '1',
+    )
+    const anyText = (maxLength: number) => fc.array(part, { maxLength }).map((parts) => parts.join(''))
+    const seen = new Set<number>()
+    fc.assert(
+      fc.property(anyText(30), fc.array(anyText(4), { maxLength: 8 }), (text, names) => {
+        const found = named(text, names)
+        seen.add(found.length)
+        expect(found).toEqual(namedByComparison(text, names))
+      }),
+      { seed: 1, numRuns: 5_000 },
+    )
+    expect([...seen]).toEqual(expect.arrayContaining([0, 1, 2, 3]))
+  })
+
+  test.each([
+    [
+      'a name of each length from 1 to 200',
+      '中'.repeat(50_000),
+      (index: number) => '中'.repeat(1 + (index % 200)),
+      250,
+    ],
+    [
+      '1,000 names that almost match everywhere',
+      '中'.repeat(50_000),
+      (index: number) => `${'中'.repeat(199)}${index}`,
+      0,
+    ],
+    [
+      'combining marks in a row, which Unicode sorts',
+      `a${'\u0301\u0316'.repeat(25_000)}`,
+      (index: number) => `a${index}`,
+      0,
+    ],
+  ])('are found in one pass: %s', (_what, text, nameOf, matches) => {
+    const names = Array.from({ length: 1_000 }, (_, index) => nameOf(index))
+    expect(named(text, names)).toEqual(matches > 0 ? ['中'.repeat(200)] : [])
+  })
+
+  test('are equal after 30 combining marks', () => {
+    expect(named(`x a${'\u0301'.repeat(200)}`, [`a${'\u0301'.repeat(100)}`])).toHaveLength(1)
+  })
 })
+
+/** The definition: from the longest name to the shortest, each takes the places of its matches that are still free. */
+function namedByComparison(text: string, names: readonly string[]): string[] {
+  const haystack = normalize(text)
+  const free = Array.from({ length: haystack.length }, () => true)
+  const found: { name: string; index: number }[] = []
+  for (const name of names.toSorted((a, b) => normalize(b).length - normalize(a).length)) {
+    const needle = normalize(name)
+    const starts: number[] = []
+    for (let index = 0; needle !== '' && index + needle.length <= haystack.length; index += 1) {
+      const end = index + needle.length
+      const isFree = free.slice(index, end).every(Boolean)
+      if (!isFree || !haystack.startsWith(needle, index) || !isBoundary(haystack, index) || !isBoundary(haystack, end))
+        continue
+      free.fill(false, index, end)
+      starts.push(index)
+    }
+    if (starts[0] !== undefined) found.push({ name, index: starts[0] })
+  }
+  return found.toSorted((a, b) => a.index - b.index).map(({ name }) => name)
+}
+
+function normalize(text: string): string {
+  return text.normalize('NFC').toLowerCase().replace(/\s+/gu, ' ').trim()
+}
+
+/** Whether a word can begin or end at the index: not inside a surrogate pair, nor between two characters of a word. */
+function isBoundary(text: string, index: number): boolean {
+  const isInsidePair = /[\ud800-\udbff]$/.test(text.slice(0, index)) && /^[\udc00-\udfff]/.test(text.slice(index))
+  const [before] = Array.from(text.slice(0, index)).slice(-1)
+  const [after] = Array.from(text.slice(index))
+  return !isInsidePair && !(isInWord(before) && isInWord(after))
+}
+
+function isInWord(character = ' '): boolean {
+  return (
+    /[\p{L}\p{M}\p{N}_]/u.test(character) &&
+    !/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}]/u.test(character)
+  )
+}

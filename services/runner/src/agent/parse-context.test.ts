@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { NumberText, parseContext } from './parse-context.ts'
+import * as fc from 'fast-check'
+import { isContextObject, NumberText, parseContext } from './parse-context.ts'
 
 describe('the names of a context', () => {
   test('are those of its JSON object, with numbers as they were written', () => {
@@ -52,5 +53,68 @@ describe('the names of a context', () => {
     parseContext('{"__proto__": {"polluted": true}}')
     parseContext('__proto__: {"polluted": true}')
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
+  })
+
+  test.each([
+    ['a', 'a'],
+    ['  - a', 'a'],
+    ['• **a b**', 'a b'],
+    ['"a"', 'a'],
+    ['__a__', 'a'],
+    ['a.b/c (d) #1', 'a.b/c (d) #1'],
+    [`${'a'.repeat(100)}`, 'a'.repeat(100)],
+    [`${'a'.repeat(101)}`, undefined],
+    ['"""a', undefined],
+    ['-a', undefined],
+    ['?', undefined],
+    ['', undefined],
+  ])('begin at the first separator of a line: %j is the name %j', (label, name) => {
+    for (const separator of [':', '=', ' : ']) {
+      expect(Object.entries(parseContext(`${label}${separator}x:y=z`))).toEqual(
+        name === undefined ? [] : [[name, 'x:y=z']],
+      )
+    }
+  })
+
+  test('are found in any text, without an error', () => {
+    const piece = fc.constantFrom(
+      'a',
+      ' ',
+      '"',
+      "'",
+      '`',
+      '*',
+      '_',
+      '-',
+      '•',
+      ':',
+      '=',
+      '/',
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      '1',
+      '\n',
+      '\r',
+      '\u2028',
+      '\u0000',
+      '\ud800',
+      'é',
+      '\\',
+      '{"a":',
+      '__proto__',
+      '1e999',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        const context = pieces.join('')
+        const names = parseContext(context)
+        expect(isContextObject(names)).toBe(true)
+        expect(parseContext(context)).toEqual(names)
+      }),
+      { seed: 1, numRuns: 5_000 },
+    )
   })
 })

@@ -11,9 +11,8 @@ export class NumberText {
 export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
 export type ContextObject = { [name: string]: ContextValue }
 
-/** `name: value` or `name = value`, with a name of at most 100 characters. A URL such as `https://example.com` is not a match. */
-const NAMED_LINE =
-  /^\s*(?:[-*•]\s+)?["'`*_]{0,2}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.\-/()#]{0,99}?)["'`*_]{0,2}\s*[:=](?!\/\/)(?<value>.*)$/u
+/** What stands before the separator of a line: a name of at most 100 characters, with or without a bullet and quotes. */
+const LABEL = /^(?:[-*•]\s+)?["'`*_]{0,2}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.\-/()#]{0,99}?)["'`*_]{0,2}$/u
 
 /**
  * Reads the names and values of a context: a JSON object, or lines of the form `name: value` or `name = value`, with or
@@ -36,18 +35,22 @@ function parseObject(text: string): ContextObject | undefined {
 function parseLines(context: string): ContextObject {
   const values = new Map<string, ContextValue[]>()
   for (const line of context.split(/\r\n|[\n\r\u2028\u2029]/u)) {
-    const { name, value } = NAMED_LINE.exec(line)?.groups ?? {}
-    if (name === undefined || value === undefined) continue
-    values.set(name.trim(), [...(values.get(name.trim()) ?? []), parseLineValue(value.trim())])
+    // A name holds neither separator, so it ends at the first one. A URL such as https://example.com has no name.
+    const separator = line.search(/[:=]/u)
+    if (separator === -1 || line.startsWith('//', separator + 1)) continue
+    const name = LABEL.exec(line.slice(0, separator).trim())?.groups?.['name']?.trim()
+    if (name === undefined) continue
+    const value = parseLineValue(line.slice(separator + 1).trim())
+    const known = values.get(name)
+    if (known) known.push(value)
+    else values.set(name, [value])
   }
-  return Object.fromEntries(
-    [...values].map(([name, [first = '', ...more]]) => [name, more.length ? [first, ...more] : first]),
-  )
+  return Object.fromEntries([...values].map(([name, all]) => [name, all.length > 1 ? all : (all[0] ?? '')]))
 }
 
 function parseLineValue(text: string): ContextValue {
-  const isStructured = /^[[{].*[\]}]$/su.test(text)
-  const isQuoted = /^".*"$/su.test(text)
+  const isStructured = /^[[{]/.test(text) && /[\]}]$/.test(text)
+  const isQuoted = text.length > 1 && text.startsWith('"') && text.endsWith('"')
   return (isStructured || isQuoted ? parseJson(text) : undefined) ?? text
 }
 
