@@ -85,6 +85,52 @@ describe('batchCalls', () => {
     ])
   })
 
+  test('a batch has at most `maxBytes`, unless a single item is larger', async () => {
+    const { batches, run, release } = recordBatches(false)
+    const call = batchCalls(run, { maxSize: 3, maxBytes: 10, sizeOf: (item) => item })
+    const first = call(0)
+    await nextTurns()
+    const rest = [4, 6, 1, 99, 5, 1, 1, 1].map(call)
+    release()
+    expect(await Promise.all([first, ...rest])).toEqual([0, 4, 6, 1, 99, 5, 1, 1, 1])
+    expect(batches).toEqual([[0], [4, 6], [1], [99], [5, 1, 1], [1]])
+  })
+
+  test('items that are run alone share few concurrent calls, and a slow one does not hold up the others', async () => {
+    const slow = Promise.withResolvers<void>()
+    let underWay = 0
+    let most = 0
+    const call = batchCalls(
+      async (items: number[]) => {
+        if (items.length > 1) throw new Error('bad item')
+        most = Math.max(most, ++underWay)
+        if (items[0] === 0) await slow.promise
+        await nextTurns(1)
+        underWay--
+        return items
+      },
+      { maxSize: 10, isItemError: async () => true },
+    )
+    const [first, ...others] = [0, 1, 2, 3, 4, 5, 6, 7].map(call)
+    expect(await Promise.all(others)).toEqual([1, 2, 3, 4, 5, 6, 7])
+    slow.resolve()
+    expect(await first).toBe(0)
+    expect(most).toBe(4)
+  })
+
+  test('an outage while items are run alone rejects the rest at once', async () => {
+    let calls = 0
+    const call = batchCalls(
+      async () => {
+        throw new Error(++calls === 1 ? 'bad item' : 'outage')
+      },
+      { maxSize: 100, isItemError: (error) => (error as Error).message === 'bad item' },
+    )
+    const results = await Promise.allSettled(Array.from({ length: 50 }, (_, item) => call(item)))
+    expect(results.every((result) => result.status === 'rejected')).toBe(true)
+    expect(calls).toBeLessThanOrEqual(1 + 4)
+  })
+
   test('rejects items that have waited longer than the queue timeout, and runs the rest', async () => {
     let nowMs = 0
     const { batches, run, release } = recordBatches(false)

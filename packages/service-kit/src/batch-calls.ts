@@ -1,22 +1,30 @@
 /** How calls are grouped. */
-export interface BatchOptions {
+export interface BatchOptions<Item> {
   /** Most items in one batch. */
   maxSize: number
+  /** Most bytes in one batch, by `sizeOf` of its items; a larger item gets a batch of its own. Default: no limit. */
+  maxBytes?: number
+  /** The size of an item in bytes. Default: 0. */
+  sizeOf?: (item: Item) => number
   /** Batches under way at once. Default 1: calls that arrive meanwhile form the next batch. */
   concurrency?: number
   /**
    * Whether an error may be caused by a single item, so that the batch is run again item by item and only the bad item
    * fails. Default: never.
    */
-  isItemError?: (error: unknown) => boolean
+  isItemError?: (error: unknown) => boolean | Promise<boolean>
   /** Rejects an item, without running it, that has waited this long for its batch. Default: items wait without limit. */
   queueTimeout?: { readonly ms: number; readonly error: () => Error }
   /** A monotonic clock in milliseconds; another one in tests. */
   now?: () => number
 }
 
+/** Items of a failed batch that are run at once, each alone: few, since each may last until its time-out. */
+const ALONE_CONCURRENCY = 4
+
 interface QueuedItem<Item, Result> {
   readonly item: Item
+  readonly bytes: number
   readonly queuedMs: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
@@ -28,9 +36,10 @@ interface QueuedItem<Item, Result> {
  */
 export function batchCalls<Item, Result>(
   run: (items: Item[]) => Promise<readonly Result[]>,
-  options: BatchOptions,
+  options: BatchOptions<Item>,
 ): (item: Item) => Promise<Result> {
-  const { maxSize, concurrency = 1, isItemError = () => false, queueTimeout, now = () => performance.now() } = options
+  const { maxSize, maxBytes = Infinity, sizeOf = () => 0, concurrency = 1, isItemError = () => false } = options
+  const { queueTimeout, now = () => performance.now() } = options
   const queue: QueuedItem<Item, Result>[] = []
   let batchesUnderWay = 0
   let isScheduled = false
@@ -42,9 +51,15 @@ export function batchCalls<Item, Result>(
     setImmediate(() => {
       isScheduled = false
       rejectExpired()
-      if (queue.length > 0) void runBatch(queue.splice(0, maxSize))
+      if (queue.length > 0) void runBatch(queue.splice(0, nextBatchSize()))
       schedule()
     })
+  }
+
+  const nextBatchSize = (): number => {
+    let bytes = 0
+    const size = queue.findIndex((queued, index) => index === maxSize || (bytes += queued.bytes) > maxBytes)
+    return size === -1 ? queue.length : Math.max(1, size)
   }
 
   const rejectExpired = (): void => {
@@ -58,21 +73,46 @@ export function batchCalls<Item, Result>(
   const runBatch = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
     batchesUnderWay++
     try {
-      const results = await run(batch.map(({ item }) => item))
-      if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
-      for (const [index, result] of results.entries()) batch[index]?.resolve(result)
-    } catch (error) {
-      if (batch.length > 1 && isItemError(error)) for (const each of batch) await runBatch([each])
-      else for (const { reject } of batch) reject(error)
+      const error = await runItems(batch)
+      if (error === undefined) return
+      if (batch.length > 1 && (await isItemError(error.cause))) await runAlone(batch)
+      else for (const { reject } of batch) reject(error.cause)
     } finally {
       batchesUnderWay--
       schedule()
     }
   }
 
+  /** Resolves the items, or gives the error that none of them has been rejected with yet. */
+  const runItems = async (batch: readonly QueuedItem<Item, Result>[]): Promise<{ cause: unknown } | undefined> => {
+    try {
+      const results = await run(batch.map(({ item }) => item))
+      if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
+      for (const [index, result] of results.entries()) batch[index]?.resolve(result)
+      return undefined
+    } catch (error) {
+      return { cause: error }
+    }
+  }
+
+  /** Runs each item alone. An error that no item causes, such as an outage, ends this and rejects the rest too. */
+  const runAlone = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
+    const rest = [...batch]
+    let outage: { cause: unknown } | undefined
+    const runNext = async (): Promise<void> => {
+      for (let queued = rest.shift(); queued; queued = rest.shift()) {
+        const error = outage ?? (await runItems([queued]))
+        if (error === undefined) continue
+        queued.reject(error.cause)
+        if (!outage && rest.length > 0 && !(await isItemError(error.cause))) outage = error
+      }
+    }
+    await Promise.all(Array.from({ length: ALONE_CONCURRENCY }, runNext))
+  }
+
   return (item) => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    queue.push({ item, queuedMs: now(), resolve, reject })
+    queue.push({ item, bytes: sizeOf(item), queuedMs: now(), resolve, reject })
     schedule()
     return promise
   }

@@ -21,6 +21,8 @@ export interface DeliveryStore {
 }
 
 const MAX_BATCH_SIZE = 100
+/** Keeps a statement with large payloads well within its time-out. */
+const MAX_BATCH_BYTES = 1_048_576
 
 /**
  * Shorter than the 8 s after which a claimed payload is no longer sent, minus the time of a statement: the caller of a
@@ -34,6 +36,8 @@ export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
   return {
     claim: batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
       ...options,
+      maxBytes: MAX_BATCH_BYTES,
+      sizeOf: ({ requestBody }) => Buffer.byteLength(requestBody),
       queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
     }),
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),

@@ -27,6 +27,7 @@ interface QueuedStart {
 type BatchOutcome = StartOutcome | 'retry_alone'
 
 const MAX_BATCH_SIZE = 128
+const MAX_BATCH_BYTES = 1_048_576
 /** With two, one batch travels while the other commits. */
 const MAX_BATCHES_UNDER_WAY = 2
 /** Less than the handler's timeout: a start that was answered 503 while it was queued is never recorded. */
@@ -54,6 +55,8 @@ export function createStartRecorder(options: {
   }
   const enqueue = batchCalls(recordBatch, {
     maxSize: MAX_BATCH_SIZE,
+    maxBytes: MAX_BATCH_BYTES,
+    sizeOf: ({ start }) => Buffer.byteLength(start.context),
     concurrency: MAX_BATCHES_UNDER_WAY,
     queueTimeout: {
       ms: QUEUE_TIMEOUT_MS,
