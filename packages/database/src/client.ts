@@ -9,7 +9,7 @@ export interface DatabaseOptions {
   applicationName: string
   /** Maximum connections of this process. Default 20. */
   maxConnections?: number
-  /** Maximum time of one statement, on the server and on the client. Default 5,000. */
+  /** Maximum time of one statement. Default 5,000. */
   statementTimeoutMs?: number
   /** Called when an idle connection breaks. The pool replaces the connection by itself. */
   onError?: (error: Error) => void
@@ -54,7 +54,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its plans.
     min: 2,
     connectionTimeoutMillis: 4_000,
-    query_timeout: statementTimeoutMs,
+    // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was written.
+    query_timeout: statementTimeoutMs + 500,
     statement_timeout: statementTimeoutMs,
     lock_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: 2 * statementTimeoutMs,

@@ -51,6 +51,14 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
+ * Whether PostgreSQL cancelled a statement because it, or its wait for a lock, took too long; nothing was written. The database may be
+ * overloaded, or this statement alone is slow: `Database.ping` shows which.
+ */
+export function isStatementTimeout(error: unknown): boolean {
+  return error instanceof DatabaseError && (error.code === '57014' || error.code === '55P03')
+}
+
+/**
  * Whether PostgreSQL rejected a statement because of its values, and so wrote nothing. One bad item fails its whole batch; the
  * caller can retry each item alone.
  */

@@ -16,7 +16,7 @@ export {
 export { startDueAutoRuns } from './auto-runs.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
-export { isDatabaseUnavailable, isStatementError } from './database-unavailable.ts'
+export { isDatabaseUnavailable, isStatementError, isStatementTimeout } from './database-unavailable.ts'
 export {
   claimDeliveries,
   deleteOldDeliveries,
@@ -71,6 +71,7 @@ export {
   countAttempt,
   type EarlierRun,
   type FinishedRun,
+  type FinishOutcome,
   finishRuns,
   listEarlierRuns,
   MAX_RUN_ATTEMPTS,

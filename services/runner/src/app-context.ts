@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { createDatabase, type Database, measureBacklog } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import {
+  createLogger,
+  createMetrics,
+  describeError,
+  type Logger,
+  type Registry,
+  withTimeout,
+} from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
@@ -49,6 +56,9 @@ const DEFAULT_TIMING: RunnerTiming = {
   retryMs: 1_000,
   graceMs: 30_000,
 }
+
+/** The time for statements under way when the runner closes its connections. */
+const CLOSE_MS = 2_000
 
 /** Replacements for tests, and for a process that runs several services. */
 export interface RunnerOverrides {
@@ -125,7 +135,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     dispose: async () => {
       if (!overrides.sessionQueue) await sessionQueue.close()
       await dispatcher.close()
-      await db.close()
+      await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database connections did not close in time'))
     },
   }
 }

@@ -1,5 +1,12 @@
-import { assignRequestId, handleErrors, handleNotFound, healthRoutes } from '@workflow-service/service-kit'
-import { type RunningService, startHttpServer } from '@workflow-service/service-kit'
+import {
+  assignRequestId,
+  handleErrors,
+  handleNotFound,
+  healthRoutes,
+  type RunningService,
+  startHttpServer,
+  withTimeout,
+} from '@workflow-service/service-kit'
 import express from 'express'
 import { type AppContext, createAppContext, type RunnerOverrides } from './app-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
@@ -59,17 +66,24 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
   }
 }
 
-/** Waits for the active sessions, and abandons them after the grace period. */
+/** The time for abandoned sessions to be released. */
+const RELEASE_MS = 2_000
+
+/** Waits for the active sessions, and abandons them after the grace period: a slow statement does not hold up the stop. */
 async function waitForSessions(
   { activeSessions, timing, logger }: AppContext,
   scheduler: SessionScheduler,
 ): Promise<void> {
-  const timer = setTimeout(() => {
-    logger.warn({ sessions: activeSessions.size }, 'the grace period is over; steps under way are abandoned')
-    activeSessions.abortAll()
-  }, timing.graceMs)
-  await scheduler.whenIdle()
-  clearTimeout(timer)
+  const isIdle = await withTimeout(scheduler.whenIdle(), timing.graceMs).then(
+    () => true,
+    () => false,
+  )
+  if (isIdle) return
+  logger.warn({ sessions: activeSessions.size }, 'the grace period is over; steps under way are abandoned')
+  activeSessions.abortAll()
+  await withTimeout(scheduler.whenIdle(), RELEASE_MS).catch(() =>
+    logger.warn({ sessions: activeSessions.size }, 'sessions could not be released; their leases expire'),
+  )
 }
 
 function createApp({ db, sessionQueue, metrics, logger }: AppContext): express.Express {

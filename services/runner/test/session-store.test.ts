@@ -18,7 +18,7 @@ beforeEach(async () => {
   lostAnswers = 0
   activeSessions = createActiveSessions(10)
   store = createSessionStore({
-    db: { pool: { query: queryUnreliably } as unknown as Database['pool'] },
+    db: { pool: { query: queryUnreliably } as unknown as Database['pool'], ping: () => fixture.db.ping() },
     owner: 'test',
     leaseMs: 60_000,
     perOrganization: 10,

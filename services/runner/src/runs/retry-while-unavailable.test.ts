@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunInterruptedError } from '../run-errors.ts'
@@ -5,10 +6,11 @@ import { retryWhileUnavailable } from './retry-while-unavailable.ts'
 
 const unavailable = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 const neverAborted = new AbortController().signal
+const db = { ping: async () => {} }
 
 test('an operation is repeated while the database is unavailable', async () => {
   let calls = 0
-  const result = await retryWhileUnavailable(neverAborted, async () => {
+  const result = await retryWhileUnavailable({ db, signal: neverAborted }, async () => {
     if (++calls < 3) throw unavailable()
     return 'done'
   })
@@ -17,7 +19,7 @@ test('an operation is repeated while the database is unavailable', async () => {
 
 test('an operation that the database refused is not repeated', async () => {
   let calls = 0
-  const result = retryWhileUnavailable(neverAborted, async () => {
+  const result = retryWhileUnavailable({ db, signal: neverAborted }, async () => {
     calls++
     throw new Error('cannot be stored')
   })
@@ -30,9 +32,26 @@ test.each([
   ['the lease is lost', 'markLost', LeaseLostError],
 ] as const)('waiting for the database ends at once when %s', async (_what, method, errorClass) => {
   const { activeSessions, session } = createLeasedSession()
-  const result = retryWhileUnavailable(session.abort, async () => {
+  const result = retryWhileUnavailable({ db, signal: session.abort }, async () => {
     throw unavailable()
   })
   activeSessions[method](session)
   await expect(result).rejects.toThrow(errorClass)
+})
+
+test('an operation that is abandoned under way is not waited for', async () => {
+  const { activeSessions, session } = createLeasedSession()
+  const result = retryWhileUnavailable({ db, signal: session.abort }, () => new Promise(() => {}))
+  activeSessions.abortAll()
+  await expect(result).rejects.toThrow(RunInterruptedError)
+})
+
+test('a lease can still be released after its session was abandoned', async () => {
+  const { activeSessions, session } = createLeasedSession()
+  activeSessions.abortAll()
+  const result = await retryWhileUnavailable({ db, signal: session.abort }, async () => {
+    await setImmediate()
+    return 'released'
+  })
+  expect(result).toBe('released')
 })

@@ -1,26 +1,66 @@
-import { isDatabaseUnavailable } from '@workflow-service/database'
+import { type Database, isDatabaseUnavailable, isStatementError, isStatementTimeout } from '@workflow-service/database'
 import { backoff } from '@workflow-service/service-kit'
 import { sleep } from '../sleep.ts'
 
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
+/** Time-outs of one statement, while the database answers others, before the attempt at the run fails. */
+export const MAX_STATEMENT_TIMEOUTS = 3
+
+/** A statement that times out although the database answers others. */
+export class SlowStatementError extends Error {
+  constructor() {
+    super(`A statement timed out ${MAX_STATEMENT_TIMEOUTS} times while the database answered others`)
+    this.name = 'SlowStatementError'
+  }
+}
 
 /**
  * Runs a database operation, and repeats it while the database is unavailable, so that runs survive an outage. An answer
- * can get lost after its statement took effect: the operation must be safe to repeat.
- * @throws the signal's reason when it aborts between two attempts.
+ * can get lost after its statement took effect: the operation must be safe to repeat. It gets the number of its
+ * time-outs so far: after the first, it should not share a statement with others.
+ * @throws SlowStatementError when the operation alone is slow; the signal's reason when it aborts after the call, without waiting for
+ * the operation under way.
  */
 export async function retryWhileUnavailable<Result>(
-  signal: AbortSignal,
-  operation: () => Promise<Result>,
+  { db, signal }: { readonly db: Pick<Database, 'ping'>; readonly signal: AbortSignal },
+  operation: (timeouts: number) => Promise<Result>,
 ): Promise<Result> {
   const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS })
+  let timeouts = 0
   for (;;) {
     try {
-      return await operation()
+      return await untilAborted(signal, operation(timeouts))
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error
+      if (isStatementTimeout(error) && (await answersPing(db))) timeouts += 1
+      if (timeouts === MAX_STATEMENT_TIMEOUTS) throw new SlowStatementError()
       await sleep(nextDelayMs(), signal)
     }
+  }
+}
+
+/** Whether a single item of a batch can have caused the error: PostgreSQL rejected it, or only this statement timed out. */
+export function isItemError(db: Pick<Database, 'ping'>): (error: unknown) => Promise<boolean> {
+  return async (error) => isStatementError(error) || (isStatementTimeout(error) && (await answersPing(db)))
+}
+
+function answersPing(db: Pick<Database, 'ping'>): Promise<boolean> {
+  return db.ping().then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Rejects as soon as the signal aborts. A signal that is aborted already has no effect, so that a lease can still be released. */
+async function untilAborted<Result>(signal: AbortSignal, operation: Promise<Result>): Promise<Result> {
+  if (signal.aborted) return await operation
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([operation, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
   }
 }

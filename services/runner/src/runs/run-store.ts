@@ -4,7 +4,6 @@ import {
   countAttempt,
   type Database,
   type EarlierRun,
-  isStatementError,
   listEarlierRuns,
   listSourcesForAgents,
   listWorkflowFiles,
@@ -17,9 +16,12 @@ import {
 import { batchCalls } from '@workflow-service/service-kit'
 import { LeaseLostError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
-import { retryWhileUnavailable } from './retry-while-unavailable.ts'
+import { isItemError, retryWhileUnavailable } from './retry-while-unavailable.ts'
 
-/** What a run reads and writes. Every call repeats while the database is unavailable, until the lease's `abort`. */
+/**
+ * What a run reads and writes. Every call repeats while the database is unavailable, until the lease's `abort`.
+ * @throws SlowStatementError when only this call's statement times out.
+ */
 export interface RunStore {
   readSteps(lease: ActiveLease, runId: string): Promise<readonly JournalStep[]>
   /**
@@ -44,37 +46,48 @@ export interface RunStore {
 }
 
 const MAX_BATCH = 100
+const MAX_BATCH_BYTES = 1_048_576
 
 /** Creates the store. Journal writes and source reads of concurrent runs share statements and commits. */
 export function createRunStore(db: Database, owner: string): RunStore {
   const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
-    isItemError: isStatementError,
+    maxBytes: MAX_BATCH_BYTES,
+    sizeOf: ({ steps }) => Buffer.byteLength(JSON.stringify(steps)),
+    isItemError: isItemError(db),
   })
+  const appendAlone = async (append: StepsToAppend): Promise<boolean> =>
+    (await appendSteps(db, owner, [append]))[0] ?? false
   const listSourcesBatched = batchCalls(
     async (organizationIds: string[]) => {
       const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
       return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
     },
-    { maxSize: MAX_BATCH, concurrency: 2 },
+    { maxSize: MAX_BATCH, concurrency: 2, isItemError: isItemError(db) },
   )
+  const retry = <Result>(
+    { abort }: Pick<ActiveLease, 'abort'>,
+    operation: (timeouts: number) => Promise<Result>,
+  ): Promise<Result> => retryWhileUnavailable({ db, signal: abort }, operation)
+
   return {
-    readSteps: ({ abort }, runId) => retryWhileUnavailable(abort, () => readSteps(db, runId)),
+    readSteps: (lease, runId) => retry(lease, () => readSteps(db, runId)),
     async appendSteps(lease, runId, position, steps) {
-      const isWritten = await retryWhileUnavailable(lease.abort, () => appendBatched({ lease, runId, position, steps }))
+      const append = { lease, runId, position, steps }
+      const isWritten = await retry(lease, (timeouts) => (timeouts === 0 ? appendBatched(append) : appendAlone(append)))
       if (!isWritten) throw new LeaseLostError()
     },
     async countAttempt(lease) {
-      const attempts = await retryWhileUnavailable(lease.abort, () => countAttempt(db, owner, lease))
+      const attempts = await retry(lease, () => countAttempt(db, owner, lease))
       if (attempts === undefined) throw new LeaseLostError()
       return attempts
     },
-    listEarlierRuns: ({ abort, sessionId }, organizationId, range) =>
-      retryWhileUnavailable(abort, () => listEarlierRuns(db, organizationId, { sessionId, ...range })),
-    listSources: ({ abort }, organizationId) => retryWhileUnavailable(abort, () => listSourcesBatched(organizationId)),
-    listFiles: ({ abort }, organizationId, workflowId) =>
-      retryWhileUnavailable(abort, () => listWorkflowFiles(db, organizationId, workflowId)),
-    readFile: ({ abort }, organizationId, workflowId, fileId) =>
-      retryWhileUnavailable(abort, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+    listEarlierRuns: (lease, organizationId, range) =>
+      retry(lease, () => listEarlierRuns(db, organizationId, { sessionId: lease.sessionId, ...range })),
+    listSources: (lease, organizationId) => retry(lease, () => listSourcesBatched(organizationId)),
+    listFiles: (lease, organizationId, workflowId) =>
+      retry(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
+    readFile: (lease, organizationId, workflowId, fileId) =>
+      retry(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
   }
 }

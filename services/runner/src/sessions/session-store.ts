@@ -5,18 +5,21 @@ import {
   claimNextRun,
   type Database,
   type FinishedRun,
+  type FinishOutcome,
   finishRuns,
-  isStatementError,
   type Lease,
   type NextRun,
   releaseSessions,
   renewLeases,
 } from '@workflow-service/database'
 import { batchCalls } from '@workflow-service/service-kit'
-import { retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
+import { isItemError, retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
 import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 
-/** The session leases of this runner. Calls for one session repeat while the database is unavailable, until its `abort`. */
+/**
+ * The session leases of this runner. Calls for one session repeat while the database is unavailable, until its `abort`; they throw a
+ * SlowStatementError when only their own statement times out.
+ */
 export interface SessionStore {
   /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
   acquire(sessionIds: readonly string[]): Promise<AcquiredSessions>
@@ -35,7 +38,7 @@ const MAX_BATCH = 100
 
 /** Creates the store. Writes that many sessions make at once share one statement and one commit. */
 export function createSessionStore(options: {
-  db: Pick<Database, 'pool'>
+  db: Pick<Database, 'pool' | 'ping'>
   owner: string
   leaseMs: number
   perOrganization: number
@@ -49,14 +52,19 @@ export function createSessionStore(options: {
     maxPerOrganization: perOrganization,
     leasedByOrganization: activeSessions.byOrganization,
   })
-  const batch = { maxSize: MAX_BATCH, isItemError: isStatementError }
-  const finishBatched = batchCalls((runs: FinishedRun[]) => finishRuns(db, owner, runs), batch)
+  const batch = { maxSize: MAX_BATCH, isItemError: isItemError(db) }
+  const finish = (runs: FinishedRun[]): Promise<readonly FinishOutcome[]> => finishRuns(db, owner, runs)
+  const finishBatched = batchCalls(finish, batch)
+  const finishAlone = async (run: FinishedRun): Promise<FinishOutcome> =>
+    (await finish([run]))[0] ?? { kind: 'lease_lost' }
+  const release = (leases: Lease[]): Promise<void> => releaseSessions(db, owner, leases)
   const releaseBatched = batchCalls(async (leases: Lease[]) => {
-    await releaseSessions(db, owner, leases)
+    await release(leases)
     return leases.map(() => undefined)
   }, batch)
-  const claimNext = (session: LeasedSession): Promise<NextRun> =>
-    retryWhileUnavailable(session.abort, () => claimNextRun(db, owner, session))
+  const retry = <Result>(session: LeasedSession, operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
+    retryWhileUnavailable({ db, signal: session.abort }, operation)
+  const claimNext = (session: LeasedSession): Promise<NextRun> => retry(session, () => claimNextRun(db, owner, session))
 
   return {
     acquire: (sessionIds) => acquireSessions(db, acquireOptions(), sessionIds),
@@ -65,9 +73,10 @@ export function createSessionStore(options: {
     claimNext,
     async finishRun(session, run) {
       let attempts = 0
-      const outcome = await retryWhileUnavailable(session.abort, () => {
+      const outcome = await retry(session, (timeouts) => {
         attempts++
-        return finishBatched({ ...run, lease: session })
+        const finished = { ...run, lease: session }
+        return timeouts === 0 ? finishBatched(finished) : finishAlone(finished)
       })
       if (outcome.kind === 'finished') {
         if (outcome.next) return { kind: 'run', run: outcome.next }
@@ -79,6 +88,6 @@ export function createSessionStore(options: {
       const next = await claimNext(session)
       return next.kind === 'lease_lost' ? { kind: 'released' } : next
     },
-    release: (session) => retryWhileUnavailable(session.abort, () => releaseBatched(session)),
+    release: (session) => retry(session, (timeouts) => (timeouts === 0 ? releaseBatched(session) : release([session]))),
   }
 }

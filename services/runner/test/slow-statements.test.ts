@@ -1,0 +1,124 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { createDatabase, type Database, newId } from '@workflow-service/database'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import {
+  MAX_STATEMENT_TIMEOUTS,
+  retryWhileUnavailable,
+  SlowStatementError,
+} from '../src/runs/retry-while-unavailable.ts'
+import { createRunStore } from '../src/runs/run-store.ts'
+import { createActiveSessions, type LeasedSession } from '../src/sessions/active-sessions.ts'
+import { createSessionStore } from '../src/sessions/session-store.ts'
+
+const database = useTestDatabase({ statementTimeoutMs: 300 })
+const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
+
+let sessions: LeasedSession[]
+let organizationId: string
+
+beforeEach(async () => {
+  organizationId = newId()
+  const workflowId = newId()
+  await database.db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
+  await database.db.pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     VALUES ($1, $2, 'w', '', 'company_wide', 'w', true)`,
+    [workflowId, organizationId],
+  )
+  const ids = [newId(), newId(), newId()]
+  for (const id of ids) {
+    await database.db.pool.query(
+      `INSERT INTO sessions (id, organization_id, last_start_number, waiting_since) VALUES ($1, $2, 1, now())`,
+      [id, organizationId],
+    )
+    await database.db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       VALUES ($1, $2, $3, $1, 1, 'api', 'go', 'r')`,
+      [id, organizationId, workflowId],
+    )
+  }
+  const activeSessions = createActiveSessions(10)
+  const acquired = await openSessionStore(activeSessions).acquire(ids)
+  sessions = acquired.sessions.map((session) => activeSessions.add(session))
+})
+
+function openSessionStore(activeSessions = createActiveSessions(10)) {
+  return createSessionStore({
+    db: database.db,
+    owner: 'test',
+    leaseMs: 60_000,
+    perOrganization: 10,
+    activeSessions,
+  })
+}
+
+/** Runs the work while another connection has locked the session. */
+async function whileLocked(session: LeasedSession, work: () => Promise<void>): Promise<void> {
+  const other = createDatabase({ url: database.url, applicationName: 'lock', statementTimeoutMs: 60_000 })
+  const client = await other.pool.connect()
+  try {
+    await client.query('BEGIN')
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [session.sessionId])
+    await work()
+  } finally {
+    await client.query('ROLLBACK')
+    client.release()
+    await other.close()
+  }
+}
+
+describe('a statement that is slow while the database answers others', () => {
+  test('fails the attempt of its own run, and not of the runs in the same batch', async () => {
+    const store = createRunStore(database.db, 'test')
+    const append = (session: LeasedSession) => store.appendSteps(session, session.sessionId, 0, [note])
+    const [slow, ...others] = sessions
+    await whileLocked(slow!, async () => {
+      const results = await Promise.allSettled([slow!, ...others].map(append))
+      expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+      expect(results[0]).toMatchObject({ reason: expect.any(SlowStatementError) })
+    })
+    expect(await store.readSteps(others[0]!, others[0]!.sessionId)).toHaveLength(1)
+    await append(slow!)
+  })
+
+  test('holds the release of its own session up, and no other', async () => {
+    const store = openSessionStore()
+    const [slow, ...others] = sessions
+    await whileLocked(slow!, async () => {
+      const results = await Promise.allSettled([slow!, ...others].map((session) => store.release(session)))
+      expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+    })
+  })
+
+  test('does not fail the end of a run when the lock is gone before the last try', async () => {
+    const store = openSessionStore()
+    const [slow] = sessions
+    let finished: Promise<unknown> | undefined
+    await whileLocked(slow!, async () => {
+      finished = store.finishRun(slow!, { number: 1, status: 'succeeded', error: null, goesOn: true })
+      await new Promise((done) => setTimeout(done, 400))
+    })
+    expect(await finished).toEqual({ kind: 'released' })
+  })
+
+  test('is tried three times, and alone after the first', async () => {
+    const timeouts: number[] = []
+    const operation = async (count: number): Promise<void> => {
+      timeouts.push(count)
+      await database.db.pool.query('SELECT pg_sleep(10)')
+    }
+    const options = { db: database.db, signal: new AbortController().signal }
+    await expect(retryWhileUnavailable(options, operation)).rejects.toThrow(SlowStatementError)
+    expect(timeouts).toEqual(Array.from({ length: MAX_STATEMENT_TIMEOUTS }, (_, count) => count))
+  })
+
+  test('is tried without limit while the database answers nothing else', async () => {
+    let calls = 0
+    const db: Pick<Database, 'ping'> = { ping: () => Promise.reject(new Error('connect ECONNREFUSED')) }
+    const operation = async (): Promise<string> => {
+      if (++calls <= MAX_STATEMENT_TIMEOUTS) await database.db.pool.query('SELECT pg_sleep(10)')
+      return 'done'
+    }
+    expect(await retryWhileUnavailable({ db, signal: new AbortController().signal }, operation)).toBe('done')
+  })
+})
