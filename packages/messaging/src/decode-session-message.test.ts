@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import { decodeSessionMessage } from './decode-session-message.ts'
 
 const sessionId = '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d'
@@ -29,5 +30,36 @@ describe('decodeSessionMessage', () => {
     [undefined, `{"session_id":"${sessionId}","more":1}`, 'wrong_shape'],
   ])('type %j with body %j is %s', (type, text, reason) => {
     expect(decodeSessionMessage(text, type)).toMatchObject({ error: { reason } })
+  })
+
+  test('throws for no message, and reads those with exactly one valid session id', () => {
+    const sessionIdValue = fc.oneof(
+      fc.uuid(),
+      fc.uuid().map((id) => id.toUpperCase()),
+      fc.jsonValue(),
+    )
+    const bodyText = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.json(),
+      fc.record({ session_id: sessionIdValue }).map((value) => JSON.stringify(value)),
+      fc.record({ session_id: fc.uuid(), more: fc.jsonValue() }).map((value) => JSON.stringify(value)),
+    )
+    const messageType = fc.oneof(fc.constantFrom(undefined, null, '', 'workflow.session.v1'), fc.anything())
+    const isReadable = (text: string): boolean =>
+      /^\{"session_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"\}$/i.test(text)
+    fc.assert(
+      fc.property(bodyText, messageType, (text, type) => {
+        const decoded = decodeSessionMessage(text, type)
+        if ('message' in decoded) {
+          expect(isReadable(text)).toBe(true)
+          expect(text.toLowerCase()).toContain(decoded.message.session_id)
+        } else {
+          expect(['not_json', 'wrong_shape', 'unknown_type']).toContain(decoded.error.reason)
+          expect(decoded.error.detail.length).toBeLessThan(500)
+          if (type === undefined) expect(isReadable(text)).toBe(false)
+        }
+      }),
+      { seed: 1, numRuns: 1_000 },
+    )
   })
 })

@@ -18,7 +18,7 @@ export function decodeSessionMessage(
   type: unknown,
 ): { message: SessionMessage } | { error: MessageError } {
   if (type !== undefined && type !== null && type !== '' && type !== SESSION_MESSAGE_TYPE) {
-    const detail = `The type is ${JSON.stringify(type)}; this version reads ${SESSION_MESSAGE_TYPE}`
+    const detail = `The type is ${typeof type === 'string' ? JSON.stringify(type) : typeof type}; this version reads ${SESSION_MESSAGE_TYPE}`
     return { error: { reason: 'unknown_type', detail } }
   }
   let value: unknown

@@ -102,6 +102,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     token: config.internalApiToken,
     connections: config.concurrency,
     logger,
+    waitingDeliveries: runnerMetrics.waitingDeliveries,
   })
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`

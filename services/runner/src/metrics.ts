@@ -12,6 +12,7 @@ export interface RunnerMetrics {
   readonly sessionsAcquired: Counter<'by'>
   readonly leasesLost: Counter
   readonly autoRuns: Counter
+  readonly waitingDeliveries: Gauge
   readonly modelTokens: Counter<'direction'>
   readonly deadLetters: Counter<'reason'>
   readonly brokerUp: Gauge<'role'>
@@ -110,6 +111,11 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
       registers,
     }),
     autoRuns: new Counter({ name: 'runner_auto_runs_total', help: 'Auto-runs that were started.', registers }),
+    waitingDeliveries: new Gauge({
+      name: 'runner_deliveries_waiting',
+      help: 'Deliveries that wait because the dispatcher is unavailable, or their webhook source is at its limit.',
+      registers,
+    }),
     modelTokens: new Counter({
       name: 'runner_model_tokens_total',
       help: 'Tokens that the model reports as input and output.',

@@ -26,8 +26,8 @@ export function toAnswerStep(
       parts.push({ type: part.type, text: toStorableText(part.text), ...options })
     } else if (part.type === 'tool-call') {
       // Some servers reuse call ids in each answer, or give none at all.
-      const hasUsableId = /^[a-zA-Z0-9_-]{1,64}$/.test(part.toolCallId) && !usedIds.has(part.toolCallId)
-      const call_id = hasUsableId ? part.toolCallId : `call_${turn}_${parts.length + 1}`
+      const isUsable = /^[a-zA-Z0-9_-]{1,64}$/.test(part.toolCallId) && !usedIds.has(part.toolCallId)
+      const call_id = isUsable ? part.toolCallId : unusedCallId(turn, usedIds)
       usedIds.add(call_id)
       const tool = truncateText(toStorableText(part.toolName), 200)
       parts.push({ type: 'tool_call', call_id, tool, ...checkCall(tool, part.input, toolbox), ...options })
@@ -38,9 +38,20 @@ export function toAnswerStep(
     model,
     parts,
     finish_reason: answer.finishReason,
-    input_tokens: answer.inputTokens,
-    output_tokens: answer.outputTokens,
+    input_tokens: toTokenCount(answer.inputTokens),
+    output_tokens: toTokenCount(answer.outputTokens),
   }
+}
+
+function unusedCallId(turn: number, usedIds: ReadonlySet<string>): string {
+  for (let number = 1; ; number += 1) {
+    const id = `call_${turn}_${number}`
+    if (!usedIds.has(id)) return id
+  }
+}
+
+function toTokenCount(tokens: number | null): number | null {
+  return Number.isSafeInteger(tokens) ? tokens : null
 }
 
 function checkCall(
@@ -64,7 +75,7 @@ function checkCall(
 /** Arguments that could not be used, in a form that the journal accepts. */
 function toJournalInput(input: unknown): unknown {
   if (typeof input === 'string') return truncateText(toStorableText(input), 10_000)
-  return isTooDeep(input, 1) ? 'nested too deep' : input
+  return isTooDeep(input, 1) ? 'nested too deep' : (input ?? null)
 }
 
 function isTooDeep(value: unknown, level: number): boolean {

@@ -5,11 +5,13 @@ import { Writable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { createLogger } from '@workflow-service/service-kit'
+import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { freePort, waitUntil } from '@workflow-service/testkit'
+import fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveSessions, LeasedSession } from '../sessions/active-sessions.ts'
-import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery } from './dispatcher-client.ts'
+import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery, toAnswer } from './dispatcher-client.ts'
 
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
@@ -47,6 +49,8 @@ let session: LeasedSession
 let delivery: OutgoingDelivery
 let logged: string
 let client: DispatcherClient | undefined
+let nowMs: number
+let waiting: number[]
 const servers: { closeAllConnections(): void; close(): void }[] = []
 
 beforeEach(() => {
@@ -64,6 +68,8 @@ beforeEach(() => {
     },
   }
   logged = ''
+  nowMs = 0
+  waiting = []
 })
 afterEach(async () => {
   await client?.close()
@@ -81,7 +87,8 @@ async function deliverTo(url: string) {
     },
   })
   const logger = createLogger({ service: 'runner', level: 'debug', destination })
-  client = createDispatcherClient({ url, token: TOKEN, connections: 4, logger })
+  const waitingDeliveries = { inc: () => void waiting.push(1), dec: () => void waiting.push(-1) }
+  client = createDispatcherClient({ url, token: TOKEN, connections: 4, logger, waitingDeliveries, now: () => nowMs })
   return await client.deliver(session, delivery)
 }
 
@@ -138,6 +145,44 @@ describe('the dispatcher client', () => {
     expect(logged).not.toContain(TOKEN)
   })
 
+  test('counts a delivery that waits, and logs it once after 10 seconds', async () => {
+    const later =
+      (ms: number, next: Answer): Answer =>
+      (response, request) => {
+        nowMs = ms
+        next(response, request)
+      }
+    const busy = refuse(503, 'service_unavailable')
+    const { result } = await deliver(
+      later(10_000, busy),
+      later(20_000, busy),
+      later(40_000, busy),
+      later(60_000, answer(200, accepted)),
+    )
+    await result
+    const lines = logged.split('\n').filter((line) => line.includes('delivery.waiting'))
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { delivery_id: delivery.id, source_id: delivery.body.source_id, waited_ms: 20_000, request_id: 'request-17' },
+    ])
+    expect(waiting).toEqual([1, -1])
+    // The dispatcher itself answers, so it is not reported as unavailable.
+    expect(logged).not.toContain('the dispatcher is unavailable')
+  })
+
+  test('is not counted as waiting any more when the runner stops', async () => {
+    const { result } = await deliver(refuse(503, 'service_unavailable'))
+    await waitUntil(() => waiting.length === 1)
+    activeSessions.interruptAll()
+    await expect(result).rejects.toThrow(RunInterruptedError)
+    expect(waiting).toEqual([1, -1])
+  })
+
+  test('interrupts the run when its organization is suspended', async () => {
+    const { requests, result } = await deliver(refuse(403, 'organization_suspended'))
+    await expect(result).rejects.toThrow(RunInterruptedError)
+    expect(requests).toHaveLength(1)
+  })
+
   test('reports a lost lease', async () => {
     const { requests, result } = await deliver(refuse(409, 'lease_lost'))
     await expect(result).rejects.toThrow(LeaseLostError)
@@ -179,5 +224,45 @@ describe('the dispatcher client', () => {
     await waitUntil(() => requests.length === 1)
     activeSessions.markLost(session)
     await expect(result).rejects.toThrow(LeaseLostError)
+  })
+})
+
+describe('an answer of the dispatcher', () => {
+  const outcome = fc.oneof(fc.constantFrom(...DELIVERY_OUTCOMES), fc.jsonValue())
+  const delivered = fc.record(
+    { outcome, status: fc.jsonValue(), answer: fc.jsonValue(), reason: fc.jsonValue() },
+    { requiredKeys: [] },
+  )
+  const code = fc.constantFrom('lease_lost', 'organization_suspended', 'service_unavailable', 'not_found')
+  const failed = fc.record({
+    error: fc.oneof(fc.record({ code: fc.oneof(code, fc.jsonValue()), message: fc.jsonValue() }), fc.jsonValue()),
+  })
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.json(),
+    fc.oneof(delivered, failed).map((body) => JSON.stringify(body)),
+  )
+
+  test('is understood or reported as invalid, whatever it contains', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.constantFrom(200, 403, 409, 503), fc.integer({ min: 200, max: 599 })),
+        text,
+        (status, body) => {
+          const understood = toAnswer(status, body)
+          if (understood.kind === 'outcome') {
+            const { result } = understood
+            expect(DELIVERY_OUTCOMES.filter((each) => each !== 'in_flight')).toContain(result.outcome)
+            expect(result.status === null || Number.isInteger(result.status)).toBe(true)
+            expect([result.answer, result.reason].every((each) => each === null || typeof each === 'string')).toBe(true)
+            // An endpoint's answer counts only if the dispatcher says that it got one.
+            if (status !== 200) expect(['refused', 'invalid']).toContain(result.outcome)
+          }
+          if (understood.kind === 'suspended') expect(status).toBe(403)
+          if (understood.kind === 'lease_lost') expect(status).toBe(409)
+        },
+      ),
+      { seed: 1, numRuns: 1_000 },
+    )
   })
 })

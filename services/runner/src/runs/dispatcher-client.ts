@@ -4,11 +4,11 @@ import {
   type DeliveryOutcome,
   PAYLOAD_DEADLINE_MS,
 } from '@workflow-service/contract'
-import { backoff, type Logger } from '@workflow-service/service-kit'
+import { backoff, type Gauge, type Logger } from '@workflow-service/service-kit'
 import { Pool } from 'undici'
 import type { DeliveryResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
-import { LeaseLostError, RunError } from '../run-errors.ts'
+import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { sleep } from '../sleep.ts'
 
@@ -17,8 +17,8 @@ export interface DispatcherClient {
   /**
    * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
    * with the same id while the dispatcher is unavailable or its answer was lost (contract README, "Deliveries").
-   * @throws LeaseLostError; RunInterruptedError; RunError when the id belongs to another payload; Error when the
-   * dispatcher keeps giving invalid answers.
+   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs to another payload;
+   * Error when the dispatcher keeps giving invalid answers.
    */
   deliver(lease: Pick<ActiveLease, 'signal' | 'abort'>, delivery: OutgoingDelivery): Promise<DeliveryResult>
   close(): Promise<void>
@@ -37,15 +37,20 @@ const CONNECT_TIMEOUT_MS = 5_000
 const MAX_ANSWER_BYTES = 4 * 1_048_576
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
+/** A delivery that has waited this long for the dispatcher is logged, once. */
+const LOG_WAITING_AFTER_MS = 10_000
 /** Invalid answers to one delivery before the attempt at the run fails. */
 const MAX_INVALID_ANSWERS = 10
 
-type Answer =
+export type DispatcherAnswer =
   | { readonly kind: 'outcome'; readonly result: DeliveryResult }
   | { readonly kind: 'lease_lost' }
+  | { readonly kind: 'suspended' }
   | { readonly kind: 'conflict'; readonly reason: string }
-  /** The dispatcher is not reachable, is overloaded, or does not know our token yet. */
+  /** The dispatcher is not reachable or does not know our token yet. */
   | { readonly kind: 'unavailable'; readonly reason: string }
+  /** The dispatcher asks to repeat the call later: the webhook source or the dispatcher itself is at its limit. */
+  | { readonly kind: 'busy'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
@@ -58,8 +63,12 @@ export function createDispatcherClient(options: {
   /** Maximum connections: one per run that can wait for an answer. */
   connections: number
   logger: Logger
+  /** The number of deliveries that wait until the dispatcher accepts them. */
+  waitingDeliveries: Pick<Gauge, 'inc' | 'dec'>
+  /** A monotonic clock in milliseconds; tests set another one. */
+  now?: () => number
 }): DispatcherClient {
-  const { url, token, connections, logger } = options
+  const { url, token, connections, logger, waitingDeliveries, now = () => performance.now() } = options
   const { origin, pathname } = new URL(url)
   const basePath = pathname.replace(/\/+$/, '')
   const pool = new Pool(origin, {
@@ -75,7 +84,7 @@ export function createDispatcherClient(options: {
     available: 'the dispatcher is available again',
   })
 
-  const request = async ({ id, body, requestId }: OutgoingDelivery, signal: AbortSignal): Promise<Answer> => {
+  const request = async ({ id, body, requestId }: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer> => {
     try {
       const response = await pool.request({
         method: 'PUT',
@@ -98,40 +107,82 @@ export function createDispatcherClient(options: {
     }
   }
 
-  return {
-    async deliver({ signal, abort }, delivery) {
-      let invalidAnswers = 0
-      const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
+  const deliver: DispatcherClient['deliver'] = async ({ signal, abort }, delivery) => {
+    const firstMs = now()
+    const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
+    let invalidAnswers = 0
+    let isWaiting = false
+    let isLogged = false
+    try {
       for (;;) {
         abort.throwIfAborted()
         const answer = await request(delivery, abort)
         abort.throwIfAborted()
-        if (answer.kind === 'unavailable') {
-          availability.reportUnavailable({ reason: answer.reason })
-        } else if (answer.kind === 'invalid') {
+        if (answer.kind === 'invalid') {
           logger.error({ reason: answer.reason }, 'the dispatcher gave an invalid answer')
           if (++invalidAnswers >= MAX_INVALID_ANSWERS) throw new Error(answer.reason)
+        } else if (answer.kind === 'unavailable') {
+          availability.reportUnavailable({ reason: answer.reason })
         } else {
           availability.reportAvailable()
-          if (answer.kind === 'lease_lost') throw new LeaseLostError()
-          if (answer.kind === 'conflict') throw new RunError('delivery_conflict', answer.reason)
-          return answer.result
+          if (answer.kind !== 'busy') return toResultOrThrow(answer)
+        }
+        if (!isWaiting) waitingDeliveries.inc()
+        isWaiting = true
+        const waitedMs = now() - firstMs
+        if (waitedMs > LOG_WAITING_AFTER_MS && !isLogged) {
+          isLogged = true
+          logger.warn(
+            { ...logFields(delivery), waited_ms: Math.round(waitedMs), reason: answer.reason },
+            'delivery.waiting',
+          )
         }
         // A stopping runner need not wait: the runner that continues the run asks under the same delivery id.
         await sleep(nextDelayMs(), signal)
       }
-    },
+    } finally {
+      if (isWaiting) waitingDeliveries.dec()
+    }
+  }
+  return {
+    deliver,
     close: () => pool.destroy(),
   }
 }
 
-function toAnswer(status: number, text: string): Answer {
+function toResultOrThrow(
+  answer: Exclude<DispatcherAnswer, { kind: 'invalid' | 'unavailable' | 'busy' }>,
+): DeliveryResult {
+  switch (answer.kind) {
+    case 'outcome':
+      return answer.result
+    case 'lease_lost':
+      throw new LeaseLostError()
+    case 'suspended':
+      throw new RunInterruptedError('The run was interrupted because its organization is suspended')
+    case 'conflict':
+      throw new RunError('delivery_conflict', answer.reason)
+  }
+}
+
+function logFields({ id, body, requestId }: OutgoingDelivery): object {
+  return {
+    delivery_id: id,
+    source_id: body.source_id,
+    run_id: body.run_id,
+    organization_id: body.organization_id,
+    request_id: requestId,
+  }
+}
+
+/** Reads an answer of the dispatcher; any text is an answer of some kind. */
+export function toAnswer(status: number, text: string): DispatcherAnswer {
   const body = toObject(parse(text))
   if (status === 200) {
     const result = toResult(body)
     if (result) return { kind: 'outcome', result }
     return body['outcome'] === 'in_flight'
-      ? { kind: 'unavailable', reason: 'the delivery is still in flight' }
+      ? { kind: 'busy', reason: 'the delivery is still in flight' }
       : { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
   }
   const { code, message } = toObject(body['error'])
@@ -145,11 +196,13 @@ function toAnswer(status: number, text: string): Answer {
     case 400:
     case 422:
       return notSent('invalid', explanation)
-    case 401:
     case 403:
+      return code === 'organization_suspended' ? { kind: 'suspended' } : { kind: 'unavailable', reason }
+    case 503:
+      return code === 'service_unavailable' ? { kind: 'busy', reason } : { kind: 'unavailable', reason }
+    case 401:
     case 429:
     case 502:
-    case 503:
     case 504:
       return { kind: 'unavailable', reason }
     default:
@@ -157,7 +210,7 @@ function toAnswer(status: number, text: string): Answer {
   }
 }
 
-function notSent(outcome: 'refused' | 'invalid', reason: string): Answer {
+function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherAnswer {
   return { kind: 'outcome', result: { outcome, status: null, answer: null, reason } }
 }
 
@@ -166,7 +219,7 @@ function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
   if (!isFinal(outcome)) return undefined
   return {
     outcome,
-    status: typeof status === 'number' ? status : null,
+    status: Number.isInteger(status) ? (status as number) : null,
     answer: typeof answer === 'string' ? answer : null,
     reason: typeof reason === 'string' ? reason : null,
   }

@@ -1,0 +1,71 @@
+import { expect, test } from '@jest/globals'
+import { compile, ModelAnswerStep } from '@workflow-service/contract'
+import fc from 'fast-check'
+import type { AgentRun } from './agent.ts'
+import type { ModelAnswer } from './ask-model.ts'
+import { listToolCalls } from './conversation.ts'
+import { toAnswerStep } from './model-answer.ts'
+import { createToolbox } from './model-tools.ts'
+
+const run: AgentRun['run'] = {
+  id: 'run',
+  organizationId: 'organization',
+  sessionId: 'session',
+  workflow: { id: 'workflow', name: 'Orders', description: '' },
+  inputMessage: '',
+  context: '',
+  requestId: 'request',
+}
+const source = {
+  id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d',
+  name: 'Order intake',
+  description: '',
+  exampleRequestBody: { order_id: 'A-1' },
+}
+const toolbox = createToolbox(run, [source], [])
+const isAnswerStep = compile(ModelAnswerStep)
+
+/** As the AI SDK gives them; its types allow less than a server may send. */
+const anyText = fc.string({ unit: 'binary' })
+const metadata = fc.option(fc.dictionary(anyText, fc.dictionary(anyText, fc.jsonValue())), { nil: undefined })
+const callId = fc.oneof(fc.constantFrom('', 'call_1', 'call_1_1', 'call_2_1', 'call_2_2'), anyText)
+const part = fc.oneof(
+  fc.record({ type: fc.constantFrom('text', 'reasoning'), text: anyText, providerMetadata: metadata }),
+  fc.record({
+    type: fc.constant('tool-call'),
+    toolCallId: callId,
+    toolName: fc.oneof(fc.constant('send_to_order_intake'), anyText),
+    input: fc.oneof(fc.jsonValue(), fc.record({ order_id: anyText }), fc.constant(undefined)),
+    providerMetadata: metadata,
+  }),
+  fc.record({ type: fc.constantFrom('source', 'file', 'unknown') }),
+)
+const tokens = fc.oneof(fc.constant(null), fc.nat(), fc.double())
+const answer = fc.record({
+  content: fc.array(part, { maxLength: 8 }),
+  finishReason: anyText,
+  inputTokens: tokens,
+  outputTokens: tokens,
+}) as fc.Arbitrary<unknown> as fc.Arbitrary<ModelAnswer>
+
+test('any answer of a model becomes a valid journal step, with a distinct id for each tool call of the run', () => {
+  fc.assert(
+    fc.property(answer, answer, (first, second) => {
+      const earlier = toAnswerStep(first, { turn: 1, model: 'stub', toolbox, earlierAnswers: [] })
+      const later = toAnswerStep(second, { turn: 2, model: 'stub', toolbox, earlierAnswers: [earlier] })
+      for (const step of [earlier, later]) {
+        const stored: unknown = JSON.parse(JSON.stringify(step))
+        expect([isAnswerStep(stored), isAnswerStep.errors]).toEqual([true, null])
+      }
+      const calls = [earlier, later].flatMap(listToolCalls)
+      expect(new Set(calls.map(({ call_id }) => call_id)).size).toBe(calls.length)
+      for (const { tool, source_id, fault, arguments: args } of calls) {
+        expect(source_id).toBe(tool === 'send_to_order_intake' ? source.id : null)
+        expect(fault === null).toBe(
+          source_id !== null && typeof args === 'object' && args !== null && !Array.isArray(args),
+        )
+      }
+    }),
+    { seed: 1, numRuns: 300 },
+  )
+})
