@@ -11,6 +11,8 @@ export interface Attack {
    * refused then, but no accepted start of it may be lost.
    */
   readonly judgesLatency?: boolean
+  /** Inserts data before anything is measured. */
+  prepare?(target: AttackTarget): Promise<void>
   run(target: AttackTarget, options: AttackOptions): Promise<AttackOutcome>
 }
 

@@ -53,6 +53,7 @@ export async function runAttack(
     await sleep(options.beforeMs ?? BEFORE_MS)
     return victim.stopLoad()
   }
+  await attack.prepare?.(target)
   // The first starts compile code.
   await measureBefore()
   const before = await measureBefore()

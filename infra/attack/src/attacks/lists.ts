@@ -1,5 +1,5 @@
 import { seedWorkflows } from '@workflow-service/bench/seed'
-import { type Attack, openExpectations, tally } from '../attack.ts'
+import { type Attack, openExpectations, repeatFor, tally } from '../attack.ts'
 import type { AttackTarget } from '../attack-target.ts'
 
 const PARALLEL = 40
@@ -10,10 +10,7 @@ const MAX_PAGE_MIB = 3
 /** Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it. */
 export const largePages: Attack = {
   name: 'large-pages',
-  async run(target) {
-    const { expect, violations } = openExpectations()
-    const { client } = target.environment
-    const { organizationId } = target.attacker
+  async prepare({ environment: { client }, attacker: { organizationId } }) {
     await client.query(
       `INSERT INTO users (id, organization_id, email, first_name, last_name)
        SELECT gen_random_uuid(), $1, 'attacker' || n || '@attack.test', 'First name', 'Last name ' || n
@@ -26,6 +23,9 @@ export const largePages: Attack = {
        FROM generate_series(1, 100) n`,
       [organizationId],
     )
+  },
+  async run(target) {
+    const { expect, violations } = openExpectations()
     const pages = await readPages(target, Array<string>(PARALLEL).fill('/v1/workflows?limit=100'))
     const largestMiB = Math.max(...pages.map(({ bytes }) => bytes)) / 2 ** 20
     expect(largestMiB <= MAX_PAGE_MIB, `A page had ${largestMiB.toFixed(1)} MiB.`)
@@ -40,19 +40,19 @@ export const largePages: Attack = {
 /** The index finds every workflow, and then none contains the text. */
 export const searches: Attack = {
   name: 'searches',
-  async run(target) {
-    const { client } = target.environment
+  async prepare({ environment, attacker }) {
     const description = 'abcdefghijklmnopqrstuvwxyz '.repeat(740)
-    await seedWorkflows(client, target.attacker, WORKFLOWS, { detailed: 1, description })
-    const texts = Array.from({ length: PARALLEL }, (_, n) => `xyz abc${'defghijklm'.slice(0, n % 10)}q`)
-    const pages = await readPages(
-      target,
-      texts.map((text) => `/v1/workflows?limit=100&search=${encodeURIComponent(text)}`),
-    )
-    return {
-      done: `${PARALLEL} searches in ${WORKFLOWS} workflows of 20 kB: ${tally(pages.map(({ status }) => status))}`,
-      violations: [],
-    }
+    await seedWorkflows(environment.client, attacker, WORKFLOWS, { detailed: 1, description })
+  },
+  async run(target, { seconds }) {
+    const statuses: number[] = []
+    await repeatFor({ seconds, connections: PARALLEL }, async () => {
+      const text = `xyz abc${'defghijklm'.slice(0, statuses.length % 10)}q`
+      const pages = await readPages(target, [`/v1/workflows?limit=100&search=${encodeURIComponent(text)}`])
+      statuses.push(...pages.map(({ status }) => status))
+    })
+    const done = `searches in ${WORKFLOWS} workflows of 20 kB, ${PARALLEL} at once: ${tally(statuses)}`
+    return { done, violations: [] }
   },
 }
 

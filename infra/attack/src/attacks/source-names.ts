@@ -8,9 +8,10 @@ export const sourceNames: Attack = {
     const names = Array.from({ length: 200 }, (_, n) => 'a'.repeat(n + 1))
     for (const name of names) await target.saveSource(name, { text: 'x' })
     const descriptions = ['a'.repeat(50_000), `${'a'.repeat(200)}b `.repeat(247), 'aa '.repeat(16_000)]
-    const workflows = await Promise.all(descriptions.map((description) => target.createWorkflow(description)))
-    const starts = await Promise.all(workflows.map((id) => target.start(id, Array<string>(20).fill('text'))))
-    const runs = await target.waitForRuns(starts.flat())
+    const ids: string[] = []
+    for (const description of descriptions)
+      ids.push(...(await target.start(await target.createWorkflow(description), Array<string>(20).fill('text'))))
+    const runs = await target.waitForRuns(ids)
     expect(runs.length === 60, `Only ${runs.length} of 60 runs ended within 12 s.`)
     return { done: `200 sources a, aa, aaa, …; 60 starts: ${tally(runs.map(({ status }) => status))}`, violations }
   },
