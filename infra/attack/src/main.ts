@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { Argument, Command, InvalidArgumentError } from 'commander'
 import { startAttackTarget } from './attack-target.ts'
 import { ATTACKS } from './attacks/index.ts'
-import { toTable } from './report.ts'
+import { isHurt, reasonsOf, toTable } from './report.ts'
 import { type AttackReport, BAR, runAttack } from './run-attack.ts'
 
 await new Command('attack')
@@ -25,14 +25,14 @@ async function attack(names: string[], { seconds, json }: { seconds: number; jso
     try {
       const report = await runAttack(target, entry, { seconds })
       reports.push(report)
-      for (const violation of report.violations) logProgress(`  ${violation}`)
+      for (const reason of reasonsOf(report)) logProgress(`  ${reason}`)
     } finally {
       await target.close()
     }
   }
   process.stdout.write(`${toTable(reports)}\nOk is: ${BAR}.\n`)
   if (json !== undefined) await writeFile(json, `${JSON.stringify({ seconds, bar: BAR, reports }, null, 2)}\n`)
-  if (reports.some(({ violations }) => violations.length > 0)) process.exitCode = 1
+  if (reports.some(isHurt)) process.exitCode = 1
 }
 
 function toSeconds(text: string): number {

@@ -10,19 +10,28 @@ export function toTable(reports: readonly AttackReport[]): string {
     wordWrap: true,
   })
   for (const report of reports) {
-    const { name, done, seconds, before, during, peakMiB, violations } = report
+    const { name, done, durationMs, before, during, peakMiB } = report
     table.push([
       name,
-      `${done} (${seconds.toFixed(1)} s)`,
+      `${done} (${(durationMs / 1_000).toFixed(1)} s)`,
       change('reads', before, during),
       change('starts', before, during),
       [peakMiB.gateway, peakMiB.dispatcher, peakMiB.runner]
         .map((mib) => (mib === null ? '–' : Math.round(mib)))
         .join('/'),
-      violations.length === 0 ? 'ok' : `HURT: ${violations.join(' ')}`,
+      isHurt(report) ? `HURT: ${reasonsOf(report).join(' ')}` : 'ok',
     ])
   }
   return table.toString()
+}
+
+/** Why the services or the victim were hurt; empty if they were not. */
+export function reasonsOf({ violations, delays }: AttackReport): string[] {
+  return [...violations, ...delays]
+}
+
+export function isHurt(report: AttackReport): boolean {
+  return reasonsOf(report).length > 0
 }
 
 function change(kind: keyof VictimLatency, before: VictimLatency, during: VictimLatency): string {

@@ -5,10 +5,7 @@ import type { Attack, AttackOptions, AttackOutcome } from './attack.ts'
 import type { AttackTarget, ServiceName } from './attack-target.ts'
 import type { VictimFigures } from './victim.ts'
 
-/** The load on its own, before the attack. */
-const BEFORE_MS = 3_000
-/** The load goes on after the attack for as long, so that effects that come late count. */
-const AFTER_MS = 1_000
+const MIN_LOAD_MS = 3_000
 
 const MAX_LATENCY_MS = 100
 const MAX_LATENCY_RATIO = 5
@@ -33,24 +30,29 @@ export interface VictimLatency {
 export interface AttackReport {
   readonly name: string
   readonly done: string
-  readonly seconds: number
+  readonly durationMs: number
   readonly before: VictimLatency
   readonly during: VictimLatency
   readonly peakMiB: Record<ServiceName, number | null>
-  /** Why the services were hurt; empty if they were not. */
+  /** What was not as promised, whatever the machine's speed. */
   readonly violations: readonly string[]
+  /** Where the victim's latency was beyond the bar. */
+  readonly delays: readonly string[]
 }
 
-/** Measures the victim before and during an attack, and the processes after it. */
+/**
+ * Measures the victim before and during an attack, and the processes after it.
+ * @param options.loadMs How long the victim's load lasts before the attack, and at least from the start of the attack.
+ */
 export async function runAttack(
   target: AttackTarget,
   attack: Attack,
-  options: AttackOptions & { beforeMs?: number },
+  { seconds, loadMs = MIN_LOAD_MS }: AttackOptions & { readonly loadMs?: number },
 ): Promise<AttackReport> {
   const { victim, services } = target
   const measureBefore = async (): Promise<VictimFigures> => {
     await victim.startLoad(services.gateway)
-    await sleep(options.beforeMs ?? BEFORE_MS)
+    await sleep(loadMs)
     return victim.stopLoad()
   }
   await attack.prepare?.(target)
@@ -60,9 +62,9 @@ export async function runAttack(
   const pids = pidsOf(target)
   await victim.startLoad(services.gateway)
   const startedAt = performance.now()
-  const { done, violations } = await attack.run(target, options).catch(toOutcome)
-  const seconds = (performance.now() - startedAt) / 1_000
-  await sleep(AFTER_MS)
+  const { done, violations } = await attack.run(target, { seconds }).catch(toOutcome)
+  const durationMs = performance.now() - startedAt
+  await sleep(Math.max(0, loadMs - durationMs))
   const during = await victim.stopLoad()
 
   const latencies = { before: latencyOf(before), during: latencyOf(during) }
@@ -76,7 +78,7 @@ export async function runAttack(
   return {
     name: attack.name,
     done,
-    seconds,
+    durationMs,
     ...latencies,
     peakMiB,
     violations: [
@@ -84,8 +86,8 @@ export async function runAttack(
       ...ended,
       ...memoryViolations(peakMiB),
       ...victimErrors(during, attack.judgesLatency !== false),
-      ...(attack.judgesLatency === false ? [] : latencyViolations(latencies.before, latencies.during)),
     ],
+    delays: attack.judgesLatency === false ? [] : findDelays(latencies.before, latencies.during),
   }
 }
 
@@ -105,7 +107,7 @@ function summarize(valuesMs: readonly number[]): Latency {
   return { p50: percentile(valuesMs, 0.5), p95: percentile(valuesMs, 0.95), max: percentile(valuesMs, 1) }
 }
 
-function latencyViolations(before: VictimLatency, during: VictimLatency): string[] {
+function findDelays(before: VictimLatency, during: VictimLatency): string[] {
   return (['reads', 'starts'] as const).flatMap((kind) => {
     const limitMs = Math.max(MAX_LATENCY_MS, MAX_LATENCY_RATIO * before[kind].p95)
     const { p95 } = during[kind]

@@ -1,3 +1,4 @@
+import { EXAMPLE_MAX_BYTES, EXAMPLE_MAX_FIELDS, EXAMPLE_MAX_LIST_LENGTH } from '@workflow-service/contract'
 import { type Attack, openExpectations, tally } from '../attack.ts'
 import type { AttackTarget } from '../attack-target.ts'
 
@@ -6,11 +7,8 @@ const CONTEXT = 'context '.repeat(1_250)
 /** A list of 20,000 small objects, 200 kB: inferring its shape took time that grew with the square of its length. */
 const LONG_LIST = { items: Array.from({ length: 20_000 }, (_, n) => ({ [`n${n % 7}`]: n })) }
 
-/** As many fields, as long a list and as many bytes as an example may have. */
-const LARGEST = {
-  items: Array.from({ length: 100 }, (_, n) => ({ name: 'x'.repeat(400), count: n, [`only_${n}`]: null })),
-  ...Object.fromEntries(Array.from({ length: 140 }, (_, n) => [`field_${n}`, { name: 'x'.repeat(50) }])),
-}
+/** As many fields, as long a list and almost as many bytes as an example may have. */
+const LARGEST = largestObject()
 
 /** Text fields: the built-in agent fills each of them with the whole context. */
 const textFieldsOf = (count: number) =>
@@ -30,9 +28,9 @@ export const longExampleList: Attack = {
 export const storedExampleList: Attack = {
   name: 'stored-example-list',
   async run(target) {
-    const { sourceId } = await target.saveSource('Long list', { items: [] })
+    const { sourceId } = await target.saveSource('Stored list', { items: [] })
     await target.storeExample(sourceId, LONG_LIST)
-    const ended = await startAndWait(target, 'Long list', 50)
+    const ended = await startAndWait(target, 'Stored list', 50)
     return { done: `example with a list of 20,000 objects, stored earlier; 50 starts: ${ended}`, violations: [] }
   },
 }
@@ -52,10 +50,10 @@ export const textFields: Attack = {
   name: 'text-fields',
   async run(target) {
     const { expect, violations } = openExpectations()
-    const { status } = await target.saveSource('Texts', textFieldsOf(500))
-    expect(status === 201, `500 fields were answered ${status}.`)
+    const { status } = await target.saveSource('Texts', textFieldsOf(EXAMPLE_MAX_FIELDS))
+    expect(status === 201, `${EXAMPLE_MAX_FIELDS} fields were answered ${status}.`)
     const ended = await startAndWait(target, 'Texts', 50)
-    return { done: `500 text fields, 50 starts of 10,000 characters: ${ended}`, violations }
+    return { done: `${EXAMPLE_MAX_FIELDS} text fields, 50 starts of 10,000 characters: ${ended}`, violations }
   },
 }
 
@@ -68,15 +66,26 @@ export const storedTextFields: Attack = {
   ends: ['runner'],
   async run(target) {
     const { expect, violations } = openExpectations()
-    const { sourceId } = await target.saveSource('Texts', { text: 'x' })
+    const { sourceId } = await target.saveSource('Stored texts', { text: 'x' })
     await target.storeExample(sourceId, textFieldsOf(12_000))
-    const ended = await startAndWait(target, 'Texts', 3)
+    const ended = await startAndWait(target, 'Stored texts', 3)
     const { process } = target.services.runner
     const { code, signal } = await process.stop(40_000)
     expect(code === 0, `The runner ended with ${signal ?? code} after SIGTERM.`)
     await target.restartRunner()
     return { done: `12,000 text fields, 3 starts of 10,000 characters: ${ended}; SIGTERM`, violations }
   },
+}
+
+function largestObject(): object {
+  const fieldsPerItem = 4
+  const ownFields = EXAMPLE_MAX_FIELDS - EXAMPLE_MAX_LIST_LENGTH * fieldsPerItem - 1
+  // Names and punctuation take less than 50 bytes for each field.
+  const text = 'x'.repeat(EXAMPLE_MAX_BYTES / EXAMPLE_MAX_FIELDS - 50)
+  const fields = (prefix: string, count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`${prefix}_${n}`, text]))
+  const items = Array.from({ length: EXAMPLE_MAX_LIST_LENGTH }, (_, n) => fields(`item_${n}`, fieldsPerItem))
+  return { items, ...fields('field', ownFields) }
 }
 
 async function startAndWait(target: AttackTarget, sourceName: string, count: number): Promise<string> {

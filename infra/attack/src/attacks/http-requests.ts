@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import { type Attack, openExpectations, repeatFor, tally } from '../attack.ts'
 
 const START_PATH = '/v1/workflows/01890a5d-ac96-774b-bcce-b302099a8057/start'
@@ -35,8 +36,6 @@ export const contentType: Attack = {
   },
 }
 
-const MAX_DETAILS = 100
-
 export const unknownFields: Attack = {
   name: 'unknown-fields',
   async run({ services, headers }, { seconds }) {
@@ -53,7 +52,7 @@ export const unknownFields: Attack = {
     }
     const count = await repeatFor({ seconds, connections: 4 }, send)
     agent.destroy()
-    expect(largest <= MAX_DETAILS, `An error had ${largest} details.`)
+    expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
     return { done: `${count} bodies with 20,000 unknown fields: ${tally(answers)}`, violations }
   },
 }

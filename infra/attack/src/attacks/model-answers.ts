@@ -50,7 +50,6 @@ export const modelRedirect: Attack = {
   },
 }
 
-const CALLS = 1_500
 const MAX_PAYLOADS = 50
 
 export const manyToolCalls: Attack = {
@@ -58,21 +57,25 @@ export const manyToolCalls: Attack = {
   services,
   async run(target) {
     const { expect, violations } = openExpectations()
-    target.answerAsModel(({ tools, isFirst }) =>
-      isFirst
-        ? {
-            toolCalls: Array.from({ length: CALLS }, (_, n) => ({
-              name: tools[0] ?? '',
-              arguments: { text: `call ${n}` },
-            })),
-          }
-        : { text: 'Done.' },
-    )
-    const ended = await runAll(target, 1)
-    const { length } = target.endpoint.requests.filter(({ text }) => text.includes('call '))
-    expect(length <= MAX_PAYLOADS, `One run sent ${length} payloads.`)
-    return { done: `one answer with ${CALLS} tool calls: ${length} payloads; ${ended}`, violations }
+    const results: string[] = []
+    for (const calls of [1_500, 100]) {
+      target.answerAsModel(({ tools: [name = ''], isFirst }) =>
+        isFirst
+          ? { toolCalls: Array.from({ length: calls }, (_, n) => ({ name, arguments: { text: `call ${n}` } })) }
+          : { text: 'Done.' },
+      )
+      const before = countPayloads(target)
+      const ended = await runAll(target, 1)
+      const payloads = countPayloads(target) - before
+      expect(payloads <= MAX_PAYLOADS, `A run sent ${payloads} payloads.`)
+      results.push(`one answer with ${calls} tool calls: ${payloads} payloads, ${ended}`)
+    }
+    return { done: results.join('; '), violations }
   },
+}
+
+function countPayloads({ endpoint }: AttackTarget): number {
+  return endpoint.requests.filter(({ text }) => text.includes('"call ')).length
 }
 
 async function runAll(target: AttackTarget, count: number): Promise<string> {
