@@ -213,6 +213,23 @@ export async function recordOutcomes(
   return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
 }
 
+/**
+ * Removes the record of a request of which no byte was sent, so that its id can be claimed anew. Resolves to whether the
+ * record was still in flight; any other is kept. The time of the record tells it from a later claim of the same id, which a
+ * repeated call must not remove.
+ */
+export async function removeUnsentDelivery(
+  db: Pick<Database, 'pool'>,
+  { organizationId, id, createdAt }: Pick<Delivery, 'organizationId' | 'id' | 'createdAt'>,
+): Promise<boolean> {
+  const { rowCount } = await db.pool.query(
+    `DELETE FROM deliveries
+     WHERE organization_id = $1 AND id = $2 AND created_at = $3 AND outcome = 'in_flight'`,
+    [organizationId, id, createdAt],
+  )
+  return rowCount === 1
+}
+
 /** A delivery as it is now. */
 export interface DeliveryState {
   delivery: Delivery
@@ -227,19 +244,18 @@ const FIND_DELIVERY_STATE: NamedStatement = {
       duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
       request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
       (1000 * extract(epoch FROM clock_timestamp() - created_at))::float8 AS "ageMs"
-    FROM deliveries WHERE organization_id = $1 AND id = $2`,
+    FROM deliveries WHERE id = $1`,
 }
 
-/** The organization's delivery of this id, with its age. */
+/**
+ * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined` then
+ * means that no delivery has the id any more.
+ */
 export async function findDeliveryState(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
   deliveryId: string,
 ): Promise<DeliveryState | undefined> {
-  const { rows } = await runStatement<Delivery & { ageMs: number }>(db, FIND_DELIVERY_STATE, [
-    organizationId,
-    deliveryId,
-  ])
+  const { rows } = await runStatement<Delivery & { ageMs: number }>(db, FIND_DELIVERY_STATE, [deliveryId])
   const [row] = rows
   if (!row) return undefined
   const { ageMs, ...delivery } = row

@@ -33,6 +33,7 @@ export {
   listDeliveries,
   markAbandonedDeliveries,
   recordOutcomes,
+  removeUnsentDelivery,
   recordVerification,
   UNKNOWN_REASON,
 } from './deliveries.ts'

@@ -21,6 +21,13 @@ export interface SecretBox {
 /** A stored secret cannot be decrypted. The message gives advice and contains nothing secret. */
 export class SecretError extends Error {
   override name = 'SecretError'
+  /** The key is not in the list. During a rotation, another process may already have it. */
+  readonly isKeyUnknown: boolean
+
+  constructor(message: string, options: { isKeyUnknown?: boolean } = {}) {
+    super(message)
+    this.isKeyUnknown = options.isKeyUnknown ?? false
+  }
 }
 
 // 1 byte format, 8 bytes key id, 12 bytes nonce, the encrypted text, 16 bytes tag.
@@ -58,6 +65,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
       if (!opening) {
         throw new SecretError(
           `The signing secret is encrypted under key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
+          { isKeyUnknown: true },
         )
       }
       const nonce = bytes.subarray(1 + KEY_ID_BYTES, TEXT_START)

@@ -57,7 +57,7 @@ const accepted: DeliveryResult = {
 }
 const kindsOf = async (requests: DeliveryClaimRequest[]) =>
   (await claimDeliveries(db, requests)).map(({ kind }) => kind)
-const outcomeOf = async (id: string) => (await findDeliveryState(db, acme.organizationId, id))?.delivery.outcome
+const outcomeOf = async (id: string) => (await findDeliveryState(db, id))?.delivery.outcome
 
 describe('claimDeliveries', () => {
   test('decides each request independently, in the order of the requests', async () => {

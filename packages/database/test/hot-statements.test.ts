@@ -146,7 +146,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       on,
       batch((n) => ({ organizationId, id: id('deliveries', n), result: { ...result, outcome: 'accepted' } })),
     ),
-  findDeliveryState: (on) => findDeliveryState(on, organizationId, id('deliveries', 1)),
+  findDeliveryState: (on) => findDeliveryState(on, id('deliveries', 1)),
   markAbandonedDeliveries: (on) => markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
   deleteOldDeliveries: (on) => deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
   deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),

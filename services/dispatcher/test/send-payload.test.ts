@@ -256,9 +256,14 @@ describe('422', () => {
 })
 
 describe('the signing secret', () => {
-  test('that no key decrypts: nothing is sent, and an error is logged', async () => {
-    const keyless = await dispatcher.startAnother({}, { secretsKeys: [Buffer.alloc(32, 7).toString('base64')] })
-    const answer = await send(newId(), {}, keyless.url)
+  test('that is damaged: the payload is refused, because waiting repairs nothing, and an error is logged', async () => {
+    const damaged = await dispatcher.saveSource({ signing_secret: 'will be damaged' })
+    dispatcher.endpoint.requests.length = 0
+    await dispatcher.db.pool.query(
+      'UPDATE webhook_sources SET signing_secret = set_byte(signing_secret, 30, get_byte(signing_secret, 30) # 1) WHERE id = $1',
+      [damaged],
+    )
+    const answer = await send(newId(), { source_id: damaged })
     expect(answer.body).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('signing secret') })
     expect(dispatcher.endpoint.requests).toEqual([])
     await waitUntil(() => dispatcher.logLines.some(({ level }) => level === 'error'))

@@ -13,6 +13,8 @@ import {
   type DeliveryResult,
   type DeliveryTarget,
   findDeliveryState,
+  isDatabaseUnavailable,
+  removeUnsentDelivery,
   SecretError,
   UNKNOWN_REASON,
 } from '@workflow-service/database'
@@ -29,6 +31,7 @@ import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
 import { logDelivery } from './log-delivery.ts'
+import { NotSentError } from './not-sent-error.ts'
 import { sendSignedRequest } from './send-signed-request.ts'
 
 /** A payload to send once for its id. */
@@ -97,7 +100,6 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
       releaseSlot()
       return await waitForOutcome(ctx, request)
     case 'claimed': {
-      const result = await send(ctx, request, requestBody, claim.target, claimedMs)
       const claimed = inFlightDelivery({
         id,
         organizationId,
@@ -109,6 +111,13 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
         requestId,
         createdAt: claim.createdAt,
       })
+      const result = await send(ctx, request, requestBody, claim.target, claimedMs)
+      if (result instanceof NotSentError) {
+        releaseSlot()
+        await removeClaim(ctx, claimed, result)
+        // The claim became `unknown` meanwhile, and its callers know that. The log can still say what happened.
+        return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`))
+      }
       const delivery = await ctx.outcomes.record(claimed, result)
       logDelivery(ctx, delivery)
       return delivery
@@ -118,14 +127,14 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
   }
 }
 
-/** Never rejects: after the claim, every error needs an outcome. */
+/** Never rejects: after the claim, every error needs an outcome, unless it is certain that nothing was sent. */
 async function send(
   ctx: AppContext,
   request: PayloadRequest,
   body: string,
   target: DeliveryTarget,
   claimedMs: number,
-): Promise<DeliveryResult> {
+): Promise<DeliveryResult | NotSentError> {
   try {
     const mismatches = findMismatches(target.exampleRequestBody, request.payload, body)
     if (mismatches.length > 0) {
@@ -133,7 +142,7 @@ async function send(
     }
     const signingSecret = target.signingSecret && ctx.secrets.decrypt(request, target.signingSecret)
     if (performance.now() - claimedMs > SEND_WITHIN_MS) {
-      return refused('The service was delayed before it could send. Nothing was sent.')
+      return new NotSentError('The service was delayed before it could send.')
     }
     const { result, redact } = await sendSignedRequest(ctx, {
       url: target.endpointUrl,
@@ -144,13 +153,37 @@ async function send(
     })
     return toDeliveryResult(result, redact)
   } catch (error) {
+    if (error instanceof NotSentError) return error
     if (error instanceof SecretError) {
       ctx.logger.error({ source_id: request.sourceId, error: describeError(error) }, 'could not decrypt signing secret')
+      if (error.isKeyUnknown) return new NotSentError('The service does not have the key of this signing secret yet.')
       return refused('The service cannot read the signing secret of this source. Nothing was sent.')
     }
     ctx.logger.error({ delivery_id: request.id, error: describeError(error) }, 'unexpected error while sending')
     return unknown()
   }
+}
+
+/**
+ * Removes the claim of a payload that was not sent, so that its id can be claimed anew. Retries while the database is
+ * unavailable, until the claim becomes `unknown`. Resolves if it is `unknown` already.
+ * @throws ApiError 503 once the claim is removed.
+ */
+async function removeClaim(ctx: AppContext, claimed: Delivery, { message }: NotSentError): Promise<void> {
+  const nextDelayMs = backoff({ firstMs: 50, maxMs: 1_000 })
+  const giveUpAtMs = performance.now() + ctx.deliveryDeadlineMs
+  for (;;) {
+    try {
+      if (!(await removeUnsentDelivery(ctx.db, claimed))) return
+      break
+    } catch (error) {
+      if (!isDatabaseUnavailable(error) || performance.now() > giveUpAtMs) throw error
+    }
+    await sleep(nextDelayMs())
+  }
+  const { id, sourceId } = claimed
+  ctx.logger.warn({ delivery_id: id, source_id: sourceId, reason: message }, 'payload not sent, claim removed')
+  throw serviceUnavailable(`${message} Nothing was sent. Repeat the call with the same id.`)
 }
 
 function findMismatches(example: Record<string, unknown>, payload: unknown, body: string): FieldError[] {
@@ -165,14 +198,14 @@ function findMismatches(example: Record<string, unknown>, payload: unknown, body
 /**
  * Waits for the outcome of a delivery that was recorded before this call. After its deadline the dispatcher that sent it
  * must have died, and the delivery becomes `unknown`.
+ * @throws ApiError 503 if the record is gone, because the call that made it could not send.
  */
 async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
   const { id, organizationId } = request
   const nextDelayMs = backoff({ firstMs: 50, maxMs: 500 })
   for (;;) {
-    const state = await findDeliveryState(ctx.db, organizationId, id)
-    // The id is known, but not in this organization.
-    if (!state) throw idempotencyConflict()
+    const state = await findDeliveryState(ctx.db, id)
+    if (!state) throw serviceUnavailable('Another call with this id could not send. Repeat the call with the same id.')
     const delivery = assertSamePayload(state.delivery, request)
     if (delivery.outcome !== 'in_flight') return delivery
     if (state.ageMs > ctx.deliveryDeadlineMs) await ctx.store.recordOutcome({ organizationId, id, result: unknown() })
@@ -182,7 +215,7 @@ async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise
 
 /**
  * Returns the recorded delivery if it has the same payload and source. The run and the lease may differ.
- * @throws ApiError 409 `idempotency_conflict` if it has not.
+ * @throws ApiError 409 `idempotency_conflict` if it has not, or belongs to another organization.
  */
 function assertSamePayload(delivery: Delivery, request: PayloadRequest): Delivery {
   const isSame =

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
-import type { OutboundResult } from '../outbound/outbound-result.ts'
+import type { SentResult } from '../outbound/outbound-result.ts'
 import { toDeliveryResult, toVerificationFailure } from './describe-outcome.ts'
 import { createRedactor } from './redact.ts'
 
 const redact = createRedactor([null])
-const answered = (status: number, location: string | null = null, text: string | null = null): OutboundResult => ({
+const answered = (status: number, location: string | null = null, text: string | null = null): SentResult => ({
   kind: 'answered',
   status,
   location,
@@ -33,7 +33,7 @@ describe('toDeliveryResult', () => {
     expect(toDeliveryResult(answered(301, 'https://b.example/'), redact).reason).toBe(
       'The endpoint answered 301 and points to https://b.example/; redirects are not followed: enter the final URL.',
     )
-    const timedOut: OutboundResult = {
+    const timedOut: SentResult = {
       kind: 'timed_out',
       phase: 'tls',
       wasSent: false,

@@ -1,10 +1,10 @@
 import type { VerificationReason } from '@workflow-service/contract'
 import type { DeliveryResult } from '@workflow-service/database'
-import type { OutboundResult } from '../outbound/outbound-result.ts'
+import type { SentResult } from '../outbound/outbound-result.ts'
 import type { Redact } from './redact.ts'
 
 /** Returns the log entry for the result of a request: any 2xx is accepted (contract README, "Payload request"). */
-export function toDeliveryResult(result: OutboundResult, redact: Redact): DeliveryResult {
+export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryResult {
   const { durationMs } = result
   const failed = { status: null, answer: null, mismatches: null, durationMs }
   switch (result.kind) {
@@ -37,7 +37,7 @@ export interface VerificationFailure {
 }
 
 /** Returns why the endpoint did not confirm the verification request, or undefined if it did. */
-export function toVerificationFailure(result: OutboundResult, redact: Redact): VerificationFailure | undefined {
+export function toVerificationFailure(result: SentResult, redact: Redact): VerificationFailure | undefined {
   switch (result.kind) {
     case 'answered': {
       const { status, location } = result

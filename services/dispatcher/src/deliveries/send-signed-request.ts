@@ -1,6 +1,7 @@
 import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { AppContext } from '../app-context.ts'
-import type { OutboundResult } from '../outbound/outbound-result.ts'
+import type { SentResult } from '../outbound/outbound-result.ts'
+import { NotSentError } from './not-sent-error.ts'
 import { createRedactor, type Redact } from './redact.ts'
 
 interface SignedRequest {
@@ -16,13 +17,17 @@ interface SignedRequest {
 /**
  * Sends one request with a new service token (contract README, "Service token"). Returns its result and a function that
  * removes the secret and the token from texts of the endpoint.
+ * @throws NotSentError if the service could not open a connection.
  */
 export async function sendSignedRequest(
   ctx: Pick<AppContext, 'sendRequest'>,
   { url, body, signingSecret, requestId, deadlineMs }: SignedRequest,
-): Promise<{ result: OutboundResult; redact: Redact }> {
+): Promise<{ result: SentResult; redact: Redact }> {
   const token = signingSecret === null ? null : createServiceToken(signingSecret)
   const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
   const result = await ctx.sendRequest({ url, body, headers, deadlineMs })
+  if (result.kind === 'unavailable') {
+    throw new NotSentError(`${result.detail.slice(0, 1).toUpperCase()}${result.detail.slice(1)}.`)
+  }
   return { result, redact: createRedactor([signingSecret, token]) }
 }

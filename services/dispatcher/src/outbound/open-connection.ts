@@ -9,7 +9,7 @@ import {
 } from 'node:net'
 import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:tls'
 import { type EgressProxy, toAuthority } from './egress-proxy.ts'
-import { type OutboundOutcome, toErrorOutcome, unreachable } from './outbound-result.ts'
+import { findShortage, type OutboundOutcome, toConnectOutcome, toErrorOutcome, unreachable } from './outbound-result.ts'
 
 /** The value of a step (addresses, a socket), or the outcome of the request if the step failed. Meaningless after an abort. */
 export type Step<T> = { ok: true; value: T } | { ok: false; outcome: OutboundOutcome }
@@ -49,7 +49,7 @@ export function openConnection(
         }
   return new Promise((resolve) => {
     const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
-    socket.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'connect', false) }))
+    socket.once('error', (error) => resolve({ ok: false, outcome: toConnectOutcome(error) }))
     socket.once('connect', () => {
       if (socket.remoteAddress !== undefined && checked.has(toCanonical(socket.remoteAddress))) {
         resolve({ ok: true, value: socket })
@@ -98,7 +98,10 @@ export async function openTunnel(
 ): Promise<Step<Socket>> {
   const connected = await new Promise<Step<Socket>>((resolve) => {
     const socket = destroyOnAbort(netConnect({ host: proxy.host, port: proxy.port, noDelay: true }), signal)
-    socket.once('error', () => resolve({ ok: false, outcome: proxyError('cannot be reached') }))
+    socket.once('error', (error) => {
+      const outcome = findShortage(error) === undefined ? proxyError('cannot be reached') : toConnectOutcome(error)
+      resolve({ ok: false, outcome })
+    })
     socket.once('connect', () => resolve({ ok: true, value: socket }))
   })
   if (!connected.ok) return connected

@@ -1,10 +1,32 @@
 import { describe, expect, test } from '@jest/globals'
-import { toErrorOutcome } from './outbound-result.ts'
+import { toConnectOutcome, toErrorOutcome } from './outbound-result.ts'
 
 /** An error as Node creates it, with a secret in the message and in another property. */
 function nodeError(code: string, syscall?: string): Error {
   return Object.assign(new Error('secret'), { code, rawPacket: Buffer.from('secret'), ...(syscall ? { syscall } : {}) })
 }
+
+const failed = (code: string, address = '192.0.2.1'): Error =>
+  Object.assign(new Error(code), { code, syscall: 'connect', address })
+
+describe('toConnectOutcome', () => {
+  test.each(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])('%s is no outcome', (code) => {
+    expect(toConnectOutcome(failed(code))).toMatchObject({ kind: 'unavailable', detail: expect.stringContaining(code) })
+    const several = new AggregateError([failed('ECONNREFUSED'), failed(code), failed('ETIMEDOUT')])
+    expect(toConnectOutcome(several)).toMatchObject({ kind: 'unavailable' })
+  })
+
+  test('a machine without IPv6 is not short of anything: the endpoint is unreachable', () => {
+    expect(toConnectOutcome(failed('EADDRNOTAVAIL', '2001:db8::1'))).toMatchObject({
+      cause: 'no_route',
+      wasSent: false,
+    })
+  })
+
+  test.each(['ECONNREFUSED', 'ENETUNREACH', 'ETIMEDOUT'])('%s is an outcome', (code) => {
+    expect(toConnectOutcome(failed(code)).kind).toMatch(/^(unreachable|timed_out)$/)
+  })
+})
 
 describe('toErrorOutcome', () => {
   test.each([

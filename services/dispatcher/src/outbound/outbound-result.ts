@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import type { UrlErrorCode } from './check-url.ts'
 
 /**
@@ -5,6 +6,9 @@ import type { UrlErrorCode } from './check-url.ts'
  * request's headers or body. `wasSent` says whether a byte of the request may have reached the endpoint.
  */
 export type OutboundResult = OutboundOutcome & { durationMs: number }
+
+/** Without `unavailable`, which is not an outcome of a delivery. */
+export type SentResult = Exclude<OutboundResult, UnavailableOutcome>
 
 export type OutboundOutcome =
   | {
@@ -18,6 +22,13 @@ export type OutboundOutcome =
   | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
   | { kind: 'unreachable'; cause: UnreachableCause; tlsError: TlsError | null; wasSent: boolean; detail: string }
   | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string }
+  /** The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated. */
+  | UnavailableOutcome
+
+export interface UnavailableOutcome {
+  kind: 'unavailable'
+  detail: string
+}
 
 export type OutboundPhase = 'dns' | 'connect' | 'tls' | 'answer'
 
@@ -80,6 +91,31 @@ export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: bo
     default:
       return unreachable('other', wasSent, `the request failed (${code})`)
   }
+}
+
+/**
+ * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another address
+ * failed by itself: not every address was tried then.
+ */
+export function toConnectOutcome(error: unknown): OutboundOutcome {
+  const shortage = findShortage(error)
+  return shortage === undefined
+    ? toErrorOutcome(error, 'connect', false)
+    : { kind: 'unavailable', detail: `the service cannot open a connection at the moment (${shortage})` }
+}
+
+const SHORTAGE_CODES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
+
+/** Returns the code of the shortage: no file descriptor, no memory, or no free local port. */
+export function findShortage(error: unknown): string | undefined {
+  const { code, address, errors } = toFields(error)
+  if (Array.isArray(errors) && errors.length > 0) {
+    return errors.map((inner: unknown) => findShortage(inner)).find((found) => found !== undefined)
+  }
+  if (typeof code !== 'string') return undefined
+  // For IPv6 it also means that this machine has no IPv6 address, which waiting does not change.
+  const hasNoPort = code === 'EADDRNOTAVAIL' && typeof address === 'string' && isIPv4(address)
+  return hasNoPort || SHORTAGE_CODES.has(code) ? code : undefined
 }
 
 /** Returns the outcome of a request whose deadline passed during `phase`. */
@@ -145,8 +181,7 @@ const TLS_DETAILS: Record<TlsError, string> = {
 
 /** Reads only the codes: messages and other properties may contain bytes from the peer. */
 function readError(error: unknown): { code: string; syscall: string | undefined } {
-  const fields = typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {}
-  const { code, syscall, errors } = fields
+  const { code, syscall, errors } = toFields(error)
   if (Array.isArray(errors) && errors.length > 0) {
     // Several addresses were tried: the last error counts, but a real one before our own time-out.
     const tried = errors.map((inner: unknown) => readError(inner))
@@ -156,4 +191,8 @@ function readError(error: unknown): { code: string; syscall: string | undefined 
     code: typeof code === 'string' ? code : 'EUNKNOWN',
     syscall: typeof syscall === 'string' ? syscall : undefined,
   }
+}
+
+function toFields(error: unknown): Record<string, unknown> {
+  return typeof error === 'object' && error !== null ? (error as Record<string, unknown>) : {}
 }

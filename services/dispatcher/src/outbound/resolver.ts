@@ -1,14 +1,20 @@
 import { promises as dns } from 'node:dns'
 import { withTimeout } from '@workflow-service/service-kit'
 
-/** The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. */
+/**
+ * The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. `unavailable`: the service itself
+ * could not send its queries.
+ */
 export type Resolution =
   | { ok: true; addresses: string[] }
-  | { ok: false; cause: 'name_not_found' | 'dns_failed'; detail: string }
+  | { ok: false; cause: 'name_not_found' | 'dns_failed' | 'unavailable'; detail: string }
 
 export interface NameResolver {
-  /** Queries the A and AAAA records of an absolute name. Never rejects, and ends within the resolver's time-outs. */
-  resolve(name: string): Promise<Resolution>
+  /**
+   * Queries the A and AAAA records of an absolute name. Never rejects. Ends when the signal aborts, which the caller does at
+   * its deadline.
+   */
+  resolve(name: string, signal: AbortSignal): Promise<Resolution>
   /** Cancels all queries, so that none keeps the process running. */
   close(): void
 }
@@ -16,10 +22,12 @@ export interface NameResolver {
 export interface ResolverOptions {
   /** `address` or `address:port` of each name server. Default: the system's, read again every minute. */
   servers?: string[]
-  /** Time-out of the first try. Each further try waits longer, at most twice as long. Default 1,500. */
-  timeoutMs?: number
-  /** How often each server is queried. Default 3: with the default time-out one server takes at most 7.5 s. */
+  /** After this time without an answer, the query is repeated; after twice as long once more, and so on. Default 1,500. */
+  retryAfterMs?: number
+  /** How often a query is sent, each time to the next server. Default 3. */
   tries?: number
+  /** How long one query may take. Default 30,000, the longest deadline of a request. */
+  timeoutMs?: number
   /** A monotonic clock in milliseconds. Default `performance.now`. */
   now?: () => number
 }
@@ -29,59 +37,117 @@ const OTHER_FAMILY_WAIT_MS = 1000
 
 const SERVERS_MAX_AGE_MS = 60_000
 
+/** One c-ares channel per name server, which asks this server first. `preferred` is the one that answered last. */
+interface Channels {
+  all: dns.Resolver[]
+  preferred: number
+  openedAtMs: number
+}
+
 /**
  * Creates a resolver that speaks DNS itself (c-ares). `dns.lookup` would run in the thread pool, where queries to a few
  * unresponsive name servers delay every other look-up of the process. So `/etc/hosts` and search domains are not used.
- * Nothing is cached.
+ * Nothing is cached. A query that is repeated keeps waiting for its first answer too, so that a name server that takes 9 s is
+ * still heard: c-ares itself forgets a query when it repeats it.
  */
 export function createResolver(options: ResolverOptions = {}): NameResolver {
-  const timeoutMs = options.timeoutMs ?? 1500
-  const now = options.now ?? (() => performance.now())
+  const { retryAfterMs = 1500, tries = 3, timeoutMs = 30_000, now = () => performance.now() } = options
   // Shared by all queries: creating a channel costs as much as a query.
-  let channel = openChannel()
-  let openedAtMs = now()
+  let channels = openChannels()
   const retired = new Set<dns.Resolver>()
 
-  function openChannel(): dns.Resolver {
-    const opened = new dns.Resolver({ timeout: timeoutMs, tries: options.tries ?? 3, maxTimeout: 2 * timeoutMs })
-    if (options.servers !== undefined) opened.setServers(options.servers)
-    return opened
+  function openChannels(): Channels {
+    const first = new dns.Resolver({ timeout: timeoutMs, tries: 1 })
+    const servers = options.servers ?? first.getServers()
+    if (options.servers) first.setServers(options.servers)
+    const others = servers.slice(1).map((_server, index) => {
+      const channel = new dns.Resolver({ timeout: timeoutMs, tries: 1 })
+      channel.setServers([...servers.slice(index + 1), ...servers.slice(0, index + 1)])
+      return channel
+    })
+    return { all: [first, ...others], preferred: 0, openedAtMs: now() }
   }
 
-  function currentChannel(): dns.Resolver {
-    if (now() - openedAtMs > SERVERS_MAX_AGE_MS) {
-      // Running queries keep the old channel, which is freed when they end.
+  function currentChannels(): Channels {
+    if (now() - channels.openedAtMs > SERVERS_MAX_AGE_MS) {
+      // Running queries keep the old channels, which are freed when they end.
       retired.clear()
-      retired.add(channel)
-      channel = openChannel()
-      openedAtMs = now()
+      for (const channel of channels.all) retired.add(channel)
+      channels = openChannels()
     }
-    return channel
+    return channels
+  }
+
+  /** Queries one family, `tries` times at most, and resolves with the first answer. */
+  function queryFamily(
+    { all, preferred }: Channels,
+    method: 'resolve4' | 'resolve6',
+    name: string,
+    signal: AbortSignal,
+  ): Promise<FamilyAnswer> {
+    const { promise, resolve } = Promise.withResolvers<FamilyAnswer>()
+    let started = 0
+    let running = 0
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const end = (answer: FamilyAnswer): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', stop)
+      started = tries
+      resolve(answer)
+    }
+    const stop = (): void => end(NO_ANSWER)
+    const start = async (): Promise<void> => {
+      clearTimeout(timer)
+      const attempt = started
+      const channelIndex = (preferred + attempt) % all.length
+      started += 1
+      running += 1
+      if (started < tries) timer = setTimeout(() => void start(), retryAfterMs * 2 ** attempt)
+      const answer = await settle(async () => (await all[channelIndex]?.[method](name)) ?? [])
+      running -= 1
+      if (FINAL_CODES.has(answer.code)) {
+        channels.preferred = channelIndex
+        end(answer)
+      } else if (started < tries) await start()
+      else if (running === 0) end(answer)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    void start()
+    return promise
   }
 
   return {
-    async resolve(name) {
-      const current = currentChannel()
+    async resolve(name, signal) {
+      const current = currentChannels()
       // The dot at the end makes the name absolute, so that no search domain is appended.
       const absolute = `${name}.`
       // IPv4 first, also when connecting: broken IPv6 is more common than broken IPv4.
-      const queries = [settle(current.resolve4(absolute)), settle(current.resolve6(absolute))]
+      const queries = [
+        queryFamily(current, 'resolve4', absolute, signal),
+        queryFamily(current, 'resolve6', absolute, signal),
+      ]
       return toResolution(await collect(queries), name)
     },
     close() {
-      for (const each of [channel, ...retired]) each.cancel()
+      for (const each of [...channels.all, ...retired]) each.cancel()
     },
   }
 }
+
+/** Records, or an answer that no other name server will change. Another failure is tried again. */
+const FINAL_CODES = new Set([null, 'ENOTFOUND', 'ENODATA', 'EBADNAME', 'ECANCELLED'])
+
+/** c-ares could open no socket, or no name server of the service is running. */
+const UNAVAILABLE_CODES = new Set(['ECONNREFUSED', 'ENOMEM'])
 
 interface FamilyAnswer {
   addresses: string[]
   code: string | null
 }
 
-async function settle(query: Promise<string[]>): Promise<FamilyAnswer> {
+async function settle(query: () => Promise<string[]>): Promise<FamilyAnswer> {
   try {
-    return { addresses: await query, code: null }
+    return { addresses: await query(), code: null }
   } catch (error) {
     return { addresses: [], code: readCode(error) }
   }
@@ -117,7 +183,7 @@ function toResolution(answers: FamilyAnswer[], name: string): Resolution {
   }
   return {
     ok: false,
-    cause: 'dns_failed',
+    cause: UNAVAILABLE_CODES.has(failure) ? 'unavailable' : 'dns_failed',
     detail: `the name ${name} could not be looked up (${FAILURE_REASONS[failure] ?? failure})`,
   }
 }
@@ -126,7 +192,7 @@ const FAILURE_REASONS: Record<string, string> = {
   ETIMEOUT: 'its name server did not answer in time',
   ESERVFAIL: 'its name server reports a failure',
   EREFUSED: 'its name server refuses to answer',
-  ECONNREFUSED: 'the name server cannot be reached',
+  ECONNREFUSED: 'the name servers of the service cannot be reached',
   EBADRESP: 'its name server sent an invalid answer',
   EFORMERR: 'its name server does not understand the query',
   EBADNAME: 'it is not a valid name',

@@ -66,11 +66,17 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), ...[options.ca].flat()] }),
   })
 
-  async function findAddresses(host: UrlHost): Promise<Step<string[]>> {
+  async function findAddresses(host: UrlHost, signal: AbortSignal): Promise<Step<string[]>> {
     if (host.kind === 'address') return { ok: true, value: [host.address] }
     if (host.kind === 'loopbackName') return findLoopback(host.name)
-    const resolution = await resolver.resolve(host.name)
-    if (!resolution.ok) return { ok: false, outcome: unreachable(resolution.cause, false, resolution.detail) }
+    const resolution = await resolver.resolve(host.name, signal)
+    if (!resolution.ok) {
+      const { cause, detail } = resolution
+      return {
+        ok: false,
+        outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachable(cause, false, detail),
+      }
+    }
     for (const address of resolution.addresses) {
       const check = checkAddress(address, allowed)
       if (!check.isAllowed) return { ok: false, outcome: refused(address, `${host.name}: ${check.detail}`) }
@@ -96,7 +102,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 
     let connection: Step<Socket>
     if (egressProxy === null) {
-      const addresses = await findAddresses(host)
+      const addresses = await findAddresses(host, progress.signal)
       if (!addresses.ok) return addresses.outcome
       if (progress.signal.aborted) return toTimeoutOutcome('dns', false)
       progress.phase = 'connect'

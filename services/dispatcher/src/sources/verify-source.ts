@@ -1,10 +1,11 @@
 import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE } from '@workflow-service/contract'
-import { type Delivery, newId, recordVerification } from '@workflow-service/database'
+import { type Delivery, newId, recordVerification, removeUnsentDelivery } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
 import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
 import { logDelivery } from '../deliveries/log-delivery.ts'
+import { NotSentError } from '../deliveries/not-sent-error.ts'
 import { REDACTED } from '../deliveries/redact.ts'
 import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
 
@@ -30,7 +31,7 @@ export interface Verification {
 /**
  * Sends one verification request, the only request that carries the secret, and logs it without the secret. The
  * organization must exist. Implements contract README, "Verification request".
- * @throws ApiError 503 if this process is at its limit; nothing was sent then.
+ * @throws ApiError 503 if this process is at its limit, or could not open a connection; nothing was sent then.
  */
 export async function verifySource(ctx: AppContext, request: VerificationRequest): Promise<Verification> {
   const { organizationId, sourceId, signingSecret, requestId } = request
@@ -46,12 +47,17 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
       requestBody: JSON.stringify(loggedBody),
       requestId,
     })
-    const { result, redact } = await sendSignedRequest(ctx, {
+    const sending = sendSignedRequest(ctx, {
       url: request.targetUrl,
       body: JSON.stringify(toBody(request, signingSecret)),
       signingSecret,
       requestId,
       deadlineMs: VERIFICATION_DEADLINE_MS,
+    })
+    const { result, redact } = await sending.catch(async (error: unknown) => {
+      if (!(error instanceof NotSentError)) throw error
+      await removeUnsentDelivery(ctx.db, { organizationId, id, createdAt })
+      throw serviceUnavailable(`${error.message} Nothing was sent. Try again in a moment.`, error)
     })
     const recorded = inFlightDelivery({
       id,

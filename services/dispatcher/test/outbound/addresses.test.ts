@@ -59,6 +59,15 @@ function recordConnects(): { connect: (options: TcpNetConnectOpts) => Socket; ta
   }
 }
 
+describe('a connection', () => {
+  test('that this machine cannot open is no outcome of the endpoint', async () => {
+    const error = Object.assign(new Error('connect EMFILE'), { code: 'EMFILE', syscall: 'connect' })
+    const connect = (): Socket => new Socket().destroy(error)
+    const detail = 'the service cannot open a connection at the moment (EMFILE)'
+    expect(await post('127.0.0.1', { connect })).toMatchObject({ kind: 'unavailable', detail })
+  })
+})
+
 describe('an address in the URL', () => {
   test.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', 'localhost', '2130706433'])(
     'is checked without DNS, and nothing is sent to %s',

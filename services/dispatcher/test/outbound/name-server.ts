@@ -36,6 +36,7 @@ const errorBits = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5, FORMERR: 1, NOTIMP: 4 
 export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = {}): Promise<NameServer> {
   const questions: Question[] = []
   const sockets = new Set<Socket>()
+  let isClosed = false
 
   function respond(bytes: Buffer, over: 'udp' | 'tcp', send: (answer: Buffer) => void): void {
     const query = dnsPacket.decode(bytes)
@@ -110,12 +111,18 @@ export async function nameServer(zone: Zone, { host = '127.0.0.1', port = 0 } = 
     }
   }
 
-  udp.on('message', (bytes, from) => respond(bytes, 'udp', (answer) => udp.send(answer, from.port, from.address)))
+  udp.on('message', (bytes, from) =>
+    respond(bytes, 'udp', (answer) => {
+      // A delayed reply may come after the end of its test.
+      if (!isClosed) udp.send(answer, from.port, from.address)
+    }),
+  )
 
   return {
     address: `${host}:${udp.address().port}`,
     questions,
     async close() {
+      isClosed = true
       for (const socket of sockets) socket.destroy()
       udp.close()
       tcp.close()

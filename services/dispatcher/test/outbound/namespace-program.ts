@@ -84,7 +84,7 @@ const systems = await Promise.all(
 let nowMs = 0
 const system = createResolver({ now: () => nowMs })
 const resolve = async () => {
-  const resolution = await system.resolve('hooks.example.com')
+  const resolution = await system.resolve('hooks.example.com', new AbortController().signal)
   return resolution.ok ? resolution.addresses : resolution.detail
 }
 const systemFirst = await resolve()
