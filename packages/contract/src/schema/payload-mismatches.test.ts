@@ -111,9 +111,9 @@ describe('findPayloadMismatches', () => {
     // The body, the list, and its items.
     const longest = Array.from({ length: PAYLOAD_MAX_VALUES - 2 }, () => 1)
     const refusal = { field: 'body', code: 'too_large', message: 'must have at most 20,000 values in all; it has more' }
-    for (const example of [{ a: [1] }, { a: null }, {}]) {
-      expect(findPayloadMismatches(example, { a: longest })).toEqual([])
-      expect(findPayloadMismatches(example, { a: [...longest, 1] })).toEqual([refusal])
+    for (const listExample of [{ a: [1] }, { a: null }, {}]) {
+      expect(findPayloadMismatches(listExample, { a: longest })).toEqual([])
+      expect(findPayloadMismatches(listExample, { a: [...longest, 1] })).toEqual([refusal])
     }
     expect(findPayloadMismatches({ a: [{ b: 1 }] }, { a: longest.map(() => ({ b: 1 })) })).toEqual([refusal])
   })
@@ -134,8 +134,8 @@ describe('findPayloadMismatches', () => {
   test('looks for each field of the payload once, however many the example has', () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `field_${index}`)
     const wide = Object.fromEntries(names.map((name) => [name, 1]))
-    const example = { lines: [wide, {}] }
-    expect(findPayloadMismatches(example, { lines: Array.from({ length: 19_000 }, () => ({})) })).toEqual([])
+    const optionalFields = { lines: [wide, {}] }
+    expect(findPayloadMismatches(optionalFields, { lines: Array.from({ length: 19_000 }, () => ({})) })).toEqual([])
   })
 
   test('lists at most 20 names of the example in a message, each shortened', () => {

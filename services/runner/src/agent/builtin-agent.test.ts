@@ -174,4 +174,51 @@ describe('the built-in agent', () => {
     expect(run.sent).toHaveLength(1)
     expect(run.steps.at(-1)?.kind).toBe('tool_result')
   })
+
+  describe('with a payload that would be too large', () => {
+    const fields = Array.from({ length: 400 }, (_, index) => [`field ${index} text`, 'x'])
+    const large = webhookSource('Large', Object.fromEntries(fields) as Record<string, unknown>)
+    const longContext = 'y'.repeat(10_000)
+
+    test('fails the run with delivery_invalid, after it has sent the others, and journals nothing of that size', async () => {
+      const run = createInMemoryRun({ description: 'Large, Audit log', context: longContext, sources: [large, audit] })
+      const failure = {
+        name: 'RunError',
+        code: 'delivery_invalid',
+        message: 'Nothing was sent to Large: the payload would be larger than 256 KiB',
+      }
+      await expect(run.execute(agent)).rejects.toMatchObject(failure)
+      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([audit.id])
+      expect(JSON.stringify(run.steps).length).toBeLessThan(30_000)
+      await expect(run.execute(agent)).rejects.toMatchObject(failure)
+      expect(run.sent).toHaveLength(1)
+    })
+
+    test('sends at most 4 MiB in one run', async () => {
+      const example = Object.fromEntries(fields.slice(0, 25)) as Record<string, unknown>
+      const sources = Array.from({ length: 30 }, (_, index) => webhookSource(`Source ${index}`, example))
+      const names = sources.map(({ name }) => name).join(', ')
+      const run = createInMemoryRun({ description: names, context: longContext, sources })
+      await expect(run.execute(agent)).rejects.toMatchObject({
+        code: 'delivery_invalid',
+        message: expect.stringMatching(
+          /^Nothing was sent to Source 16: the payloads of one run would be larger than 4 MiB; /,
+        ),
+      })
+      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual(sources.slice(0, 16).map(({ id }) => id))
+      expect(JSON.stringify(run.steps).length).toBeLessThan(4.2 * 1024 * 1024)
+    })
+
+    test('keeps the note about many fields with long names short', async () => {
+      const longNames = Object.fromEntries(
+        fields.map(([name = ''], index) => [`${index}${'n'.repeat(300)} ${name}`, 1]),
+      )
+      const source = webhookSource('Large', { parent: longNames })
+      const run = createInMemoryRun({ description: 'Large', context: 'nothing', sources: [source] })
+      await run.execute(agent)
+      const note = run.steps.find(({ kind }) => kind === 'note')
+      expect(note?.data).toMatchObject({ text: expect.stringMatching(/ and 380 more$/) })
+      expect(JSON.stringify(note?.data).length).toBeLessThan(5_000)
+    })
+  })
 })

@@ -1,29 +1,34 @@
-import type { NewJournalStep, NoteStep, ToolCallStep } from '@workflow-service/contract'
+import { setImmediate } from 'node:timers/promises'
+import { type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
 import type { Agent, AgentRun, AgentWebhookSource } from './agent.ts'
 import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
-import { fillPayload, type FillReport } from './fill-payload.ts'
+import { fillPayload } from './fill-payload.ts'
+import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { findNamedSources } from './named-sources.ts'
 import { startText } from './start-text.ts'
 
 /** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
 export const BUILTIN = 'builtin'
 
+/** All payloads of a run together: the plan is one write to the journal. */
+const RUN_MAX_BYTES = 4 * 1024 * 1024
+
 /**
  * Creates the agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
  * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
  * It writes the whole plan, delivery ids included, to the journal before it sends anything, so that a resumed run sends
- * the same payloads. It cannot correct a payload and so never sends twice to a source: a payload that is not accepted
- * fails the run, after the other payloads were sent.
+ * the same payloads. It cannot correct a payload and so never sends twice to a source: a payload that is not accepted, or
+ * would exceed a limit, fails the run, after the other payloads were sent.
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
     run.signal.throwIfAborted()
     const steps = openAgentSteps(run)
-    if (steps.all.length === 0) await steps.append(...planRun(run.run, await run.listSources()))
+    if (steps.all.length === 0) await steps.append(...(await planRun(run.run, await run.listSources())))
     for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
       run.signal.throwIfAborted()
       await steps.append(await sendDelivery(run, call))
@@ -32,24 +37,55 @@ export function createBuiltinAgent(): Agent {
   }
 }
 
-function planRun(run: AgentRun['run'], sources: readonly AgentWebhookSource[]): NewJournalStep[] {
+async function planRun(run: AgentRun['run'], sources: readonly AgentWebhookSource[]): Promise<NewJournalStep[]> {
   const named = findNamedSources(run.workflow.description, sources)
-  const message: NewJournalStep = { kind: 'message', data: { agent: BUILTIN, text: startText(run) } }
-  if (named.length === 0) return [message, { kind: 'note', data: noSourceNote(sources) }]
-  return [message, ...named.flatMap((source, index) => planDelivery(source, run.context, index + 1))]
+  const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: BUILTIN, text: startText(run) } }]
+  if (named.length === 0) return [...steps, { kind: 'note', data: noSourceNote(sources) }]
+  let freeBytes = RUN_MAX_BYTES
+  for (const [index, source] of named.entries()) {
+    const plan = planDelivery(source, run.context, index + 1, freeBytes)
+    freeBytes -= plan.bytes
+    steps.push(...plan.steps)
+    // A description can name a thousand sources: other runs of this process must not wait for all of them.
+    await setImmediate()
+  }
+  return steps
 }
 
-function planDelivery(source: AgentWebhookSource, context: string, number: number): NewJournalStep[] {
-  const { payload, report } = fillPayload(source.exampleRequestBody, context)
-  const call: ToolCallStep = {
-    call_id: `${BUILTIN}-${number}`,
-    tool: BUILTIN,
-    delivery: { id: newId(), source_id: source.id, source_name: source.name, payload },
+function planDelivery(
+  source: AgentWebhookSource,
+  context: string,
+  number: number,
+  freeBytes: number,
+): { steps: NewJournalStep[]; bytes: number } {
+  const call = { call_id: `${BUILTIN}-${number}`, tool: BUILTIN }
+  try {
+    const maxBytes = Math.min(PAYLOAD_MAX_BYTES, freeBytes)
+    const { payload, bytes, report } = fillPayload(source.exampleRequestBody, context, maxBytes)
+    const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
+    const note = { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` }
+    return {
+      steps: [
+        { kind: 'note', data: note },
+        { kind: 'tool_call', data: { ...call, delivery } },
+      ],
+      bytes,
+    }
+  } catch (error) {
+    if (!(error instanceof PayloadTooLargeError)) throw error
+    const isRunFull = error.limit === 'bytes' && freeBytes < PAYLOAD_MAX_BYTES
+    const reason = isRunFull
+      ? `the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 / 1024} MiB`
+      : error.message
+    const text = `Nothing was sent to ${source.name}: ${reason}.`
+    return {
+      steps: [
+        { kind: 'tool_call', data: call },
+        { kind: 'tool_result', data: { ...call, ok: false, text } },
+      ],
+      bytes: 0,
+    }
   }
-  return [
-    { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` } },
-    { kind: 'tool_call', data: call },
-  ]
 }
 
 function noSourceNote(sources: readonly AgentWebhookSource[]): NoteStep {
@@ -62,23 +98,25 @@ function noSourceNote(sources: readonly AgentWebhookSource[]): NoteStep {
 
 function formatReport({ named, wholeContext, unconverted, empty }: FillReport): string {
   const parts = [
-    named.length > 0 ? `filled by name: ${enumerate(named)}` : '',
-    wholeContext.length > 0 ? `filled with the whole context: ${enumerate(wholeContext)}` : '',
-    unconverted.length > 0
-      ? `left empty, the value does not fit: ${enumerate(unconverted.map(({ field, reason }) => `${field} (${reason})`))}`
-      : '',
-    empty.length > 0 ? `left empty, not in the context: ${enumerate(empty)}` : '',
+    formatFields('filled by name', named),
+    formatFields('filled with the whole context', wholeContext),
+    formatFields('left empty, the value does not fit', unconverted),
+    formatFields('left empty, not in the context', empty),
   ]
   return parts.filter((part) => part !== '').join('; ') || 'the example has no fields'
 }
 
-function enumerate(items: readonly string[], limit = 20): string {
-  const shown = items.slice(0, limit).join(', ')
-  return items.length > limit ? `${shown} and ${items.length - limit} more` : shown
+function formatFields(title: string, { listed, total }: FieldList): string {
+  if (total === 0) return ''
+  const more = total > listed.length ? ` and ${total - listed.length} more` : ''
+  return `${title}: ${listed.join(', ')}${more}`
 }
 
+/** A result without a delivery is that of a payload which was too large to be planned. */
 function failUnlessAllAccepted(steps: AgentSteps): void {
-  const failed = listToolResults(steps.all).flatMap(({ ok, delivery }) => (delivery && !ok ? [delivery] : []))
+  const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
   const [first] = failed
-  if (first) throw new RunError(`delivery_${first.outcome}`, failed.map(describeOutcome).join('; '))
+  if (!first) return
+  const messages = failed.map(({ delivery, text }) => (delivery ? describeOutcome(delivery) : text.replace(/\.$/, '')))
+  throw new RunError(`delivery_${first.delivery?.outcome ?? 'invalid'}`, messages.join('; '))
 }

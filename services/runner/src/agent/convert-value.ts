@@ -1,6 +1,6 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { toStorableText } from '../storable-text.ts'
-import { type ContextValue, NumberText } from './parse-context.ts'
+import { type ContextObject, type ContextValue, isContextObject, NumberText } from './parse-context.ts'
 
 /** A converted value, or why the value cannot be converted. */
 export type Conversion = { readonly value: unknown } | { readonly error: string }
@@ -20,23 +20,29 @@ export function toText(value: ContextValue): string {
 /** A number, optionally with a currency: `$ 12.50`, `12.50 EUR`. No thousands separators, since `1,234` is ambiguous. */
 const NUMBER = /^(?:\p{Sc}|[A-Z]{3})?\s*(?<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?:\p{Sc}|[A-Z]{3})?$/u
 
+/** Longer texts are neither a number nor a boolean. Without a limit, 500 fields of one name would read a long text 500 times. */
+const MAX_SCALAR_LENGTH = 1_000
+
 export function toNumber(value: ContextValue): Conversion {
   const text = value instanceof NumberText ? value.source : value
-  const digits = typeof text === 'string' ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
-  if (digits === undefined) return { error: `${quote(value)} is not a number` }
+  const isCandidate = typeof text === 'string' && text.length <= MAX_SCALAR_LENGTH
+  const digits = isCandidate ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
+  if (digits === undefined) return { error: `${describeValue(value)} is not a number` }
   const number = Number(digits)
-  if (!Number.isFinite(number)) return { error: `${quote(value)} is too large for a number` }
+  if (!Number.isFinite(number)) return { error: `${describeValue(value)} is too large for a number` }
   if (Number.isInteger(number) && !Number.isSafeInteger(number) && /^[+-]?\d+$/u.test(digits)) {
-    return { error: `${quote(value)} has more digits than a number keeps` }
+    return { error: `${describeValue(value)} has more digits than a number keeps` }
   }
   return { value: number === 0 ? 0 : number }
 }
 
 export function toBoolean(value: ContextValue): Conversion {
-  const word = toText(value).trim().toLowerCase()
+  const [plain, ...others] = Array.isArray(value) ? value : [value]
+  const text = plain === undefined || others.length > 0 || isStructure(plain) ? '' : toText(plain)
+  const word = text.length <= MAX_SCALAR_LENGTH ? text.trim().toLowerCase() : ''
   if (['true', 'yes', 'y', 'on', '1'].includes(word)) return { value: true }
   if (['false', 'no', 'n', 'off', '0'].includes(word)) return { value: false }
-  return { error: `${quote(value)} is neither true nor false` }
+  return { error: `${describeValue(value)} is neither true nor false` }
 }
 
 /** Splits `a, b` or, if there is a semicolon, `a; b` into its parts. */
@@ -45,8 +51,12 @@ export function splitText(text: string): string[] {
   return parts.filter((part) => part !== '')
 }
 
-/** The value as JSON, for a field whose type the example leaves open; `depth` is the number of levels above it. */
-export function toJson(value: ContextValue, depth: number): Conversion {
+/**
+ * The value as JSON, for a field whose type the example leaves open; `depth` is the number of levels above it. Calls
+ * `countValue` for each value.
+ */
+export function toJson(value: ContextValue, depth: number, countValue: () => void): Conversion {
+  countValue()
   if (typeof value === 'string') return { value: toText(value) }
   if (value instanceof NumberText) {
     const number = toNumber(value)
@@ -56,15 +66,20 @@ export function toJson(value: ContextValue, depth: number): Conversion {
   if (depth >= PAYLOAD_MAX_DEPTH) return { error: `it makes the payload more than ${PAYLOAD_MAX_DEPTH} levels deep` }
   const entries: [string, unknown][] = []
   for (const [name, item] of Object.entries(value)) {
-    const json = toJson(item, depth + 1)
+    const json = toJson(item, depth + 1, countValue)
     if ('error' in json) return json
     if (name !== '__proto__') entries.push([toText(name), json.value])
   }
   return { value: Array.isArray(value) ? entries.map(([, item]) => item) : Object.fromEntries(entries) }
 }
 
-/** The value in quotes, shortened, for an error message. */
-export function quote(value: ContextValue): string {
-  const text = toText(value)
+/** The value for an error message: a text or number in quotes, shortened. */
+export function describeValue(value: ContextValue): string {
+  if (isStructure(value)) return Array.isArray(value) ? 'a list' : 'an object'
+  const text = typeof value === 'string' ? toText(value.slice(0, 50)) : toText(value)
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
+}
+
+function isStructure(value: ContextValue): value is ContextValue[] | ContextObject {
+  return Array.isArray(value) || isContextObject(value)
 }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { findExampleErrors, findPayloadMismatches } from '@workflow-service/contract'
+import { findExampleErrors, findPayloadMismatches, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { fillPayload } from './fill-payload.ts'
+import { PayloadTooLargeError } from './fill-state.ts'
 
 function filled(example: Record<string, unknown>, context: unknown): Record<string, unknown> {
   return fillPayload(example, typeof context === 'string' ? context : JSON.stringify(context)).payload
@@ -114,7 +115,7 @@ describe('a value is converted to the type of the example', () => {
   ])('or the field stays empty, and the report says why: %s', (_what, example, given, expected, reason) => {
     const { payload, report } = fillPayload({ field: example }, JSON.stringify({ field: given }))
     expect(payload).toEqual({ field: expected })
-    expect(report.unconverted).toEqual([{ field: 'field', reason }])
+    expect(report.unconverted.listed).toEqual([`field (${reason})`])
   })
 })
 
@@ -176,7 +177,7 @@ describe('for any example and any context', () => {
   const names = fc.constantFrom('id', 'name', 'message', 'total', 'lines', 'customer')
   const { object } = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
     value: fc.oneof(
-      { maxDepth: 4 },
+      { maxDepth: 3 },
       fc.constantFrom('x', '3', 'yes', 'a, b', '', 1, -0, 1.5, 1e21, true, null, '\u0000', '\ud800'),
       fc.array(tie('value'), { maxLength: 3 }),
       tie('object'),
@@ -189,11 +190,12 @@ describe('for any example and any context', () => {
       fc.property(object, object, (example, context) => {
         fc.pre(findExampleErrors(example).length === 0)
         const text = JSON.stringify(context)
-        const { payload } = fillPayload(example, text)
+        const { payload, bytes } = fillPayload(example, text)
         expect(findPayloadMismatches(example, payload)).toEqual([])
-        expect(fillPayload(example, text).payload).toEqual(payload)
+        expect(bytes).toBe(Buffer.byteLength(JSON.stringify(payload)))
+        expect(JSON.stringify(fillPayload(example, text).payload)).toBe(JSON.stringify(payload))
       }),
-      { numRuns: 300 },
+      { seed: 1, numRuns: 1_000 },
     )
   })
 
@@ -201,6 +203,87 @@ describe('for any example and any context', () => {
     const deep = `{"a": ${'['.repeat(2_000)}${']'.repeat(2_000)}, "b": {"__proto__": {"c": 1}, "d": 1}}`
     const { payload, report } = fillPayload({ a: null, b: null }, deep)
     expect(payload).toEqual({ a: null, b: { d: 1 } })
-    expect(report.unconverted).toMatchObject([{ field: 'a' }])
+    expect(report.unconverted.listed).toEqual(['a (it makes the payload more than 32 levels deep)'])
+  })
+
+  test('the payload never exceeds the limit: it is the same as without one, or refused', () => {
+    const context = fc.oneof(
+      object.map((value) => JSON.stringify(value)),
+      fc.string({ unit: 'binary', maxLength: 200 }),
+    )
+    const seen = { filled: 0, refused: 0 }
+    fc.assert(
+      fc.property(object, context, fc.integer({ min: 2, max: 200 }), (example, text, maxBytes) => {
+        const unlimited = fillPayload(example, text)
+        const limited = fillWithin(example, text, maxBytes)
+        seen[limited ? 'filled' : 'refused'] += 1
+        const isSame = limited === undefined || JSON.stringify(limited) === JSON.stringify(unlimited.payload)
+        expect(isSame).toBe(true)
+        expect(limited === undefined || unlimited.bytes <= maxBytes).toBe(true)
+      }),
+      { seed: 1, numRuns: 500 },
+    )
+    expect(Math.min(seen.filled, seen.refused)).toBeGreaterThan(100)
+  })
+})
+
+/** The payload; undefined if it is refused because of its size. Any other error is one of the test. */
+function fillWithin(example: Record<string, unknown>, context: string, maxBytes: number): unknown {
+  try {
+    return fillPayload(example, context, maxBytes).payload
+  } catch (error) {
+    if (error instanceof PayloadTooLargeError) return undefined
+    throw error
+  }
+}
+
+function emptyLines(count: number): string {
+  return JSON.stringify({ lines: Array.from({ length: count }, () => ({})) })
+}
+
+describe('a large payload', () => {
+  const texts = Object.fromEntries(Array.from({ length: 26 }, (_, index) => [`part ${index} text`, 'x']))
+  /** The bytes beside the context, which each field repeats. */
+  const overhead = fillPayload(texts, 'x').bytes - 26
+
+  test('is filled up to 256 KiB, counted in bytes of JSON', () => {
+    const longest = Math.floor((PAYLOAD_MAX_BYTES - overhead) / 26)
+    const { payload } = fillPayload(texts, 'x'.repeat(longest))
+    expect(findPayloadMismatches(texts, payload)).toEqual([])
+    expect(Buffer.byteLength(JSON.stringify(payload))).toBeGreaterThan(PAYLOAD_MAX_BYTES - 26)
+    const refusal = new PayloadTooLargeError('bytes', 'the payload would be larger than 256 KiB')
+    expect(() => fillPayload(texts, 'x'.repeat(longest + 1))).toThrow(refusal)
+    expect(() => fillPayload(texts, 'é'.repeat(longest / 2 + 1))).toThrow(refusal)
+    expect(() => fillPayload(texts, '"'.repeat(longest / 2 + 1))).toThrow(refusal)
+  })
+
+  test('is refused before it has more than 20,000 values', () => {
+    const fields = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field_${index}`, 1]))
+    expect(findPayloadMismatches({ lines: [fields] }, filled({ lines: [fields] }, emptyLines(190)))).toEqual([])
+    const refusal = new PayloadTooLargeError('values', 'the payload would have more than 20,000 values')
+    expect(() => fillPayload({ lines: [fields] }, emptyLines(200))).toThrow(refusal)
+  })
+
+  test('takes time for what the context holds, not for the optional fields of each item', () => {
+    const names = Array.from({ length: 5_000 }, (_, index) => `field_${index}`)
+    const lines = Array.from({ length: 3_300 }, () => ({}))
+    const example = { lines: [Object.fromEntries(names.map((name) => [name, 1])), {}] }
+    expect(filled(example, { lines })).toEqual({ lines })
+    const item = { FIELD_7: 7, 'field 4999': 1, other: 1 }
+    expect(filled(example, { lines: [item] })).toEqual({ lines: [{ field_7: 7, field_4999: 1 }] })
+  })
+
+  // Each level of lists was tried twice, so 30 levels took 2^30 attempts.
+  test('is not needed for a value that does not fit at the end of 30 nested lists', () => {
+    let example: unknown = 1
+    let value: unknown = 'x'
+    for (let level = 0; level < 30; level += 1) [example, value] = [[example], [value]]
+    expect(filled({ field: example }, { field: value })).toEqual({ field: [] })
+  })
+
+  test('is refused when many fields of one name each try the same long list', () => {
+    const example = Object.fromEntries(Array.from({ length: 490 }, (_, index) => [`a${'_'.repeat(index)}`, [1]]))
+    const context = JSON.stringify({ a: [...Array.from({ length: 4_900 }, () => 1), 'x'] })
+    expect(() => fillPayload(example, context)).toThrow(PayloadTooLargeError)
   })
 })

@@ -130,8 +130,9 @@ function namedByComparison(text: string, names: readonly string[]): string[] {
   const found: { name: string; index: number }[] = []
   for (const name of names.toSorted((a, b) => normalize(b).length - normalize(a).length)) {
     const needle = normalize(name)
+    if (needle === '') continue
     const starts: number[] = []
-    for (let index = 0; needle !== '' && index + needle.length <= haystack.length; index += 1) {
+    for (let index = 0; index <= haystack.length - needle.length; index += 1) {
       const end = index + needle.length
       const isFree = free.slice(index, end).every(Boolean)
       if (!isFree || !haystack.startsWith(needle, index) || !isBoundary(haystack, index) || !isBoundary(haystack, end))
