@@ -1,14 +1,17 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   claimDeliveries,
   type Database,
+  deleteOldDeliveries,
   type DeliveryClaimRequest,
   type DeliveryResult,
   findDeliveryState,
   listDeliveries,
   newId,
   recordOutcomes,
+  removeUnsentDelivery,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
 import { createStartable, start, type Startable } from './support/start-fixtures.ts'
@@ -59,6 +62,50 @@ const kindsOf = async (requests: DeliveryClaimRequest[]) =>
   (await claimDeliveries(db, requests)).map(({ kind }) => kind)
 const outcomeOf = async (id: string) => (await findDeliveryState(db, id))?.delivery.outcome
 
+describe('removeUnsentDelivery', () => {
+  test('removes the claim that it names, and no later claim of the same id', async () => {
+    const claim = request()
+    await claimDeliveries(db, [claim])
+    const first = (await findDeliveryState(db, claim.id))!.delivery
+    expect(await removeUnsentDelivery(db, { ...first, organizationId: newId() })).toBe(false)
+    expect(await removeUnsentDelivery(db, first)).toBe(true)
+    // The time of the record is in milliseconds.
+    await sleep(5)
+    expect(await kindsOf([claim])).toEqual(['claimed'])
+    expect(await removeUnsentDelivery(db, first)).toBe(false)
+    expect(await outcomeOf(claim.id)).toBe('in_flight')
+  })
+
+  test('keeps a delivery that has an outcome', async () => {
+    const claim = request()
+    await claimDeliveries(db, [claim])
+    await recordOutcomes(db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
+    const { delivery } = (await findDeliveryState(db, claim.id))!
+    expect(await removeUnsentDelivery(db, delivery)).toBe(false)
+    expect(await outcomeOf(claim.id)).toBe('accepted')
+  })
+})
+
+describe('deleteOldDeliveries', () => {
+  test('keeps the deliveries of a run until it has ended, because it may be resumed', async () => {
+    const { startId: runId } = await start(db, acme)
+    const claim = request({ runId })
+    await claimDeliveries(db, [claim])
+    await recordOutcomes(db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
+    const createdAt = new Date(Date.now() - 3 * 86_400_000)
+    await db.prisma.delivery.update({ where: { id: claim.id }, data: { createdAt } })
+    const deleteOld = (): Promise<number> => deleteOldDeliveries(db, { olderThanDays: 1, batchSize: 100 })
+    const endAs = (status: string, finishedAt: Date | null): Promise<unknown> =>
+      db.prisma.start.update({ where: { id: runId }, data: { status, finishedAt } })
+    expect(await deleteOld()).toBe(0)
+    await endAs('running', null)
+    expect(await deleteOld()).toBe(0)
+    await endAs('succeeded', new Date())
+    expect(await deleteOld()).toBe(1)
+    expect(await outcomeOf(claim.id)).toBeUndefined()
+  })
+})
+
 describe('claimDeliveries', () => {
   test('decides each request independently, in the order of the requests', async () => {
     const { sessionId } = await start(db, acme)
@@ -91,6 +138,21 @@ describe('claimDeliveries', () => {
       undefined,
       undefined,
     ])
+  })
+
+  test('claims nothing for a suspended organization, and still finds what was claimed before', async () => {
+    const { sessionId } = await start(db, acme)
+    const known = request()
+    await claimDeliveries(db, [known])
+    const suspend = (isSuspended: boolean): Promise<unknown> =>
+      db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+    await suspend(true)
+    const fresh = request()
+    const lost = request({ lease: { sessionId, epoch: 1 } })
+    expect(await kindsOf([known, fresh, lost])).toEqual(['known', 'organization_suspended', 'lease_lost'])
+    expect(await outcomeOf(fresh.id)).toBeUndefined()
+    await suspend(false)
+    expect(await kindsOf([fresh])).toEqual(['claimed'])
   })
 
   test('claims an id that the batch contains twice once', async () => {

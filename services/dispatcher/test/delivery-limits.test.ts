@@ -120,6 +120,32 @@ describe('limits', () => {
   })
 })
 
+describe('a suspended organization', () => {
+  const suspend = (isSuspended: boolean): Promise<unknown> =>
+    dispatcher.db.prisma.organization.update({ where: { id: dispatcher.organizationId }, data: { isSuspended } })
+
+  test('gets no payload: 403, nothing is recorded, and the same id is sent after the suspension', async () => {
+    const sent = newId()
+    await send(sent)
+    dispatcher.endpoint.requests.length = 0
+    await suspend(true)
+    const id = newId()
+    expect(await send(id)).toMatchObject({ status: 403, body: { error: { code: 'organization_suspended' } } })
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+    expect((await send(sent)).body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toEqual([])
+    await suspend(false)
+    expect((await send(id)).body.outcome).toBe('accepted')
+  })
+
+  test('can still save and verify its sources: the application edits them', async () => {
+    await suspend(true)
+    await dispatcher.saveSource({ description: 'edited' })
+    await suspend(false)
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+})
+
 describe('the metrics', () => {
   test('count and time deliveries by kind and outcome, and show the requests in flight', async () => {
     const another = await dispatcher.startAnother()

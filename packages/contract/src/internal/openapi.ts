@@ -15,6 +15,7 @@ export function describeInternalApi(): Record<string, unknown> {
     errors: [
       { status: 400, description: 'The request cannot be read: not JSON, too large, another content type.' },
       { status: 401, description: 'No token, or an unknown one.' },
+      { status: 403, description: '`organization_suspended` for a payload: nothing was sent.' },
       { status: 404, description: 'The organization, the source or the route does not exist.' },
       {
         status: 409,

@@ -165,7 +165,7 @@ export const INTERNAL_OPERATIONS = {
     path: '/internal/deliveries/{delivery_id}',
     summary: 'Send a payload',
     description:
-      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to 45 seconds. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
+      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to a minute. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
     params: DeliveryParams,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],

@@ -57,7 +57,8 @@ export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
 /**
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
  * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
- * @throws ApiError before anything is sent: 404 for the source, 409 `lease_lost` or `idempotency_conflict`, 503 if the
+ * @throws ApiError before anything is sent: 404 for the source, 403 if the organization is suspended, 409
+ * `lease_lost` or `idempotency_conflict`, 503 if the
  * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
  */
 export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
@@ -95,6 +96,8 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
       throw notFound('Webhook source')
     case 'lease_lost':
       throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
+    case 'organization_suspended':
+      throw new ApiError('organization_suspended', 'The organization is suspended. Nothing was sent.')
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
       releaseSlot()
