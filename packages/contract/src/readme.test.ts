@@ -43,6 +43,14 @@ const sectionTexts = new Map(
     .map((text) => [text.slice(0, text.indexOf('\n')), text]),
 )
 
+/** The paths of all files that are read by people: code, statements and documents. */
+function filesOfRepository(): string[] {
+  return globSync('{packages,services,infra}/**/*.{ts,js,mjs,tsx,sql,prisma,md}', {
+    cwd: repository,
+    exclude: (path) => /(?:^|\/)(?:node_modules|generated)$/.test(path),
+  })
+}
+
 /** The rows of the table in the section whose first column is titled `title`, by column title. */
 function readTable(section: string, title: string, after = ''): Record<string, string>[] {
   const text = sectionTexts.get(section) ?? ''
@@ -82,10 +90,7 @@ describe('the README of the contract', () => {
   })
 
   test('is referred to by the names of its sections', () => {
-    const files = globSync('{packages,services,infra}/**/*.{ts,js,mjs,tsx,sql,prisma,md}', {
-      cwd: repository,
-      exclude: (path) => /(?:^|\/)(?:node_modules|generated)$/.test(path),
-    })
+    const files = filesOfRepository()
     expect(files.length).toBeGreaterThan(100)
     const wrong = files.flatMap((file) => {
       const text = readFileSync(join(repository, file), 'utf8').replaceAll(/\s*\n\s*(?:\*|\/\/|--)?\s*/g, ' ')
@@ -93,6 +98,13 @@ describe('the README of the contract', () => {
       return references.filter((section) => !sectionTexts.has(section)).map((section) => ({ file, section }))
     })
     expect(wrong).toEqual([])
+  })
+
+  test('is referred to by no numbers of sections, which it does not have', () => {
+    const numbered = filesOfRepository().filter((file) =>
+      /\b(?:contract|design) \d+(?:\.\d+)?\b/i.test(readFileSync(join(repository, file), 'utf8')),
+    )
+    expect(numbered).toEqual([])
   })
 
   test('links only to its own sections', () => {

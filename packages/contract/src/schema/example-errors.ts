@@ -67,7 +67,6 @@ function findExceededLimit(example: Record<string, unknown>): ExceededLimit | un
 
 /** Adds the value to the size. Returns the first list that is too long, or the first value that is too deep. */
 function measureValue(value: unknown, path: readonly string[], size: ExampleSize): ExceededLimit | undefined {
-  if (size.bytes > COUNTED_MAX_BYTES) return undefined
   size.values += 1
   if (typeof value !== 'object' || value === null) {
     size.bytes += countJsonBytes(value)
@@ -82,13 +81,14 @@ function measureValue(value: unknown, path: readonly string[], size: ExampleSize
     const message = `must not have lists of more than ${EXAMPLE_MAX_LIST_LENGTH} items; ${formatPath(path)} has ${format(value.length)}`
     return { code: 'too_long', message }
   }
-  const entries = Object.entries(value)
+  const names = Object.keys(value)
   // Two brackets, and a comma between each two entries.
-  size.bytes += 2 + Math.max(0, entries.length - 1)
-  if (!isList) size.fields += entries.length
-  for (const [name, item] of entries) {
+  size.bytes += 2 + Math.max(0, names.length - 1)
+  if (!isList) size.fields += names.length
+  for (const name of names) {
+    if (size.bytes > COUNTED_MAX_BYTES) return undefined
     if (!isList) size.bytes += countJsonBytes(name) + 1
-    const exceeded = measureValue(item, [...path, name], size)
+    const exceeded = measureValue((value as Record<string, unknown>)[name], [...path, name], size)
     if (exceeded) return exceeded
   }
   return undefined

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import express, { type Express } from 'express'
 import request from 'supertest'
 import { Type } from 'typebox'
@@ -196,9 +197,13 @@ describe('serveOperations', () => {
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
   })
 
-  test('answers an error of many fields with at most 100 details', async () => {
+  test('answers an error of many fields with at most 100 details, and says how many it leaves out', async () => {
     const fields = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`f${index}`, 1]))
     const app = serve({ maxBodyBytes: 10_000 })
-    expect((await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })).violations).toHaveLength(100)
+    const { violations, body } = await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })
+    expect(violations).toHaveLength(ERROR_DETAILS_MAX)
+    expect(body).toMatchObject({
+      error: { message: 'name is required (and 120 more, of which details leaves out 21).' },
+    })
   })
 })
