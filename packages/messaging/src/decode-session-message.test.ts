@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { decodeSessionMessage } from './decode-session-message.ts'
 
 const sessionId = '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d'

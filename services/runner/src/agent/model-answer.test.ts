@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { compile, ModelAnswerStep } from '@workflow-service/contract'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import type { AgentRun } from './agent.ts'
 import type { ModelAnswer } from './ask-model.ts'
 import { listToolCalls } from './conversation.ts'
