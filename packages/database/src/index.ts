@@ -52,6 +52,7 @@ export {
   measureBacklog,
   releaseSessions,
   renewLeases,
+  TOO_MANY_ATTEMPTS,
 } from './leases.ts'
 export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'

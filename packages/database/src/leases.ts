@@ -1,5 +1,5 @@
 import { type Database, type NamedStatement, runStatement } from './client.ts'
-import type { ClaimedRun } from './runs.ts'
+import { type ClaimedRun, MAX_RUN_ATTEMPTS } from './runs.ts'
 import type { SourceForAgent } from './webhook-sources.ts'
 
 /** A runner's lease of a session. Each acquisition increments the session's epoch, so an epoch has one owner. */
@@ -12,7 +12,12 @@ export interface Lease {
 export interface AcquiredSession {
   readonly lease: Lease
   readonly organizationId: string
-  /** Null when the start is not visible to the statement's snapshot, or was deleted: `claimNextRun` decides. */
+  /** A run that this acquisition ended as failed, because it had no attempt left; null when there is none. */
+  readonly exhaustedRunId: string | null
+  /**
+   * Null after an exhausted run, or when the start is not visible to the statement's snapshot, or was deleted: `claimNextRun`
+   * decides.
+   */
   readonly run: ClaimedRun | null
   /** The organization's webhook sources, in the order of their names. */
   readonly sources: readonly SourceForAgent[]
@@ -43,8 +48,9 @@ interface AcquiredRow {
   readonly sourcesByOrganization: Record<string, readonly SourceForAgent[]>
 }
 
-// A session is free when it has work and no lease, or one that expired by the database's clock. `ranked` gives the slots to
-// organizations in turn, the one with the fewest sessions at this runner first.
+// A session is free when it has work and no lease, or one that expired by the database's clock, and its organization is not
+// suspended. `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first.
+// `claimed` ends a run without an attempt left, and `acquired` moves its session past it.
 const ACQUIRE_SESSIONS: NamedStatement = {
   name: 'acquire-sessions',
   text: `
@@ -52,32 +58,46 @@ const ACQUIRE_SESSIONS: NamedStatement = {
       SELECT * FROM unnest($5::uuid[], $6::integer[]) AS leased (organization_id, sessions)
     ),
     candidate AS MATERIALIZED (
-      SELECT id, organization_id, waiting_since FROM sessions
+      SELECT id, organization_id, waiting_since, last_finished_number + 1 AS number FROM sessions
       WHERE id = ANY ($7::uuid[])
         AND last_finished_number < last_start_number
         AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = sessions.organization_id)
       FOR NO KEY UPDATE SKIP LOCKED
     ),
     ranked AS (
-      SELECT candidate.id, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
+      SELECT candidate.id, candidate.number, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
         PARTITION BY candidate.organization_id ORDER BY candidate.waiting_since, candidate.id
       ) AS rank
       FROM candidate LEFT JOIN leased ON leased.organization_id = candidate.organization_id
     ),
     chosen AS MATERIALIZED (
-      SELECT id FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
-    ),
-    acquired AS MATERIALIZED (
-      UPDATE sessions
-      SET lease_owner = $1, lease_epoch = lease_epoch + 1,
-          lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
-      RETURNING id, organization_id, lease_epoch, last_finished_number + 1 AS number
+      SELECT id, number FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
     ),
     claimed AS (
-      UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
-      FROM acquired WHERE starts.session_id = acquired.id AND starts.number = acquired.number
+      UPDATE starts SET
+        status = CASE WHEN attempts < $8 THEN 'running' ELSE 'failed' END,
+        error = CASE WHEN attempts >= $8 THEN $9 END,
+        attempts = least(attempts + 1, $8),
+        started_at = coalesce(started_at, now()),
+        finished_at = CASE WHEN attempts >= $8 THEN now() END
+      FROM chosen WHERE starts.session_id = chosen.id AND starts.number = chosen.number
       RETURNING starts.*
+    ),
+    exhausted AS MATERIALIZED (
+      SELECT array_agg(session_id) AS session_ids FROM claimed WHERE status = 'failed'
+    ),
+    acquired AS MATERIALIZED (
+      UPDATE sessions SET
+        lease_owner = $1,
+        lease_epoch = lease_epoch + 1,
+        lease_until = clock_timestamp() + $2 * interval '1 millisecond',
+        last_finished_number = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
+          THEN last_finished_number + 1 ELSE last_finished_number END,
+        waiting_since = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
+          THEN CASE WHEN last_start_number > last_finished_number + 1 THEN now() END ELSE waiting_since END
+      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+      RETURNING id, organization_id, lease_epoch
     )
     SELECT
       (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS "isMore",
@@ -85,7 +105,8 @@ const ACQUIRE_SESSIONS: NamedStatement = {
         SELECT coalesce(json_agg(json_build_object(
           'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
           'organizationId', acquired.organization_id,
-          'run', CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
+          'exhaustedRunId', CASE WHEN claimed.status = 'failed' THEN claimed.id END,
+          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN json_build_object(
             'id', claimed.id,
             'organizationId', claimed.organization_id,
             'sessionId', claimed.session_id,
@@ -117,13 +138,25 @@ const ACQUIRE_SESSIONS: NamedStatement = {
       ) AS "sourcesByOrganization"`,
 }
 
-/** Leases those of the sessions that are free. The others have a live lease or no work, or do not exist. */
+/** The error of a run that is not attempted again because its runner died in each attempt (contract README, "Runs"). */
+export const TOO_MANY_ATTEMPTS = `too_many_attempts: The run was started ${MAX_RUN_ATTEMPTS} times, and its runner died each time`
+
+/**
+ * Leases those of the sessions that are free. A run without an attempt left ends here, before anything of it is read: it may be what
+ * kills its runners. The other sessions have a live lease or no work, belong to a suspended organization, or do not
+ * exist.
+ */
 export async function acquireSessions(
   db: Pick<Database, 'pool'>,
   options: AcquireOptions,
   sessionIds: readonly string[],
 ): Promise<AcquiredSessions> {
-  const { rows } = await runStatement<AcquiredRow>(db, ACQUIRE_SESSIONS, [...toValues(options), sessionIds])
+  const { rows } = await runStatement<AcquiredRow>(db, ACQUIRE_SESSIONS, [
+    ...toValues(options),
+    sessionIds,
+    MAX_RUN_ATTEMPTS,
+    TOO_MANY_ATTEMPTS,
+  ])
   return toAcquiredSessions(rows)
 }
 
@@ -155,9 +188,10 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
     ),
     candidate AS MATERIALIZED (
       SELECT waiting.* FROM organization
+      JOIN organizations ON organizations.id = organization.id AND NOT organizations.is_suspended
       LEFT JOIN leased ON leased.organization_id = organization.id
       CROSS JOIN LATERAL (
-        SELECT id, organization_id, waiting_since FROM sessions
+        SELECT id, organization_id, waiting_since, last_finished_number + 1 AS number FROM sessions
         WHERE organization_id = organization.id
           AND last_finished_number < last_start_number
           AND (lease_until IS NULL OR lease_until < clock_timestamp())
@@ -167,25 +201,38 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
       ) AS waiting
     ),
     ranked AS (
-      SELECT candidate.id, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
+      SELECT candidate.id, candidate.number, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
         PARTITION BY candidate.organization_id ORDER BY candidate.waiting_since, candidate.id
       ) AS rank
       FROM candidate LEFT JOIN leased ON leased.organization_id = candidate.organization_id
     ),
     chosen AS MATERIALIZED (
-      SELECT id FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
-    ),
-    acquired AS MATERIALIZED (
-      UPDATE sessions
-      SET lease_owner = $1, lease_epoch = lease_epoch + 1,
-          lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
-      RETURNING id, organization_id, lease_epoch, last_finished_number + 1 AS number
+      SELECT id, number FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
     ),
     claimed AS (
-      UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
-      FROM acquired WHERE starts.session_id = acquired.id AND starts.number = acquired.number
+      UPDATE starts SET
+        status = CASE WHEN attempts < $9 THEN 'running' ELSE 'failed' END,
+        error = CASE WHEN attempts >= $9 THEN $10 END,
+        attempts = least(attempts + 1, $9),
+        started_at = coalesce(started_at, now()),
+        finished_at = CASE WHEN attempts >= $9 THEN now() END
+      FROM chosen WHERE starts.session_id = chosen.id AND starts.number = chosen.number
       RETURNING starts.*
+    ),
+    exhausted AS MATERIALIZED (
+      SELECT array_agg(session_id) AS session_ids FROM claimed WHERE status = 'failed'
+    ),
+    acquired AS MATERIALIZED (
+      UPDATE sessions SET
+        lease_owner = $1,
+        lease_epoch = lease_epoch + 1,
+        lease_until = clock_timestamp() + $2 * interval '1 millisecond',
+        last_finished_number = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
+          THEN last_finished_number + 1 ELSE last_finished_number END,
+        waiting_since = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
+          THEN CASE WHEN last_start_number > last_finished_number + 1 THEN now() END ELSE waiting_since END
+      WHERE id = ANY (ARRAY(SELECT id FROM chosen))
+      RETURNING id, organization_id, lease_epoch
     )
     SELECT
       (SELECT id FROM organization WHERE position = $8) AS "lastOrganizationId",
@@ -194,7 +241,8 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
         SELECT coalesce(json_agg(json_build_object(
           'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
           'organizationId', acquired.organization_id,
-          'run', CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
+          'exhaustedRunId', CASE WHEN claimed.status = 'failed' THEN claimed.id END,
+          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN json_build_object(
             'id', claimed.id,
             'organizationId', claimed.organization_id,
             'sessionId', claimed.session_id,
@@ -241,7 +289,7 @@ export async function acquireWaitingSessions(
   const { rows } = await runStatement<AcquiredRow & { lastOrganizationId: string | null }>(
     db,
     ACQUIRE_WAITING_SESSIONS,
-    [...toValues(options), from, ORGANIZATIONS_PER_SWEEP],
+    [...toValues(options), from, ORGANIZATIONS_PER_SWEEP, MAX_RUN_ATTEMPTS, TOO_MANY_ATTEMPTS],
   )
   return { ...toAcquiredSessions(rows), next: rows[0]?.lastOrganizationId ?? FIRST_ORGANIZATION }
 }
@@ -352,14 +400,15 @@ export interface Backlog {
   readonly oldestWaitMs: number | null
 }
 
-/** Counts the sessions with work and no live lease. */
+/** Counts the sessions with work and no live lease, except those of suspended organizations, which wait on purpose. */
 export async function measureBacklog(db: Pick<Database, 'pool'>): Promise<Backlog> {
   const { rows } = await db.pool.query<Backlog>(
     `SELECT count(*)::integer AS sessions,
             (1000 * extract(epoch FROM clock_timestamp() - min(waiting_since)))::float8 AS "oldestWaitMs"
      FROM sessions
      WHERE last_finished_number < last_start_number
-       AND (lease_until IS NULL OR lease_until < clock_timestamp())`,
+       AND (lease_until IS NULL OR lease_until < clock_timestamp())
+       AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = sessions.organization_id)`,
   )
   return rows[0] ?? { sessions: 0, oldestWaitMs: null }
 }

@@ -101,7 +101,10 @@ export interface FinishedRun {
   readonly status: 'succeeded' | 'failed'
   /** Why it failed; null when it succeeded. */
   readonly error: string | null
-  /** Whether to claim the session's next start under the same lease. Otherwise the session is released. */
+  /**
+   * Whether to claim the session's next start under the same lease, unless the organization is suspended. Otherwise the
+   * session is released.
+   */
   readonly goesOn: boolean
 }
 
@@ -123,12 +126,15 @@ const FINISH_RUNS: NamedStatement = {
         AS ended (session_id, epoch, number, status, error, goes_on)
     ),
     locked AS MATERIALIZED (
-      SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
+      SELECT id, organization_id, lease_epoch, last_finished_number + 1 AS number FROM sessions
       WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
       ORDER BY id FOR NO KEY UPDATE
     ),
     leased AS MATERIALIZED (
-      SELECT ended.* FROM locked
+      SELECT ended.session_id, ended.number, ended.status, ended.error,
+        ended.goes_on
+          AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = locked.organization_id) AS goes_on
+      FROM locked
       JOIN ended ON ended.session_id = locked.id AND ended.epoch = locked.lease_epoch AND ended.number = locked.number
     ),
     finished AS (

@@ -63,6 +63,7 @@ describe('acquiring sessions by their ids', () => {
     expect(acquired).toEqual({
       lease: { sessionId, epoch: 1 },
       organizationId: acme.organizationId,
+      exhaustedRunId: null,
       run: {
         id: startId,
         organizationId: acme.organizationId,
@@ -136,6 +137,79 @@ describe('acquiring sessions by their ids', () => {
       sessions: [acquired],
     } = await acquireSessions(db, runner('b'), [sessionId])
     expect(acquired).toMatchObject({ lease: { epoch: 2 }, run: { id: startId, attempts: 2, isFirst: false } })
+  })
+})
+
+describe('a run without an attempt left', () => {
+  const acquireBySweep = () => acquireWaitingSessions(db, runner('b'))
+  const useUpAttempts = (startId: string) =>
+    db.pool.query("UPDATE starts SET attempts = 5, status = 'running', started_at = now() WHERE id = $1", [startId])
+
+  test.each([
+    ['by its id', (id: string) => acquireSessions(db, runner('b'), [id])],
+    ['in the sweep', acquireBySweep],
+  ])('fails when its session is acquired %s, and the session continues with its next start', async (_how, acquire) => {
+    const { startId, sessionId } = await start(db, acme)
+    const next = await start(db, acme, sessionId)
+    await useUpAttempts(startId)
+    const { sessions } = await acquire(sessionId)
+    expect(sessions).toMatchObject([{ lease: { sessionId }, run: null, exhaustedRunId: startId }])
+    expect(await showRun(db, startId)).toMatchObject({
+      status: 'failed',
+      attempts: 5,
+      error: 'too_many_attempts: The run was started 5 times, and its runner died each time',
+      finished_at: expect.any(Date),
+    })
+    expect(await showSession(db, sessionId)).toMatchObject({ finished: 1, lease: { owner: 'b' } })
+    expect(await claimNextRun(db, 'b', sessions[0]!.lease)).toMatchObject({
+      kind: 'run',
+      run: { id: next.startId, number: 2, attempts: 1, isFirst: true },
+    })
+  })
+
+  test('leaves its session idle when it has no other start', async () => {
+    const { startId, sessionId } = await start(db, acme)
+    const other = await start(db, acme)
+    await useUpAttempts(startId)
+    const { sessions } = await acquireSessions(db, runner('b'), [sessionId, other.sessionId])
+    expect(sessions.find(({ lease }) => lease.sessionId === other.sessionId)?.run).toMatchObject({ id: other.startId })
+    const exhausted = sessions.find(({ exhaustedRunId }) => exhaustedRunId === startId)!
+    expect(await claimNextRun(db, 'b', exhausted.lease)).toEqual({ kind: 'idle' })
+    await releaseSessions(db, 'b', [exhausted.lease])
+    expect((await acquireBySweep()).sessions).toEqual([])
+    expect(await measureBacklog(db)).toEqual({ sessions: 0, oldestWaitMs: null })
+  })
+})
+
+describe('a suspended organization', () => {
+  const suspend = (isSuspended: boolean) =>
+    db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+
+  test('gets no session acquired, does not count as waiting, and continues when it is resumed', async () => {
+    const { sessionId } = await start(db, acme)
+    const other = await createStartable(db)
+    const { sessionId: otherId } = await start(db, other)
+    await suspend(true)
+    expect(await measureBacklog(db)).toMatchObject({ sessions: 1 })
+    const offered = await acquireSessions(db, runner('a', { slots: 1 }), [sessionId])
+    expect(offered).toEqual({ sessions: [], isMore: false })
+    const swept = await acquireWaitingSessions(db, runner('a', { slots: 1 }))
+    expect(swept.sessions.map(({ lease }) => lease.sessionId)).toEqual([otherId])
+    expect(swept.isMore).toBe(false)
+    await suspend(false)
+    expect((await acquireWaitingSessions(db, runner('a'))).sessions).toMatchObject([{ lease: { sessionId } }])
+  })
+
+  test('gets its session released, and no further start claimed, when a run ends', async () => {
+    const { sessionId } = await start(db, acme)
+    const next = await start(db, acme, sessionId)
+    const { sessions } = await acquireSessions(db, runner('a'), [sessionId])
+    await suspend(true)
+    expect(await finish('a', sessions[0]!.lease, 1)).toEqual({ kind: 'finished', next: null, isReleased: true })
+    expect(await showRun(db, next.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    await suspend(false)
+    const { sessions: resumed } = await acquireWaitingSessions(db, runner('a'))
+    expect(resumed).toMatchObject([{ run: { id: next.startId, attempts: 1 } }])
   })
 })
 

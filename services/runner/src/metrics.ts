@@ -56,7 +56,7 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
   })
   const waiting: Gauge = new Gauge({
     name: 'sessions_waiting',
-    help: 'Sessions with work that no runner has leased; absent while the database is unavailable.',
+    help: 'Sessions with work that no runner has leased, without those of suspended organizations; absent while the database is unavailable.',
     registers,
     collect: async () => {
       const backlog = await gauges.backlog()

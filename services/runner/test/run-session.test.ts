@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import { RunError } from '../src/run-errors.ts'
+import { RunError, RunInterruptedError } from '../src/run-errors.ts'
 import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -198,5 +198,34 @@ describe('a run that keeps failing', () => {
     })
     expect(succeeded).toMatchObject({ status: 'succeeded' })
     expect(receivedContexts()).toEqual(['next'])
+    expect(fixture.logLines).toContainEqual(
+      expect.objectContaining({ msg: 'run.ended', run_id: start.startId, outcome: 'failed' }),
+    )
+  })
+})
+
+describe('a run whose organization is suspended', () => {
+  const suspend = (isSuspended: boolean) =>
+    fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+
+  test('is queued again when the dispatcher refuses its payload, and resumes without another attempt', async () => {
+    const start = await fixture.start(acme, { isPublished: false })
+    const executions: string[] = []
+    const agent: Agent = async ({ run }) => {
+      executions.push(run.id)
+      if (run.id !== start.startId || executions.length > 1) return
+      await suspend(true)
+      // As the client of the dispatcher does for 403 `organization_suspended`.
+      throw new RunInterruptedError('The run was interrupted because its organization is suspended')
+    }
+    await fixture.startRunner({ agent })
+    await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease === null && executions.length)
+    expect(await fixture.run(start.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    await fixture.queue.publish({ session_id: start.sessionId })
+    const other = await fixture.start(await fixture.createOrganization(), { isPublished: false })
+    await fixture.waitForRuns([other])
+    expect(executions).toEqual([start.startId, other.startId])
+    await suspend(false)
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
   })
 })

@@ -54,6 +54,7 @@ async function startScheduler(options: {
         const sessions = fitting.map((sessionId) => ({
           lease: { sessionId, epoch: 1 },
           organizationId: newId(),
+          exhaustedRunId: null,
           run: null,
           sources: [],
         }))

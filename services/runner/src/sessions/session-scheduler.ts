@@ -1,5 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import { type AcquiredSessions, FIRST_ORGANIZATION, isDatabaseUnavailable } from '@workflow-service/database'
+import {
+  type AcquiredSession,
+  type AcquiredSessions,
+  FIRST_ORGANIZATION,
+  isDatabaseUnavailable,
+  TOO_MANY_ATTEMPTS,
+} from '@workflow-service/database'
 import { describeError, repeat, withTimeout } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
@@ -60,6 +66,7 @@ export function startSessionScheduler(
     hasWaitingSessions ||= isMore
     runnerMetrics.sessionsAcquired.inc({ by }, sessions.length)
     for (const acquired of sessions) {
+      if (acquired.exhaustedRunId !== null) reportExhaustedRun(ctx, acquired, acquired.exhaustedRunId)
       const session = activeSessions.add(acquired)
       const ended = runSession(ctx, session, acquired).finally(() => {
         running.delete(ended)
@@ -145,4 +152,24 @@ export function startSessionScheduler(
       while (running.size > 0) await Promise.all(running)
     },
   }
+}
+
+/** Logs and counts a run that ended because it had no attempt left. */
+function reportExhaustedRun(
+  { logger, runnerMetrics }: AppContext,
+  { lease, organizationId }: AcquiredSession,
+  runId: string,
+): void {
+  runnerMetrics.runs.inc({ outcome: 'failed' })
+  const { sessionId } = lease
+  logger.info(
+    {
+      run_id: runId,
+      session_id: sessionId,
+      organization_id: organizationId,
+      outcome: 'failed',
+      reason: TOO_MANY_ATTEMPTS,
+    },
+    'run.ended',
+  )
 }
