@@ -5,16 +5,17 @@ import { ApiError } from './errors.ts'
 /** A JSON body; both parts are undefined when the request has none. */
 export interface JsonBody {
   readonly value: unknown
-  /** The text as it was sent. */
+  /** The text as it was sent, without a byte-order mark. */
   readonly text: string | undefined
 }
 
 export const NO_BODY: JsonBody = { value: undefined, text: undefined }
-const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset[\t ]*=[\t ]*"?utf-8"?[\t ]*)?;?[\t ]*$/i
-const UTF_8 = new TextDecoder('utf-8', { fatal: true })
+const CONTENT_TYPE_MAX_LENGTH = 200
+/** Ignores a leading byte-order mark, as RFC 8259, section 8.1 allows. */
+const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
 /**
- * Reads a request's JSON body.
+ * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
  */
@@ -42,7 +43,7 @@ function decode(bytes: Uint8Array, headers: IncomingHttpHeaders): string {
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
   }
-  if (type === undefined || !JSON_TYPE.test(type)) {
+  if (type === undefined || !isJsonInUtf8(type)) {
     throw new ApiError(
       'unsupported_media_type',
       'Send the body as JSON, with the header "Content-Type: application/json".',
@@ -53,6 +54,23 @@ function decode(bytes: Uint8Array, headers: IncomingHttpHeaders): string {
   } catch (cause) {
     throw new ApiError('invalid_json', 'The body is not UTF-8.', { cause })
   }
+}
+
+/**
+ * Whether a Content-Type is `application/json`, with at most the parameter `charset=utf-8`. It uses no regular expression:
+ * one with several optional spaces took 0.6 s for a header of 16 KiB.
+ */
+export function isJsonInUtf8(contentType: string): boolean {
+  if (contentType.length > CONTENT_TYPE_MAX_LENGTH) return false
+  const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
+  if (type !== 'application/json') return false
+  const [parameter, ...others] = parameters.filter((text) => text !== '')
+  return others.length === 0 && (parameter === undefined || isCharsetUtf8(parameter))
+}
+
+function isCharsetUtf8(parameter: string): boolean {
+  const [name, value, ...others] = parameter.split('=').map((part) => part.trim())
+  return others.length === 0 && name === 'charset' && (value === 'utf-8' || value === '"utf-8"')
 }
 
 function parse(text: string): unknown {

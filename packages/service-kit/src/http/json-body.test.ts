@@ -1,0 +1,103 @@
+import { PassThrough } from 'node:stream'
+import type { IncomingMessage } from 'node:http'
+import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { ApiError } from './errors.ts'
+import { isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
+
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
+
+/** Reads the bytes as the body of a request with these headers. */
+async function read(body: string | Buffer, headers: Record<string, string> = {}): Promise<JsonBody> {
+  const stream = new PassThrough()
+  stream.end(body)
+  const req = Object.assign(stream, {
+    headers: { 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', ...headers },
+  })
+  return readJsonBody(req as unknown as IncomingMessage, 1_000)
+}
+
+async function codeOf(reading: Promise<JsonBody>): Promise<string> {
+  const error: unknown = await reading.catch((thrown: unknown) => thrown)
+  return error instanceof ApiError ? `${error.status} ${error.code}` : 'no ApiError'
+}
+
+describe('readJsonBody', () => {
+  test('ignores a leading byte-order mark, and only that', async () => {
+    const body = Buffer.concat([BYTE_ORDER_MARK, Buffer.from('{"a":1}')])
+    expect(await read(body)).toEqual({ value: { a: 1 }, text: '{"a":1}' })
+    expect(await codeOf(read(Buffer.concat([BYTE_ORDER_MARK, body])))).toBe('400 invalid_json')
+    expect(await codeOf(read(Buffer.concat([Buffer.from('{"a":'), BYTE_ORDER_MARK, Buffer.from('1}')])))).toBe(
+      '400 invalid_json',
+    )
+  })
+
+  test('uses the last of several members with the same name', async () => {
+    expect((await read('{"a":1,"b":{"c":1,"c":2},"a":3}')).value).toEqual({ a: 3, b: { c: 2 } })
+  })
+
+  test.each(['text/plain', 'application/json; charset=latin1', ''])(
+    'refuses the content type %j before it decodes the body',
+    async (type) => {
+      expect(await codeOf(read('\xff{', { 'content-type': type }))).toBe('400 unsupported_media_type')
+    },
+  )
+})
+
+describe('isJsonInUtf8', () => {
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json;',
+    'application/json ; charset=utf-8',
+    'application/json;charset = "UTF-8" ;',
+    '\tapplication/json\t;\tcharset=utf-8\t',
+    `application/json;${' '.repeat(170)}charset=utf-8`,
+  ])('accepts %j', (type) => {
+    expect(isJsonInUtf8(type)).toBe(true)
+  })
+
+  test.each([
+    '',
+    ';',
+    'text/json',
+    'application/jsonp',
+    'application/json, application/json',
+    'application/json; charset=utf-16',
+    'application/json; charset="utf-8',
+    'application/json; charset==utf-8',
+    'application/json; charset=utf-8; charset=utf-8',
+    'application/json; boundary=x',
+  ])('refuses %j', (type) => {
+    expect(isJsonInUtf8(type)).toBe(false)
+  })
+
+  test('refuses more than 200 characters, whatever they are', () => {
+    expect(isJsonInUtf8('application/json'.padEnd(200))).toBe(true)
+    expect(isJsonInUtf8('application/json'.padEnd(201))).toBe(false)
+  })
+
+  test('accepts any letter case and white space around the parts, and nothing else', () => {
+    const space = fc.stringMatching(/^[ \t]{0,10}$/)
+    const inAnyCase = (text: string) =>
+      fc
+        .array(fc.boolean(), { minLength: text.length, maxLength: text.length })
+        .map((isUpper) => [...text].map((letter, index) => (isUpper[index] ? letter.toUpperCase() : letter)).join(''))
+    const parts = fc.tuple(space, inAnyCase('application/json'), space, space, inAnyCase('charset=utf-8'), space)
+    fc.assert(
+      fc.property(parts, ([before, type, after, between, charset, end]) => {
+        expect(isJsonInUtf8(`${before}${type}${after};${between}${charset}${end}`)).toBe(true)
+      }),
+      { seed: 1 },
+    )
+    const part = fc.constantFrom('application/json', 'charset', 'utf-8', ';', '=', '"', ' ', ',', '/', 'x')
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), (texts) => {
+        const compact = texts.join('').replaceAll(/ /g, '').replaceAll(/;+/g, ';').replace(/;$/, '')
+        const expected = ['application/json', 'application/json;charset=utf-8', 'application/json;charset="utf-8"']
+        if (!expected.includes(compact)) expect(isJsonInUtf8(texts.join(''))).toBe(false)
+      }),
+      { seed: 2, numRuns: 500 },
+    )
+  })
+})
