@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
 import { decodeListCursor, encodeListCursor } from './list-cursor.ts'
 
 const scope = { organizationId: '01890a5d-ac96-7ab2-80e2-4536629c90de', search: 'Straße' }
@@ -37,4 +39,45 @@ describe('list cursors', () => {
   ])('cannot be decoded from %j', (text) => {
     expect(decodeListCursor(text, scope)).toBeUndefined()
   })
+
+  test.each(['-000001-01-01T00:00:00Z', '0000-12-31T23:59:59.999Z', '+010000-01-01T00:00:00Z'])(
+    'are not valid with the time %s, which PostgreSQL does not read',
+    (time) => {
+      const cursor = encodeListCursor({ ...position, createdAt: new Date(time) }, scope)
+      expect(decodeListCursor(cursor, scope)).toBeUndefined()
+    },
+  )
+
+  test('decode to a time that PostgreSQL reads, or not at all, whatever their bytes', () => {
+    const time = fc.oneof(
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.bigInt({ min: -(10n ** 14n), max: 10n ** 15n }),
+    )
+    fc.assert(
+      fc.property(time, fc.uint8Array({ minLength: 16, maxLength: 16 }), (timeMs, id) => {
+        const decoded = decodeListCursor(forgeCursor(timeMs, id), scope)
+        if (!decoded) return
+        expect(decoded.createdAt.toISOString()).toMatch(/^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+        expect(decoded.id.replaceAll('-', '')).toBe(Buffer.from(id).toString('hex'))
+      }),
+      { seed: 1 },
+    )
+    fc.assert(
+      fc.property(fc.string({ maxLength: 600 }), (text) => {
+        expect(decodeListCursor(text, scope)).toBeUndefined()
+      }),
+      { seed: 2 },
+    )
+  })
 })
+
+/** Makes a cursor with a correct digest from any bytes, as a caller can who knows the encoding. */
+function forgeCursor(timeMs: bigint, id: Uint8Array): string {
+  const bytes = Buffer.alloc(33)
+  bytes.writeUInt8(1, 0)
+  bytes.writeBigInt64BE(timeMs, 1)
+  bytes.set(id, 9)
+  const digest = createHash('sha256').update(bytes.subarray(0, 25)).update(scope.organizationId).update(scope.search)
+  bytes.set(digest.digest().subarray(0, 8), 25)
+  return bytes.toString('base64url')
+}

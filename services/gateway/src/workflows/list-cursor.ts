@@ -10,6 +10,9 @@ export interface ListScope {
 
 const VERSION = 1
 const BYTES = 1 + 8 + 16 + 8
+/** The years 1 to 9999. `Date.toISOString` writes others with a sign, which PostgreSQL does not read. */
+const MIN_TIME_MS = Date.parse('0001-01-01T00:00:00.000Z')
+const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
  * Encodes a position in a list as an opaque cursor (contract README, "Pagination and search"). A digest binds it to its
@@ -31,10 +34,11 @@ export function decodeListCursor(cursor: string, scope: ListScope): WorkflowPosi
   if (bytes.length !== BYTES || bytes.toString('base64url') !== cursor || bytes.readUInt8(0) !== VERSION)
     return undefined
   if (!digest(bytes, scope).subarray(0, 8).equals(bytes.subarray(25))) return undefined
-  const createdAt = new Date(Number(bytes.readBigInt64BE(1)))
-  if (Number.isNaN(createdAt.getTime())) return undefined
+  // The digest is no secret: a caller can make a cursor with any time.
+  const timeMs = Number(bytes.readBigInt64BE(1))
+  if (timeMs < MIN_TIME_MS || timeMs > MAX_TIME_MS) return undefined
   const id = bytes.toString('hex', 9, 25).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-  return { createdAt, id }
+  return { createdAt: new Date(timeMs), id }
 }
 
 function digest(bytes: Buffer, { organizationId, search }: ListScope): Buffer {
