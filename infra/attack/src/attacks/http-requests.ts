@@ -15,6 +15,7 @@ export const contentType: Attack = {
     const values = [' ', 'a=b; ', ';', '"', 'charset '].map(
       (text) => `application/json;${text.repeat(15_000 / text.length)}x`,
     )
+    values.push(`application/json${' '.repeat(15_000)}x`)
     const answers: number[] = []
     const send = async (): Promise<void> => {
       const value = values[answers.length % values.length] ?? ''

@@ -83,7 +83,11 @@ export function requestChecker<Operation extends HttpOperation, Principal>(
     rules.query,
   )
   const checkHeaders = partChecker<Principal>(operation.headers, ({ req }, schema) => readHeaders(req, schema))
-  const checkBody = partChecker<Principal>(operation.body, ({ body }) => readBody(body.value, trimmed), rules.body)
+  const checkBody = partChecker<Principal>(
+    operation.body,
+    ({ body }, schema) => readBody(body.value, schema, trimmed),
+    rules.body,
+  )
   return (request) => {
     const violations: FieldError[] = []
     const parts = {
@@ -112,14 +116,14 @@ function partChecker<Principal>(
     const hasObject = values !== undefined
     if (hasObject && !isValid(values)) {
       const reported = new Set(violations.map(({ field }) => field))
-      violations.push(...toFieldErrors(isValid.errors ?? []).filter(({ field }) => !reported.has(field)))
+      for (const error of toFieldErrors(isValid.errors ?? [])) if (!reported.has(error.field)) violations.push(error)
     }
     if (rule && !violations.some(({ field }) => field === 'body')) {
       const { principal, body } = request
       const valid = withoutFields(values, violations) as Partial<never>
       violations.push(...rule(valid, { principal, bodyText: body.text ?? '', violations }))
     }
-    allViolations.push(...inSchemaOrder(violations, order))
+    for (const violation of inSchemaOrder(violations, order)) allViolations.push(violation)
     return lowerCaseUuids(schema, values)
   }
 }
@@ -175,18 +179,35 @@ function readHeaders(req: Request, schema: TSchema): PartValues {
   return noViolations(Object.fromEntries(given.filter(([, value]) => value !== undefined)))
 }
 
-function readBody(body: unknown, trimmed: readonly string[]): PartValues {
+/**
+ * Takes a body's unknown fields out, as violations. 20,000 of them take 11 ms of CPU time that way; as errors of ajv, which
+ * are sorted by field afterwards, they took 70 ms.
+ */
+function readBody(body: unknown, schema: TSchema, trimmed: readonly string[]): PartValues {
   if (body === undefined || body === null) {
     const message = 'is required: send a JSON object'
     return { values: undefined, violations: [{ field: 'body', code: 'missing', message }] }
   }
   if (typeof body !== 'object' || Array.isArray(body)) return noViolations(body)
-  const values = { ...body } as Record<string, unknown>
+  const known = propertiesOf(schema)
+  const values: Record<string, unknown> = isClosed(schema) ? {} : { ...body }
+  const violations: FieldError[] = []
+  if (isClosed(schema)) {
+    const given = body as Record<string, unknown>
+    for (const name of Object.keys(given)) {
+      if (Object.hasOwn(known, name)) values[name] = given[name]
+      else violations.push({ field: name, code: 'extra_forbidden', message: 'is not a known field; remove it' })
+    }
+  }
   for (const name of trimmed) {
     const { [name]: value } = values
     if (typeof value === 'string') values[name] = trimWhiteSpace(value)
   }
-  return noViolations(values)
+  return { values, violations }
+}
+
+function isClosed(schema: TSchema): boolean {
+  return (schema as { additionalProperties?: unknown }).additionalProperties === false
 }
 
 function noViolations(values: unknown): PartValues {
@@ -202,10 +223,12 @@ function withoutFields(values: unknown, violations: readonly FieldError[]): unkn
 function inSchemaOrder(violations: readonly FieldError[], order: readonly string[]): readonly FieldError[] {
   if (violations.length < 2) return violations
   const rank = ({ field, code }: FieldError): number => {
+    if (code === 'extra_forbidden') return order.length
     const index = order.indexOf(field.split('.')[0] ?? '')
-    return code === 'extra_forbidden' || index === -1 ? order.length : index
+    return index === -1 ? order.length : index
   }
-  return violations.toSorted((a, b) => rank(a) - rank(b))
+  const byRank = Map.groupBy(violations, rank)
+  return [...byRank.keys()].toSorted((a, b) => a - b).flatMap((key) => byRank.get(key) ?? [])
 }
 
 function lowerCaseUuids(schema: TSchema, values: unknown): unknown {
