@@ -2,6 +2,8 @@ import type { JsonSchema } from '@workflow-service/contract'
 
 /** Field names that all APIs accept; Anthropic rejects others. */
 const FIELD_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
+/** An alias is made of the name's beginning: normalizing a long run of combining marks takes quadratic time. */
+const MAX_NORMALIZED_LENGTH = 200
 
 /**
  * Replaces field names that some APIs reject by aliases of letters and digits; the field's description gives its real
@@ -13,17 +15,21 @@ export function toToolSchema(schema: JsonSchema): {
 } {
   const names = new Set(listFieldNames(schema))
   const aliases = new Map<string, string>()
+  const usedNames = new Set(names)
+  const nextNumbers = new Map<string, number>()
   for (const name of names) {
     if (FIELD_NAME.test(name)) continue
     const letters = name
+      .slice(0, MAX_NORMALIZED_LENGTH)
       .normalize('NFKD')
       .replace(/\p{M}+/gu, '')
       .replace(/[^a-zA-Z0-9]+/gu, '_')
     const base = letters.slice(0, 50).replace(/^_+|_+$/gu, '') || 'field'
     let alias = base
-    for (let number = 2; names.has(alias) || [...aliases.values()].includes(alias); number += 1) {
-      alias = `${base}_${number}`
-    }
+    let number = nextNumbers.get(base) ?? 2
+    for (; usedNames.has(alias); number += 1) alias = `${base}_${number}`
+    nextNumbers.set(base, number)
+    usedNames.add(alias)
     aliases.set(name, alias)
   }
   if (aliases.size === 0) return { schema, toPayload: (args) => args }
