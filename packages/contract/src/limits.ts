@@ -9,6 +9,9 @@ export const LIST_DEFAULT_LIMIT = 25
 /** Workflows or log entries on a page at most. */
 export const LIST_MAX_LIMIT = 100
 
+/** Workflows on a page, as JSON in UTF-8. A page with one larger workflow is larger. */
+export const LIST_PAGE_MAX_BYTES = 2 * 1024 * 1024
+
 /** Query parameter `search`. */
 export const SEARCH_MAX_LENGTH = 200
 

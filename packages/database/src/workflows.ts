@@ -22,11 +22,14 @@ export interface WorkflowVersion {
   readonly version: string
 }
 
+/** A workflow of a page, and its position in the list. */
+export interface ListedWorkflow extends WorkflowVersion, WorkflowPosition {}
+
 /** One page of the list. `findWorkflows` reads the documents of the versions that the caller does not have. */
 export interface WorkflowPageRows {
-  readonly workflows: readonly WorkflowVersion[]
-  /** Where the next page begins; null on the last page. */
-  readonly next: WorkflowPosition | null
+  readonly workflows: readonly ListedWorkflow[]
+  /** Whether more workflows follow after the last one of the page. */
+  readonly hasMore: boolean
 }
 
 /** Which workflow to read. */
@@ -247,12 +250,7 @@ export async function listWorkflows(
   // One row more than the page has shows whether there is a next page.
   const values = [organizationId, after?.createdAt.toISOString() ?? '-infinity', after?.id ?? FIRST_ID, limit + 1]
   const { rows } = await (search === ''
-    ? runStatement<WorkflowVersion & WorkflowPosition>(db, LIST_WORKFLOWS, values)
-    : runStatement<WorkflowVersion & WorkflowPosition>(db, SEARCH_WORKFLOWS, [...values, foldSearch(search)]))
-  const page = rows.slice(0, limit)
-  const last = rows.length > limit ? page.at(-1) : undefined
-  return {
-    workflows: page.map(({ id, version }) => ({ id, version })),
-    next: last ? { createdAt: last.createdAt, id: last.id } : null,
-  }
+    ? runStatement<ListedWorkflow>(db, LIST_WORKFLOWS, values)
+    : runStatement<ListedWorkflow>(db, SEARCH_WORKFLOWS, [...values, foldSearch(search)]))
+  return { workflows: rows.slice(0, limit), hasMore: rows.length > limit }
 }

@@ -1,6 +1,14 @@
 import { createDatabase, type Database } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import {
+  createInFlightLimiter,
+  createLogger,
+  createMetrics,
+  describeError,
+  type InFlightLimiter,
+  type Logger,
+  type Registry,
+} from '@workflow-service/service-kit'
 import { type ApiKeyCache, createApiKeyCache } from './auth/api-key-cache.ts'
 import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
 import type { GatewayConfig } from './config.ts'
@@ -9,6 +17,9 @@ import { createRateLimits, type RateLimits } from './rate-limit/rate-limits.ts'
 import { createSessionNotifier, type SessionNotifier } from './starts/session-notifier.ts'
 import { createStartRecorder, type StartRecorder } from './starts/start-recorder.ts'
 import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
+
+/** Less than the handler's timeout: a list that was answered 503 while it waited is never read. */
+const LIST_WAIT_MS = 2_500
 
 /** Everything that the gateway's routes use. */
 export interface AppContext {
@@ -22,6 +33,8 @@ export interface AppContext {
   readonly starts: StartRecorder
   readonly sessionNotifier: SessionNotifier
   readonly workflows: WorkflowDocuments
+  /** Slots of the lists and searches that use the database, by organization. */
+  readonly listSlots: InFlightLimiter
   readonly metrics: Registry
   readonly gatewayMetrics: GatewayMetrics
   /** Closes every connection and writes what is still pending. */
@@ -72,6 +85,15 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     workflows: createWorkflowDocuments({
       db,
       onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
+    }),
+    // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections and
+    // processors of the database to single reads and starts, and lists to other organizations.
+    listSlots: createInFlightLimiter({
+      total: Math.max(1, Math.floor(config.databasePoolSize / 2)),
+      perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
+      waitMs: LIST_WAIT_MS,
+      maxWaiting: config.maxRequestsInFlight,
+      maxWaitingPerKey: config.maxRequestsInFlight,
     }),
     metrics,
     gatewayMetrics,

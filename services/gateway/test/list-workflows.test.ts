@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import type { WorkflowOut } from '@workflow-service/contract'
+import { LIST_PAGE_MAX_BYTES, type WorkflowOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { startableWorkflow, type TestOrganization } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -175,6 +176,49 @@ describe('200, page by page', () => {
       expect(namesOf(await walk(organization, { search, limit: 100 }))).toEqual(matching(search))
     }
   }, 60_000)
+})
+
+describe('200, of large workflows', () => {
+  test('ends a page before 2 MiB, and continues after the last workflow shown', async () => {
+    const description = '\u{1F680}'.repeat(50_000)
+    const workflows = Array.from({ length: 12 }, (_, index) => named(`w${index}`, index, { description }))
+    const organization = await gateway.apply({ workflows })
+    const first = await list(organization, { limit: 100 })
+    expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(LIST_PAGE_MAX_BYTES)
+    expect(namesOf(first.body.data)).toEqual(Array.from({ length: 10 }, (_, index) => `w${index}`))
+    expect(first.body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
+    const seen = await walk(organization, { limit: 11 })
+    expect(namesOf(seen)).toEqual(workflows.map(({ name }) => name))
+  })
+})
+
+describe('the share of an organization', () => {
+  test('is a fifth of the connections for its lists, and half of them for all lists; further ones wait', async () => {
+    const { url } = await gateway.startAnother({ databasePoolSize: 10 })
+    const [one, two, three] = await Promise.all([1, 2, 3].map(() => gateway.apply({ workflows: [named('a')] })))
+    const lists = (organization: TestOrganization | undefined, count: number) =>
+      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url, key: organization!.key }))
+    const countBlocked = async (): Promise<number> => {
+      const { rows } = await gateway.db.pool.query<{ count: number }>(
+        `SELECT count(*)::integer FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM workflows%'
+           AND datname = current_database() AND pid <> pg_backend_pid()`,
+      )
+      return rows[0]?.count ?? 0
+    }
+    const lock = await gateway.db.pool.connect()
+    await lock.query('BEGIN; LOCK TABLE workflows')
+    const pages = lists(one, 6)
+    await waitUntil(async () => (await countBlocked()) === 2)
+    pages.push(...lists(two, 6))
+    await waitUntil(async () => (await countBlocked()) === 4)
+    pages.push(...lists(three, 6))
+    await waitUntil(async () => (await countBlocked()) === 5)
+    expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
+    expect(await countBlocked()).toBe(5)
+    await lock.query('COMMIT')
+    lock.release()
+    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual(Array<number>(18).fill(200))
+  })
 })
 
 describe('200, searching', () => {

@@ -251,12 +251,31 @@ describe('the cache', () => {
   test('leaves workflows out of a page that were deleted since it was listed', async () => {
     const documents = createWorkflowDocuments({ db: gateway.db })
     const deleted = { id: newId(), version: 'x' }
-    const found = await documents.findListed(organization.id, [
-      { id: ids.other, version: 'x' },
-      deleted,
-      { id: ids.workflow, version: 'x' },
-    ])
-    expect(found.map((json) => (JSON.parse(json) as WorkflowOut).id)).toEqual([ids.other, ids.workflow])
+    const listed = [{ id: ids.other, version: 'x' }, deleted, { id: ids.workflow, version: 'x' }]
+    const found = await documents.findListed(organization.id, listed, 100_000)
+    expect(found.documents.map((json) => (JSON.parse(json) as WorkflowOut).id)).toEqual([ids.other, ids.workflow])
+    expect(found.count).toBe(3)
+  })
+
+  test('reads the documents of a page in small groups, and none after its bytes are used up', async () => {
+    const sizes = [3_000, 50_000, 3_000, ...Array<number>(37).fill(1_000)]
+    const workflows = sizes.map((size, index) => workflow(newId(), index, { description: 'x'.repeat(size) }))
+    const { id } = await gateway.apply({ users: [{ email: 'ada@acme.test' }], workflows })
+    const listed = workflows.map((each) => ({ id: String(each['id']), version: 'x' }))
+    const read = async (maxBytes: number) => {
+      const [reads, documents] = [[] as number[], createWorkflowDocuments({ db: gateway.db, onAnswer })]
+      function onAnswer(from: string, count: number): void {
+        if (from === 'database') reads.push(count)
+      }
+      const { documents: found, count } = await documents.findListed(id, listed, maxBytes)
+      return { count, bytes: Buffer.byteLength(found.join('')), reads }
+    }
+    expect(await read(1_000_000)).toMatchObject({ count: 40, reads: [2, 10, 10, 10, 8] })
+    const cut = await read(60_000)
+    expect(cut.bytes).toBeLessThanOrEqual(60_000)
+    expect([cut.count, cut.reads]).toEqual([4, [2, 1, 1, 1]])
+    expect(await read(10_000)).toMatchObject({ count: 1, reads: [2] })
+    expect(await read(100)).toMatchObject({ count: 1, reads: [2] })
   })
 
   test('looks a workflow up once for concurrent requests, and many workflows in few statements', async () => {

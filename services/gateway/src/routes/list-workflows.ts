@@ -1,5 +1,6 @@
-import { LIST_DEFAULT_LIMIT, type PageInfo } from '@workflow-service/contract'
+import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
 import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
+import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
 import type { AppContext } from '../app-context.ts'
 import { decodeListCursor, encodeListCursor } from '../workflows/list-cursor.ts'
@@ -18,17 +19,28 @@ export const listWorkflowsRules: PublicApiRules<'listWorkflows'> = {
 export function listWorkflows({
   db,
   workflows,
-}: Pick<AppContext, 'db' | 'workflows'>): PublicApiHandlers['listWorkflows'] {
+  listSlots,
+}: Pick<AppContext, 'db' | 'workflows' | 'listSlots'>): PublicApiHandlers['listWorkflows'] {
   return async ({ query, principal: { organizationId } }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
     const scope = { organizationId, search }
     const after = cursor === '' ? undefined : decodeListCursor(cursor, scope)
-    const page = await listWorkflowRows(db, organizationId, { limit, after, search })
-    const documents = await workflows.findListed(organizationId, page.workflows)
-    const pagination: Static<typeof PageInfo> = {
-      next_cursor: page.next && encodeListCursor(page.next, scope),
-      has_more: page.next !== null,
+    const releaseSlot = await listSlots.acquire(organizationId)
+    if (typeof releaseSlot === 'string') {
+      throw serviceUnavailable('Too many lists are being read at the moment; try again in a moment.')
     }
-    return `{"data":[${documents.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+    try {
+      const page = await listWorkflowRows(db, organizationId, { limit, after, search })
+      const { documents, count } = await workflows.findListed(organizationId, page.workflows, LIST_PAGE_MAX_BYTES)
+      const hasMore = page.hasMore || count < page.workflows.length
+      const last = page.workflows[count - 1]
+      const pagination: Static<typeof PageInfo> = {
+        next_cursor: hasMore && last ? encodeListCursor(last, scope) : null,
+        has_more: hasMore,
+      }
+      return `{"data":[${documents.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+    } finally {
+      releaseSlot()
+    }
   }
 }

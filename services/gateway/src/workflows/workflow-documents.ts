@@ -7,7 +7,7 @@ import {
   type WorkflowLookUp,
   type WorkflowVersion,
 } from '@workflow-service/database'
-import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
+import { type ApiError, batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 import { LRUCache } from 'lru-cache'
 
 export interface WorkflowDocumentsOptions {
@@ -24,10 +24,21 @@ export interface WorkflowDocumentsOptions {
 export interface WorkflowDocuments {
   /** Resolves to null when the organization has no such workflow. */
   find(organizationId: string, workflowId: string): Promise<string | null>
-  /** Reads the documents of a page that was just listed, in its order, without workflows deleted since. */
-  findListed(organizationId: string, page: readonly WorkflowVersion[]): Promise<string[]>
+  /**
+   * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes` together;
+   * reads at least one.
+   */
+  findListed(organizationId: string, page: readonly WorkflowVersion[], maxBytes: number): Promise<ListedDocuments>
   /** Bytes of all cached documents. */
   readonly cachedBytes: number
+}
+
+/** The documents of a page, or of its beginning. */
+export interface ListedDocuments {
+  /** Without workflows deleted since they were listed. */
+  readonly documents: readonly string[]
+  /** How many workflows of the page were read, deleted ones included. */
+  readonly count: number
 }
 
 interface CachedDocument extends WorkflowDocument {
@@ -39,6 +50,8 @@ const MAX_DOCUMENT_BYTES = 256 * 1024
 const MAX_VERSIONS_PER_STATEMENT = 100
 /** Documents are large and slow to build: with few per statement, no look-up waits long for the others. */
 const MAX_DOCUMENTS_PER_STATEMENT = 10
+/** A page's first statement reads few documents: their sizes are not known yet. */
+const FIRST_DOCUMENTS_OF_PAGE = 2
 /** Less than the handler's timeout: a look-up that was answered 503 while it was queued is never sent. */
 const QUEUE_TIMEOUT_MS = 2_500
 
@@ -59,7 +72,7 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     isItemError: isStatementError,
     queueTimeout: {
       ms: QUEUE_TIMEOUT_MS,
-      error: () => serviceUnavailable('The database is too slow at the moment; try again in a moment.'),
+      error: databaseTooSlow,
     },
   }
   const findVersion = batchCalls(
@@ -85,6 +98,32 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     return document && document.json
   }
 
+  /** Gives the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted one. */
+  const findGroup = async (
+    organizationId: string,
+    listed: readonly WorkflowVersion[],
+    maxReads: number,
+  ): Promise<readonly (string | null)[]> => {
+    const cached: (string | null)[] = []
+    const missing: WorkflowVersion[] = []
+    for (const workflow of listed) {
+      const document = findCached(organizationId, workflow.id)
+      const json = document?.version === workflow.version ? document.json : null
+      if (json === null && missing.length === maxReads) break
+      if (json === null) missing.push(workflow)
+      cached.push(json)
+    }
+    onAnswer('memory', cached.length - missing.length)
+    if (missing.length === 0) return cached
+    onAnswer('database', missing.length)
+    const lookUps = missing.map(({ id }) => ({ organizationId, workflowId: id }))
+    const found = (await findWorkflows(db, lookUps)).values()
+    return cached.map((json, index) => {
+      if (json !== null) return json
+      return updateCache(organizationId, listed[index]!.id, found.next().value ?? null)
+    })
+  }
+
   return {
     find: async (organizationId, workflowId) => {
       const lookUp = { organizationId, workflowId }
@@ -100,27 +139,35 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
       onAnswer('database', 1)
       return updateCache(organizationId, workflowId, await findDocument(lookUp))
     },
-    findListed: async (organizationId, page) => {
-      const documents = page.map(({ id, version }): string | null => {
-        const cached = findCached(organizationId, id)
-        return cached?.version === version ? cached.json : null
-      })
-      const missing = page.filter((_workflow, index) => documents[index] === null)
-      onAnswer('memory', page.length - missing.length)
-      if (missing.length > 0) {
-        onAnswer('database', missing.length)
-        const lookUps = missing.map(({ id }) => ({ organizationId, workflowId: id }))
-        const found = (await findWorkflows(db, lookUps)).values()
-        for (const [index, { id }] of page.entries()) {
-          if (documents[index] === null) documents[index] = updateCache(organizationId, id, found.next().value ?? null)
+    findListed: async (organizationId, page, pageMaxBytes) => {
+      const startedMs = performance.now()
+      const documents: string[] = []
+      let [count, bytes] = [0, 0]
+      let maxReads = FIRST_DOCUMENTS_OF_PAGE
+      while (count < page.length && bytes < pageMaxBytes) {
+        if (performance.now() - startedMs > QUEUE_TIMEOUT_MS) throw databaseTooSlow()
+        for (const document of await findGroup(organizationId, page.slice(count), maxReads)) {
+          const size = document === null ? 0 : Buffer.byteLength(document)
+          if (documents.length > 0 && bytes + size > pageMaxBytes) return { documents, count }
+          if (document !== null) documents.push(document)
+          bytes += size
+          count += 1
         }
+        // As many as fit if they are as large as those so far.
+        const meanBytes = bytes / Math.max(1, documents.length)
+        const fitting = Math.floor((pageMaxBytes - bytes) / Math.max(1, meanBytes))
+        maxReads = Math.max(1, Math.min(MAX_DOCUMENTS_PER_STATEMENT, fitting))
       }
-      return documents.filter((document) => document !== null)
+      return { documents, count }
     },
     get cachedBytes() {
       return cache.calculatedSize
     },
   }
+}
+
+function databaseTooSlow(): ApiError {
+  return serviceUnavailable('The database is too slow at the moment; try again in a moment.')
 }
 
 /** Makes a batch function that looks each workflow up once, also when several items of the batch name it. */
