@@ -10,7 +10,7 @@ export interface Attack {
    * False where the attack takes a resource that all tenants share, such as file descriptors: the victim may wait and be
    * refused then, but no accepted start of it may be lost.
    */
-  readonly judgesLatency?: boolean
+  readonly checksLatency?: boolean
   /** Inserts data before anything is measured. */
   prepare?(target: AttackTarget): Promise<void>
   run(target: AttackTarget, options: AttackOptions): Promise<AttackOutcome>

@@ -20,7 +20,7 @@ async function attack(names: string[], { seconds, json }: { seconds: number; jso
   const reports: AttackReport[] = []
   for (const entry of chosen) {
     logProgress(entry.name)
-    // A target of its own, so that nothing of the attack before is still under way.
+    // A new target for each attack, so that nothing of the previous one is still under way.
     const target = await startAttackTarget(entry.services)
     try {
       const report = await runAttack(target, entry, { seconds })

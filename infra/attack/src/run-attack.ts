@@ -11,7 +11,7 @@ const MAX_LATENCY_MS = 100
 const MAX_LATENCY_RATIO = 5
 const MAX_RESIDENT_MIB = 512
 
-/** The bar of the verdict, for the report. */
+/** The maximum latency that the verdict allows, for the report. */
 export const BAR = `p95 of the victim at most ${MAX_LATENCY_MS} ms or ${MAX_LATENCY_RATIO} times that before, no request or payload of it lost, no process ended, each at most ${MAX_RESIDENT_MIB} MiB`
 
 /** Milliseconds. */
@@ -34,9 +34,9 @@ export interface AttackReport {
   readonly before: VictimLatency
   readonly during: VictimLatency
   readonly peakMiB: Record<ServiceName, number | null>
-  /** What was not as promised, whatever the machine's speed. */
+  /** Broken promises that do not depend on the machine's speed. */
   readonly violations: readonly string[]
-  /** Where the victim's latency was beyond the bar. */
+  /** Figures of the victim's latency above the allowed maximum. */
   readonly delays: readonly string[]
 }
 
@@ -85,9 +85,9 @@ export async function runAttack(
       ...violations,
       ...ended,
       ...memoryViolations(peakMiB),
-      ...victimErrors(during, attack.judgesLatency !== false),
+      ...victimErrors(during, attack.checksLatency !== false),
     ],
-    delays: attack.judgesLatency === false ? [] : findDelays(latencies.before, latencies.during),
+    delays: attack.checksLatency === false ? [] : findDelays(latencies.before, latencies.during),
   }
 }
 

@@ -1,5 +1,5 @@
 // The victim: an organization's client and its endpoint, in a process that the attacks do not slow down.
-//   POST /      takes a payload
+//   POST /      receives a payload
 //   PUT /load   starts a VictimLoad
 //   DELETE /    stops the load, waits for its payloads, and answers with VictimFigures
 import { createServer } from 'node:http'
@@ -20,7 +20,7 @@ let timers: NodeJS.Timeout[] = []
 let count = 0
 
 const server = createServer((req, res) => {
-  if (req.method === 'POST') void text(req).then((body) => res.writeHead(takePayload(body)).end())
+  if (req.method === 'POST') void text(req).then((body) => res.writeHead(receivePayload(body)).end())
   else if (req.method === 'PUT') void json(req).then((load) => res.writeHead(startLoad(load as VictimLoad)).end())
   else void stopLoad().then((result) => res.end(JSON.stringify(result)))
 })
@@ -29,7 +29,7 @@ server.listen(0, '127.0.0.1', () => {
   process.stdout.write(`listening ${typeof address === 'object' ? address?.port : ''}\n`)
 })
 
-function takePayload(body: string): number {
+function receivePayload(body: string): number {
   const context = (JSON.parse(body) as { text?: string }).text ?? ''
   const sentAt = pending.get(context)
   if (sentAt !== undefined) figures.startsMs.push(performance.now() - sentAt)

@@ -74,7 +74,7 @@ export async function start(gateway: Service, customer: Customer, context: strin
   await response.arrayBuffer()
 }
 
-/** Inserts starts as the gateway records them, each in a session of its own. */
+/** Inserts starts as the gateway records them, each in a new session. */
 export async function queueStarts(client: Client, customer: Customer, count: number): Promise<void> {
   await client.query('BEGIN')
   await client.query(

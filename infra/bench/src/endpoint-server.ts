@@ -1,7 +1,7 @@
 // The customer's endpoint and, in the same process, the load generator of the runs: a start is sent as soon as a payload
 // arrives, without polling for arrivals.
 // Usage: endpoint-server.ts [DELAY_MS]
-//   POST /      takes a payload and answers after the delay; a verification request without delay
+//   POST /      receives a payload and answers after the delay; a verification request without delay
 //   GET /       answers with the payloads that arrived since the last such request
 //   GET /next   answers when the next payload arrives
 //   PUT /load   runs a RunLoad, and answers with the number of payloads that arrived
@@ -16,7 +16,7 @@ export interface RunLoad {
   readonly path: string
   readonly headers: Record<string, string>
   readonly body: string
-  /** Starts that are under way at once, each in a session of its own. */
+  /** Starts that are under way at once, each in a new session. */
   readonly sessions: number
   readonly seconds: number
 }

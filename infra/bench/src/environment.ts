@@ -17,7 +17,7 @@ import { Client } from 'pg'
 const TOKEN = randomBytes(24).toString('base64')
 const SECRETS_KEY = randomBytes(32).toString('base64')
 
-/** PostgreSQL with all guarantees of durability. */
+/** PostgreSQL with its default durability: a commit waits for the disk. */
 const POSTGRES_SETTINGS = {
   fsync: 'on',
   full_page_writes: 'on',
@@ -26,11 +26,11 @@ const POSTGRES_SETTINGS = {
   max_wal_size: '2GB',
 }
 
-/** A service in a process of its own. */
+/** A service in a child process. */
 export interface Service {
   readonly process: StartedProcess
   readonly url: string
-  /** Where /readyz and /metrics are. */
+  /** The base URL of /readyz and /metrics. */
   readonly metricsUrl: string
   /** From the start of the process until /readyz answers 200. */
   readonly bootMs: number

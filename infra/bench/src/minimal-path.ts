@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'amqplib'
 import { Client } from 'pg'
 
-/** The least that lies between a start and its payload: the baseline of the latency. */
+/** The minimum of I/O between a start and its payload: the baseline of the latency. */
 export interface MinimalPath {
   /** Does one HTTP round trip, two commits and one hop over a quorum queue, one after another. Resolves to the ms taken. */
   measureMs(): Promise<number>

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { waitUntil } from '@workflow-service/testkit'
 import type { BenchOptions } from './bench-options.ts'
 import { countFinished, createCustomer, type Customer } from './customer.ts'
 import type { RunLoad } from './endpoint-server.ts'
@@ -59,7 +59,7 @@ export async function runsPerSecond(path: ServicePath, seconds: number): Promise
 }
 
 /**
- * Keeps SESSIONS_AT_ONCE starts under way, each in a session of its own, and measures the payloads that reach the
+ * Keeps SESSIONS_AT_ONCE starts under way, each in a new session, and measures the payloads that reach the
  * endpoint per second.
  * @param origin The gateway that gets the starts.
  */
@@ -89,18 +89,6 @@ export async function waitForRuns(
 ): Promise<void> {
   const isDone = async () => (await countFinished(environment.client)) - before >= count
   await waitUntil(isDone, { timeoutMs, intervalMs })
-}
-
-/** Waits until a condition holds. Rejects after the time-out. */
-export async function waitUntil(
-  condition: () => Promise<boolean>,
-  { timeoutMs, intervalMs }: { timeoutMs: number; intervalMs: number },
-): Promise<void> {
-  const endsAt = performance.now() + timeoutMs
-  while (!(await condition())) {
-    if (performance.now() > endsAt) throw new Error(`Not done within ${timeoutMs / 1_000} s.`)
-    await sleep(intervalMs)
-  }
 }
 
 async function countUnfinished({ client }: Environment): Promise<number> {

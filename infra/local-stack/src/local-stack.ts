@@ -22,7 +22,7 @@ import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 /** A local stack that runs. */
 export interface LocalStack {
   /** Resolves with the reason when PostgreSQL has ended by itself. */
-  readonly failed: Promise<string>
+  readonly postgresFailure: Promise<string>
   stop(): Promise<void>
 }
 
@@ -120,12 +120,12 @@ async function startAll(
   inbox.showAll(demo.source.name)
 
   let isStopping = false
-  const failed = postgres.exited.then(async () => {
+  const postgresFailure = postgres.exited.then(async () => {
     if (isStopping) return await new Promise<string>(() => {})
     return `PostgreSQL ended unexpectedly. Its log says why: ${toShownPath(join(logsDir(localDir), 'postgres.log'))}`
   })
   return {
-    failed,
+    postgresFailure,
     stop: async () => {
       isStopping = true
       await stack.disposeAsync()

@@ -12,7 +12,7 @@ export async function runLocalStack(screen: Screen, stopping: AbortSignal): Prom
     const config = readLocalConfig()
     if (config.isStartedByNpm) signal = AbortSignal.any([stopping, abortWhenOrphaned()])
     const stack = await startLocalStack(config, screen, signal)
-    const failure = await Promise.race([stack.failed, untilAborted(signal)])
+    const failure = await Promise.race([stack.postgresFailure, untilAborted(signal)])
     await stack.stop()
     if (failure === undefined) screen.line('Stopped. The data is kept; npm start continues with it.\n')
     else screen.error(failure)

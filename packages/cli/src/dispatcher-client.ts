@@ -2,7 +2,7 @@ import type { DeliveryOut, ErrorResponse, WebhookSourceIn, WebhookSourceOut } fr
 import got, { type Method, RequestError } from 'got'
 import { CliError } from './cli-error.ts'
 
-/** An error response of the dispatcher. Contains nothing of the request, which may hold a secret. */
+/** An error response of the dispatcher. Contains nothing of the request, which may contain a secret. */
 export class DispatcherError extends CliError {
   override name = 'DispatcherError'
   readonly code: string

@@ -111,7 +111,7 @@ function showTokens({
   return input === null && output === null ? '' : ` (${input ?? '?'} input tokens, ${output ?? '?'} output tokens)`
 }
 
-/** Tool calls have entries of their own, unless they cannot be executed. */
+/** The entries of one part of an answer. A tool call that can be executed has none here: its own steps follow. */
 function answerPartEntries(at: Date, part: ModelAnswerPart): TimelineEntry[] {
   if (part.type === 'text') return [{ at, headline: 'text', body: part.text }]
   if (part.type === 'reasoning') return [{ at, headline: 'reasoning', body: part.text }]

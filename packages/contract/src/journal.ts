@@ -7,7 +7,6 @@ import { CLOSED, Nullable, StringEnum, Uuid } from './schema/types.ts'
  * each kind. The runner's agent writes the steps and resumes from them after a crash; `wf runs show` formats them.
  */
 export const STEP_KINDS = ['message', 'model_answer', 'tool_call', 'tool_result', 'note'] as const
-export type StepKind = (typeof STEP_KINDS)[number]
 
 const CallId = Type.String({
   description: 'Identifies a tool call in the answer that asked for it, in its own step and in its result.',

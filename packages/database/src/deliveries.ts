@@ -219,8 +219,8 @@ export async function recordOutcomes(
 
 /**
  * Removes the record of a request of which no byte was sent, so that its id can be claimed anew. Resolves to whether the
- * record was still in flight; any other is kept. The time of the record tells it from a later claim of the same id, which a
- * repeated call must not remove.
+ * record was still in flight; any other is kept. The time of the record distinguishes it from a later claim of the
+ * same id, which a repeated call must not remove.
  */
 export async function removeUnsentDelivery(
   db: Pick<Database, 'pool'>,

@@ -105,7 +105,7 @@ export interface FinishedRun {
    * Whether to claim the session's next start under the same lease, unless the organization is suspended. Otherwise the
    * session is released.
    */
-  readonly goesOn: boolean
+  readonly shouldClaimNext: boolean
 }
 
 /** The result of `finishRuns` for one run. */
@@ -123,7 +123,7 @@ const FINISH_RUNS: NamedStatement = {
   text: `
     WITH ended AS MATERIALIZED (
       SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::boolean[])
-        AS ended (session_id, epoch, number, status, error, goes_on)
+        AS ended (session_id, epoch, number, status, error, claims_next)
     ),
     locked AS MATERIALIZED (
       SELECT id, organization_id, lease_epoch, last_finished_number + 1 AS number FROM sessions
@@ -132,8 +132,8 @@ const FINISH_RUNS: NamedStatement = {
     ),
     leased AS MATERIALIZED (
       SELECT ended.session_id, ended.number, ended.status, ended.error,
-        ended.goes_on
-          AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = locked.organization_id) AS goes_on
+        ended.claims_next
+          AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = locked.organization_id) AS claims_next
       FROM locked
       JOIN ended ON ended.session_id = locked.id AND ended.epoch = locked.lease_epoch AND ended.number = locked.number
     ),
@@ -147,8 +147,8 @@ const FINISH_RUNS: NamedStatement = {
       UPDATE sessions SET
         last_finished_number = finished.number,
         waiting_since = CASE WHEN last_start_number > finished.number THEN now() END,
-        lease_owner = CASE WHEN last_start_number > finished.number AND finished.goes_on THEN lease_owner END,
-        lease_until = CASE WHEN last_start_number > finished.number AND finished.goes_on THEN lease_until END
+        lease_owner = CASE WHEN last_start_number > finished.number AND finished.claims_next THEN lease_owner END,
+        lease_until = CASE WHEN last_start_number > finished.number AND finished.claims_next THEN lease_until END
       FROM finished WHERE sessions.id = finished.session_id
       RETURNING sessions.id, sessions.last_finished_number + 1 AS number, sessions.lease_owner IS NULL AS is_released
     ),
@@ -197,7 +197,7 @@ export async function finishRuns(
       runs.map(({ number }) => number),
       runs.map(({ status }) => status),
       runs.map(({ error }) => error),
-      runs.map(({ goesOn }) => goesOn),
+      runs.map(({ shouldClaimNext }) => shouldClaimNext),
       MAX_RUN_ATTEMPTS,
     ],
   )

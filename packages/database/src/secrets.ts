@@ -14,7 +14,7 @@ export interface SecretBox {
   encrypt(owner: SecretOwner, secret: string): Buffer
   /** @throws SecretError when no listed key fits, or the bytes are damaged or belong to another row. */
   decrypt(owner: SecretOwner, sealed: Uint8Array): string
-  /** Whether it is encrypted under the first key of the list. */
+  /** Whether the secret is encrypted with the first key of the list. */
   isCurrent(sealed: Uint8Array): boolean
 }
 
@@ -43,7 +43,7 @@ const TEXT_START = 1 + KEY_ID_BYTES + NONCE_BYTES
  * @throws TypeError when a key is not 32 bytes or there is none.
  */
 export function createSecretBox(keys: readonly string[]): SecretBox {
-  // Given bytes instead of a key object, Node creates one for every call, which costs more than the encryption.
+  // KeyObjects are created once: from raw bytes, Node would create one in every call, which costs more than the encryption.
   const keyById = new Map(keys.map(readKey).map((key) => [keyIdOf(key), createSecretKey(key)]))
   const [current] = keyById
   if (!current) throw new TypeError('SECRETS_KEY contains no key')
@@ -53,7 +53,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
     encrypt: (owner, secret) => {
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
-      cipher.setAAD(boundTo(owner))
+      cipher.setAAD(additionalData(owner))
       const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(FORMAT), Buffer.from(keyId, 'hex'), nonce, text, cipher.getAuthTag()])
     },
@@ -61,16 +61,16 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
       const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
       if (bytes[0] !== FORMAT || bytes.length < TEXT_START + TAG_BYTES) throw new SecretError(DAMAGED)
       const id = readKeyId(bytes)
-      const opening = keyById.get(id)
-      if (!opening) {
+      const decryptionKey = keyById.get(id)
+      if (!decryptionKey) {
         throw new SecretError(
-          `The signing secret is encrypted under key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
+          `The signing secret is encrypted with key ${id}, which SECRETS_KEY does not list: add that key to the list, or enter the secret again.`,
           { isKeyUnknown: true },
         )
       }
       const nonce = bytes.subarray(1 + KEY_ID_BYTES, TEXT_START)
-      const decipher = createDecipheriv('aes-256-gcm', opening, nonce, { authTagLength: TAG_BYTES })
-      decipher.setAAD(boundTo(owner))
+      const decipher = createDecipheriv('aes-256-gcm', decryptionKey, nonce, { authTagLength: TAG_BYTES })
+      decipher.setAAD(additionalData(owner))
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
       try {
         return Buffer.concat([decipher.update(bytes.subarray(TEXT_START, -TAG_BYTES)), decipher.final()]).toString(
@@ -95,8 +95,8 @@ export interface SecretRotation {
 
 /**
  * Encrypts every stored secret with the first key of the list, in pages of `batchSize`. Safe to repeat and to run beside
- * dispatchers: a secret that is saved meanwhile is not overwritten. When all dispatchers have the new list and a rotation after
- * that finds nothing to do, the old keys can be removed.
+ * dispatchers: a secret that is saved meanwhile is not overwritten. The old keys can be removed once all dispatchers have the
+ * new list and a later rotation has found nothing to rotate.
  */
 export async function rotateSecrets(
   db: Pick<Database, 'pool'>,
@@ -137,7 +137,7 @@ export async function rotateSecrets(
 
 const DAMAGED = 'The stored signing secret is damaged or belongs to another source: enter it again.'
 
-function boundTo({ organizationId, sourceId }: SecretOwner): Buffer {
+function additionalData({ organizationId, sourceId }: SecretOwner): Buffer {
   return Buffer.from(`webhook-signing-secret:${organizationId.toLowerCase()}:${sourceId.toLowerCase()}`, 'utf8')
 }
 

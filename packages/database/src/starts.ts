@@ -97,7 +97,7 @@ const RECORD_STARTS: NamedStatement = {
       WHERE id = ANY (ARRAY(SELECT known_session_id FROM checked WHERE refusal IS NULL))
       ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     ),
-    judged AS MATERIALIZED (
+    decided AS MATERIALIZED (
       SELECT checked.*,
         CASE
           WHEN refusal IS NOT NULL THEN refusal
@@ -106,13 +106,13 @@ const RECORD_STARTS: NamedStatement = {
           WHEN locked.id IS NULL THEN 'session_busy'
           WHEN NOT locked.is_open THEN 'session_closed'
           ELSE 'accepted'
-        END AS verdict
+        END AS decision
       FROM checked LEFT JOIN locked ON locked.id = known_session_id
     ),
     claimed AS (
       INSERT INTO idempotency_keys AS stored (api_key_id, key, request_sha256, start_id, session_id, created_at)
       SELECT api_key_id, idempotency_key, decode(request_sha256, 'hex'), start_id, target_session_id, clock_timestamp()
-      FROM judged WHERE verdict = 'accepted' AND idempotency_key IS NOT NULL
+      FROM decided WHERE decision = 'accepted' AND idempotency_key IS NOT NULL
       ORDER BY api_key_id, idempotency_key
       ON CONFLICT (api_key_id, key) DO UPDATE SET
         (request_sha256, start_id, session_id, created_at) = (
@@ -128,16 +128,16 @@ const RECORD_STARTS: NamedStatement = {
       RETURNING api_key_id, key, request_sha256, start_id, session_id
     ),
     outcome AS MATERIALIZED (
-      SELECT judged.*,
+      SELECT decided.*,
         CASE
-          WHEN verdict <> 'accepted' OR claimed.start_id IS NULL OR claimed.start_id = judged.start_id THEN verdict
-          WHEN claimed.request_sha256 = decode(judged.request_sha256, 'hex') THEN 'replayed'
+          WHEN decision <> 'accepted' OR claimed.start_id IS NULL OR claimed.start_id = decided.start_id THEN decision
+          WHEN claimed.request_sha256 = decode(decided.request_sha256, 'hex') THEN 'replayed'
           ELSE 'idempotency_conflict'
         END AS kind,
-        coalesce(claimed.start_id, earlier_start_id, judged.start_id) AS answered_start_id,
+        coalesce(claimed.start_id, earlier_start_id, decided.start_id) AS answered_start_id,
         coalesce(claimed.session_id, earlier_session_id, target_session_id) AS answered_session_id
-      FROM judged
-      LEFT JOIN claimed ON claimed.api_key_id = judged.api_key_id AND claimed.key = judged.idempotency_key
+      FROM decided
+      LEFT JOIN claimed ON claimed.api_key_id = decided.api_key_id AND claimed.key = decided.idempotency_key
     ),
     opened AS (
       INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)

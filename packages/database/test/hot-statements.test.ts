@@ -108,7 +108,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
     finishRuns(
       on,
       'a',
-      leases.map((lease) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
+      leases.map((lease) => ({ lease, number: 1, status: 'succeeded', error: null, shouldClaimNext: true })),
     ),
   listEarlierRuns: (on) =>
     listEarlierRuns(on, organizationId, { sessionId: leases[0]!.sessionId, number: 2, limit: 10 }),

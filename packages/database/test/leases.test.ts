@@ -57,7 +57,7 @@ const many: Record<string, Operation> = {
       finishRuns(
         on,
         owner,
-        leased.map(({ lease }) => ({ lease, number: 1, status: 'succeeded', error: null, goesOn: true })),
+        leased.map(({ lease }) => ({ lease, number: 1, status: 'succeeded', error: null, shouldClaimNext: true })),
       ),
     refusal: [{ kind: 'lease_lost' }],
   },
@@ -102,7 +102,7 @@ const acquireOptions = (owner: string) => ({
   leasedByOrganization: new Map<string, number>(),
 })
 
-/** A session with two starts, of which runner `a` does the first. */
+/** A session with two starts, of which runner `a` executes the first. */
 async function leaseRun(): Promise<LeasedRun> {
   const { sessionId, startId } = await start(db, acme)
   await start(db, acme, sessionId)
@@ -150,7 +150,7 @@ async function meeting<Result>(
   }
 }
 
-/** The pool, which calls back before the statement that passes a deleted start over. */
+/** The pool, with a callback before the statement that skips a deleted start. */
 function beforeSkipping(act: () => Promise<unknown>): Pooled {
   const query = async (statement: QueryConfig): Promise<QueryResult> => {
     if (statement.name === 'skip-deleted-start') await act()
@@ -253,7 +253,7 @@ describe('claiming the next run', () => {
     // As if the answer was lost, and the statement took effect only after the retry.
     const on = beforeSkipping(async () => {
       expect(await claimNextRun(db, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 2 } })
-      await finishRuns(db, 'a', [{ lease, number: 2, status: 'succeeded', error: null, goesOn: true }])
+      await finishRuns(db, 'a', [{ lease, number: 2, status: 'succeeded', error: null, shouldClaimNext: true }])
     })
     expect(await claimNextRun(on, 'a', lease)).toMatchObject({ kind: 'run', run: { number: 3 } })
     expect(await allRows()).toMatchObject({ sessions: [{ last_finished_number: 2 }] })

@@ -1,5 +1,5 @@
 /**
- * Holds prisma/schema.prisma against the migrated database. The generated client keeps neither native types nor what is
+ * Compares prisma/schema.prisma with the migrated database. The generated client keeps neither native types nor what is
  * optional, and Prisma's own schema parser would be a download, so the schema's lines are read here: they are regular.
  */
 import { readFile } from 'node:fs/promises'

@@ -41,7 +41,7 @@ async function runAll(sessionId: string, results: (string | null)[]): Promise<vo
     const steps = [{ kind: 'message' as const, data: { agent: 'test', text: `run ${run!.number}` } }]
     await appendSteps(db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
     const status = error === null ? 'succeeded' : 'failed'
-    const [ended] = await finishRuns(db, 'a', [{ lease, number: run!.number, status, error, goesOn: true }])
+    const [ended] = await finishRuns(db, 'a', [{ lease, number: run!.number, status, error, shouldClaimNext: true }])
     run = ended?.kind === 'finished' ? ended.next : undefined
   }
 }

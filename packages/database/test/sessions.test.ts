@@ -47,8 +47,8 @@ const runner = (
 const expireLease = (sessionId: string) =>
   db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [sessionId])
 
-const finish = async (owner: string, lease: Lease, number: number, goesOn = true) => {
-  const [outcome] = await finishRuns(db, owner, [{ lease, number, status: 'succeeded', error: null, goesOn }])
+const finish = async (owner: string, lease: Lease, number: number, shouldClaimNext = true) => {
+  const [outcome] = await finishRuns(db, owner, [{ lease, number, status: 'succeeded', error: null, shouldClaimNext }])
   return outcome!
 }
 
@@ -314,7 +314,7 @@ describe('the sweep', () => {
     const ids: string[] = []
     for (let n = 0; n < 30; n++) ids.push((await start(db, n % 3 === 0 ? other : acme)).sessionId)
     const found: string[] = []
-    // A row that another runner is about to take is skipped, so one round need not find all.
+    // A row that another runner is acquiring is skipped, so one round may not find all.
     for (let round = 0; round < 20 && found.length < ids.length; round++) {
       const sweeps = await Promise.all(
         Array.from({ length: 8 }, (_, n) => acquireWaitingSessions(db, runner(`r${n}`, { slots: 5 }))),
@@ -416,7 +416,7 @@ describe('finishRuns', () => {
     const outcomes = await finishRuns(
       db,
       'a',
-      acquired.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', goesOn: true })),
+      acquired.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', shouldClaimNext: true })),
     )
     const bySession = new Map(acquired.map(({ lease }, index) => [lease.sessionId, outcomes[index]?.kind]))
     expect(bySession.get(mine.sessionId)).toBe('finished')

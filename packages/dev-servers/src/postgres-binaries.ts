@@ -89,7 +89,7 @@ async function canRead(binaries: PostgresBinaries, user: ServerUser): Promise<bo
   const script = '"$1" --version && "$2" --version && test -r "$3"'
   const catalog = join(binaries.home, 'share', 'postgresql', 'postgres.bki')
   const result = await run(user, '/bin/sh', ['-c', script, 'sh', binaries.postgres, binaries.initdb, catalog])
-  return !result.failed
+  return !result.hasFailed
 }
 
 /** Any user may write to a temporary folder, and these programs are about to be executed. */

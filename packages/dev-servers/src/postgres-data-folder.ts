@@ -17,7 +17,7 @@ export interface PostgresInstance extends PostgresBinaries, ServerUser {
 
 /** The name of the application's role and of its database. */
 export const APPLICATION_NAME = 'workflow_service'
-/** Holds the password. Written last: a data folder with this file is complete. */
+/** Contains the password. Written last: a data folder with this file is complete. */
 const SETTINGS_FILE = 'workflow-service.json'
 
 /** What initdb has started may write for a moment after its end. */
@@ -55,9 +55,7 @@ async function checkVersion({ dataDir, major }: PostgresInstance): Promise<void>
 async function createDataFolder(instance: PostgresInstance, settings: PostgresSettings): Promise<void> {
   const { dataDir } = instance
   if (existsSync(dataDir) && (await readdir(dataDir)).length > 0) {
-    throw new EmbeddedPostgresError(
-      `${dataDir} holds files that are not of this service: move them away or name another folder`,
-    )
+    throw new EmbeddedPostgresError(`${dataDir} contains files of something else: move them or name another folder`)
   }
   const draft = `${dataDir}.new-${process.pid}-${randomBytes(4).toString('hex')}`
   try {
@@ -77,7 +75,7 @@ async function initialize(instance: PostgresInstance, settings: PostgresSettings
   const isDurable = settings.fsync !== 'off' && settings.fsync !== false
   if (uid !== undefined && gid !== undefined) await chown(dataDir, uid, gid)
   const cluster = await runInitdb(instance, isDurable)
-  if (cluster.failed) throw toStartError(cluster.output, dataDir)
+  if (cluster.hasFailed) throw toStartError(cluster.output, dataDir)
 
   // Every user of this machine can connect to a loopback port, and a superuser of the database can run commands as the
   // server's user: hence a password instead of initdb's `trust`.
@@ -92,7 +90,7 @@ async function initialize(instance: PostgresInstance, settings: PostgresSettings
   const args = ['--single', ...flags, '-D', dataDirArgument(instance), 'postgres']
   const roles = await run(instance, postgres, args, statements.map((statement) => `${statement};\n`).join(''))
   // In single-user mode, PostgreSQL exits with 0 after a failed statement too.
-  if (roles.failed || /ERROR|FATAL|PANIC/.test(roles.output)) throw toStartError(roles.output, dataDir)
+  if (roles.hasFailed || /ERROR|FATAL|PANIC/.test(roles.output)) throw toStartError(roles.output, dataDir)
   await writeFile(join(dataDir, SETTINGS_FILE), `${JSON.stringify({ password })}\n`, { mode: 0o600, flush: isDurable })
 }
 
@@ -102,7 +100,7 @@ async function initialize(instance: PostgresInstance, settings: PostgresSettings
  * recognizes ASCII only. Platforms name a UTF-8 locale differently, so this tries them in turn.
  */
 async function runInitdb(instance: PostgresInstance, isDurable: boolean): Promise<RunResult> {
-  let result = { failed: true, output: '' }
+  let result = { hasFailed: true, output: '' }
   for (const ctype of ['C.UTF-8', 'en_US.UTF-8', 'C']) {
     const args = ['--encoding=UTF8', '--locale=C', `--lc-ctype=${ctype}`, '--locale-provider=builtin']
     args.push('--builtin-locale=C.UTF-8', '--auth=trust', '--username=postgres', '--no-instructions')

@@ -14,7 +14,7 @@ interface RunContext extends ServerUser {
 
 /** The output of a program that has ended. */
 export interface RunResult {
-  failed: boolean
+  hasFailed: boolean
   /** stdout, then stderr. */
   output: string
 }
@@ -27,7 +27,7 @@ export async function findServerUser(): Promise<ServerUser> {
   if (process.platform === 'win32' || process.getuid?.() !== 0) return {}
   const user = await findOrCreateUser()
   // Root in a container may lack the right to switch to another user.
-  if (user && !(await run(user, '/bin/sh', ['-c', ':'])).failed) return user
+  if (user && !(await run(user, '/bin/sh', ['-c', ':'])).hasFailed) return user
   throw new EmbeddedPostgresError(
     'PostgreSQL does not run as root, and this root cannot become the user "postgres": run this as another user',
   )
@@ -66,8 +66,8 @@ export async function run(context: RunContext, command: string, args: string[], 
   try {
     const child = await spawnGuarded({ ...processOptions(context), command, args, input, deathSignal: 'SIGKILL' })
     const [stdout, stderr, { code }] = await Promise.all([text(child.stdout), text(child.stderr), child.exited])
-    return { failed: code !== 0, output: stdout + stderr }
+    return { hasFailed: code !== 0, output: stdout + stderr }
   } catch (error) {
-    return { failed: true, output: String(error) }
+    return { hasFailed: true, output: String(error) }
   }
 }

@@ -1,4 +1,4 @@
-/** Calls RabbitMQ's management API. The URL holds the credentials. */
+/** Calls RabbitMQ's management API. The URL contains the credentials. */
 export async function callManagementApi(
   managementUrl: string,
   method: string,

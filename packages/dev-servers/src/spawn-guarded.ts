@@ -57,7 +57,7 @@ wait $watcher
 exit $status`
 
 /**
- * Starts a program in a process group of its own: Ctrl-C in the terminal does not reach it, so this process can stop its
+ * Starts a program in a new process group: Ctrl-C in the terminal does not reach it, so this process can stop its
  * programs in the right order. When this process ends, even by SIGKILL, the program gets `deathSignal`; not on Windows.
  * Rejects when the working directory does not exist; a missing program ends with exit code 127.
  */

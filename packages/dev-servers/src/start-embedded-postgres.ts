@@ -60,7 +60,7 @@ const START_INTERVAL_MS = 100
 
 /**
  * Starts PostgreSQL on 127.0.0.1 and waits until it accepts connections. Creates the data folder if it is missing or was
- * not completed; takes over the lock of a server that has ended. Rejects with an EmbeddedPostgresError when the port or
+ * not completed; removes the lock file of a server that has ended. Rejects with an EmbeddedPostgresError when the port or
  * the folder is in use, the disk is full, or this platform has no binaries.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {

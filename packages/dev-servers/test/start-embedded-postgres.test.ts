@@ -79,7 +79,7 @@ describe('startEmbeddedPostgres without data', () => {
   test('refuses a folder with other files and leaves them as they are', async () => {
     await mkdir(dataDir)
     await writeFile(join(dataDir, 'letter.txt'), 'dear …')
-    await expect(start()).rejects.toThrow('holds files that are not of this service')
+    await expect(start()).rejects.toThrow('contains files of something else')
     expect(await readFile(join(dataDir, 'letter.txt'), 'utf8')).toBe('dear …')
   })
 

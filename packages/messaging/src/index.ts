@@ -1,6 +1,6 @@
 /**
  * The queue between gateway and runner: RabbitMQ, or a queue inside of one process with the same interface. A message says
- * "this session has work". PostgreSQL holds the work itself, and a runner finds it there without a message too, so a
+ * "this session has work". The work itself is in PostgreSQL, and a runner finds it there without a message too, so a
  * message may be lost, repeated or late without harm.
  *
  * @example

@@ -11,7 +11,7 @@ import type { PublishOutcome } from './session-queue.ts'
 export interface Publisher {
   /** Never rejects. */
   publish(queue: string, content: Buffer, options: Options.Publish): Promise<PublishOutcome>
-  /** Runs a request on a channel of its own. Rejects while the broker is unavailable or when it takes longer than 2 s. */
+  /** Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s. */
   request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer>
   close(): Promise<void>
 }

@@ -134,7 +134,7 @@ describe('connectRabbitMq when the broker fails', () => {
   let queues: SessionQueue[]
   beforeAll(async () => {
     broker = await startRabbitMq()
-    // A virtual host of its own, because an existing classic queue would be used as it is.
+    // In a separate virtual host, because an existing classic queue would be used as it is.
     const all = { configure: '.*', write: '.*', read: '.*' }
     await callManagementApi(broker.managementUrl, 'PUT', '/api/vhosts/quorum')
     await callManagementApi(broker.managementUrl, 'PUT', '/api/permissions/quorum/guest', all)
@@ -177,7 +177,7 @@ describe('connectRabbitMq when the broker fails', () => {
     broker.pause()
     try {
       expect(await queue.publish(message)).toBe('failed')
-      // The consumer sends nothing itself, so only missing heartbeats can tell it.
+      // The consumer sends nothing itself, so it can notice the silence only by the missing heartbeats.
       await waitUntil(() => states.includes('consumer down'), { timeoutMs: 30_000 })
       expect(states).toContain('publisher down')
       await queue.close()

@@ -2,7 +2,7 @@
 export interface BatchOptions<Item> {
   /** Most items in one batch. */
   maxSize: number
-  /** Most bytes in one batch, by `sizeOf` of its items; a larger item gets a batch of its own. Default: no limit. */
+  /** Most bytes in one batch, by `sizeOf` of its items; a larger item is run in a separate batch. Default: no limit. */
   maxBytes?: number
   /** The size of an item in bytes. Default: 0. */
   sizeOf?: (item: Item) => number

@@ -49,7 +49,7 @@ describe('readSettings', () => {
     expect(readSettings(Settings, { ...valid, HOME: '/home/x' })).not.toHaveProperty('HOME')
   })
 
-  test('gives the result of a setting with a parser of its own', () => {
+  test('returns the parsed value of a setting that has a parser', () => {
     const settings = readSettings(Settings, { ...valid, COLORS: 'red, blue' }, { parsers: { COLORS: parseColors } })
     expect(settings.COLORS).toEqual(['red', 'blue'])
   })

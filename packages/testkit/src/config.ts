@@ -18,7 +18,7 @@ export interface TestkitConfig {
   home: string
 }
 
-export const CONTROL_URL_VARIABLE = 'WORKFLOW_SERVICE_TESTKIT_URL'
+const CONTROL_URL_VARIABLE = 'WORKFLOW_SERVICE_TESTKIT_URL'
 
 /** Reads the environment at each call, because Jest's global setup adds to it. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): TestkitConfig {

@@ -15,7 +15,7 @@ describe('createCertificate', () => {
   test('is valid now, or expired, or not yet valid', async () => {
     const now = Date.now()
     const validity = []
-    for (const options of [{}, { expired: true }, { notYetValid: true }]) {
+    for (const options of [{}, { isExpired: true }, { isNotYetValid: true }]) {
       const { validFromDate, validToDate } = new X509Certificate((await createCertificate(options)).cert)
       validity.push([validFromDate.getTime() < now, validToDate.getTime() > now])
     }

@@ -8,9 +8,9 @@ export interface CertificateOptions {
    */
   names?: string[]
   /** Makes it valid until yesterday. */
-  expired?: boolean
+  isExpired?: boolean
   /** Makes it valid from tomorrow. */
-  notYetValid?: boolean
+  isNotYetValid?: boolean
   /**
    * Signs it with this certificate.
    * @default self-signed
@@ -28,8 +28,8 @@ const DAY_MS = 86_400_000
 
 /** Creates a certificate for a test server. With an EC key this takes a few milliseconds. */
 export async function createCertificate(options: CertificateOptions = {}): Promise<Certificate> {
-  const { names = ['localhost', '127.0.0.1'], expired = false, notYetValid = false, issuer } = options
-  const from = Date.now() + (notYetValid ? DAY_MS : expired ? -3 * DAY_MS : -DAY_MS)
+  const { names = ['localhost', '127.0.0.1'], isExpired = false, isNotYetValid = false, issuer } = options
+  const from = Date.now() + (isNotYetValid ? DAY_MS : isExpired ? -3 * DAY_MS : -DAY_MS)
   const altNames = names.map((name) =>
     isIP(name) ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
   )

@@ -42,7 +42,7 @@ describe('startProcess', () => {
     expect(() => process.kill(pid, 0)).toThrow('ESRCH')
   })
 
-  test('passes the given environment and nothing of its own', async () => {
+  test('passes only the given environment', async () => {
     process.env['WF_LEAK'] = 'leaked'
     const script = `console.log(JSON.stringify({ leak: process.env.WF_LEAK, given: process.env.GIVEN })); ${idle}`
     const program = await startProcess({ args: ['-e', script], env: { GIVEN: 'yes' }, readyWhen: { line: 'given' } })

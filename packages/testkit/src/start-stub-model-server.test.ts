@@ -31,10 +31,10 @@ const models: [string, () => LanguageModel][] = [
 ]
 
 /** What a client of the AI SDK makes of a turn, asked for whole and as a stream. */
-async function ask(model: LanguageModel, turn: ModelTurn, streaming: boolean) {
+async function ask(model: LanguageModel, turn: ModelTurn, isStreaming: boolean) {
   server.script(turn)
   const call = { model, prompt: 'go', tools, maxRetries: 0, maxOutputTokens: 1000 }
-  if (!streaming) {
+  if (!isStreaming) {
     const { text, toolCalls, finishReason, usage } = await generateText(call)
     return { text, toolCalls, finishReason, usage }
   }
@@ -55,13 +55,13 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
   describe.each([
     ['whole', false],
     ['streamed', true],
-  ])('%s', (_name, streaming) => {
+  ])('%s', (_name, isStreaming) => {
     test('answers text with its usage', async () => {
       const turn = { text: 'Bonjour, 世界 👋', usage: { inputTokens: 12, outputTokens: 7 } }
-      const output = await ask(createModel(), turn, streaming)
+      const output = await ask(createModel(), turn, isStreaming)
       expect(output).toMatchObject({ text: 'Bonjour, 世界 👋', finishReason: 'stop', toolCalls: [] })
       expect(output.usage).toMatchObject({ inputTokens: 12, outputTokens: 7 })
-      expect(server.requests).toMatchObject([{ protocol, streaming, body: { model: 'test-model' } }])
+      expect(server.requests).toMatchObject([{ protocol, isStreaming, body: { model: 'test-model' } }])
     })
 
     test('calls two tools at once', async () => {
@@ -69,7 +69,7 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
         { id: 'call-1', name: 'send_order', arguments: { order: 1 } },
         { id: 'call-2', name: 'send_order', arguments: { order: 2 } },
       ]
-      const output = await ask(createModel(), { text: 'Sending.', toolCalls }, streaming)
+      const output = await ask(createModel(), { text: 'Sending.', toolCalls }, isStreaming)
       expect(output).toMatchObject({
         text: 'Sending.',
         finishReason: 'tool-calls',
@@ -81,31 +81,31 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     })
 
     test('calls tools that do not exist', async () => {
-      const output = await ask(createModel(), { toolCalls: [{ name: 'no_such_tool', arguments: {} }] }, streaming)
+      const output = await ask(createModel(), { toolCalls: [{ name: 'no_such_tool', arguments: {} }] }, isStreaming)
       expect(output.toolCalls).toMatchObject([{ toolName: 'no_such_tool', invalid: true }])
     })
 
     test('calls tools with malformed arguments', async () => {
       const toolCalls = [{ name: 'send_order', arguments: '{"order": ' }]
-      const output = await ask(createModel(), { toolCalls }, streaming)
+      const output = await ask(createModel(), { toolCalls }, isStreaming)
       // Anthropic's input is JSON within JSON only in a stream; in a whole answer it cannot be malformed, but no object.
-      const isJson = protocol === 'anthropic' && !streaming
+      const isJson = protocol === 'anthropic' && !isStreaming
       expect(output.toolCalls).toMatchObject([isJson ? { input: '{"order": ' } : { invalid: true }])
     })
 
     test('ends because of the length limit', async () => {
-      const output = await ask(createModel(), { text: 'And then', finishReason: 'length' }, streaming)
+      const output = await ask(createModel(), { text: 'And then', finishReason: 'length' }, isStreaming)
       expect(output).toMatchObject({ text: 'And then', finishReason: 'length' })
     })
 
     test('breaks the connection in the middle of an answer', async () => {
-      const turn = { text: 'A long answer that never comes to its end', cutOff: true }
-      await expect(ask(createModel(), turn, streaming)).rejects.toThrow(/./)
+      const turn = { text: 'A long answer that never comes to its end', isCutOff: true }
+      await expect(ask(createModel(), turn, isStreaming)).rejects.toThrow(/./)
     })
 
     test('answers an error status with Retry-After', async () => {
       const turn: ModelTurn = { failure: 'status', status: 429, message: 'slow down', retryAfterSeconds: 3 }
-      const failure = await ask(createModel(), turn, streaming).catch((error: unknown) => error)
+      const failure = await ask(createModel(), turn, isStreaming).catch((error: unknown) => error)
       expect(failure).toBeInstanceOf(APICallError)
       expect(failure).toMatchObject({
         statusCode: 429,
@@ -116,7 +116,7 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     })
 
     test('resets the connection', async () => {
-      await expect(ask(createModel(), { failure: 'reset' }, streaming)).rejects.toThrow('fetch failed')
+      await expect(ask(createModel(), { failure: 'reset' }, isStreaming)).rejects.toThrow('fetch failed')
     })
   })
 

@@ -91,7 +91,7 @@ async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): 
     path: incoming.url ?? '',
     headers: incoming.headers,
     body,
-    streaming: body['stream'] === true,
+    isStreaming: body['stream'] === true,
     receivedAt: Date.now(),
   }
 }
@@ -107,10 +107,10 @@ async function answer(
     return
   }
   if (turn.delayMs) await new Promise((done) => setTimeout(done, turn.delayMs).unref())
-  const type = request.streaming ? 'text/event-stream' : 'application/json'
-  const text = request.streaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
+  const type = request.isStreaming ? 'text/event-stream' : 'application/json'
+  const text = request.isStreaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
   response.writeHead(200, { 'content-type': type })
-  if (!turn.cutOff) {
+  if (!turn.isCutOff) {
     response.end(text)
     return
   }

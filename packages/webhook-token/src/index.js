@@ -1,5 +1,5 @@
 // Creates and checks the `X-Service-Token` header. Plain JavaScript without dependencies or a build step, so that
-// customers install exactly the tested code. `index.d.ts` holds the documentation; a test type-checks this file against it.
+// customers install exactly the tested code. `index.d.ts` has the documentation; a test type-checks this file against it.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** @typedef {typeof import('./index.d.ts')} Api */
@@ -104,6 +104,6 @@ function sign(timestamp, secret) {
 /** @param {unknown} secret */
 function assertSecret(secret) {
   if (typeof secret !== 'string' || secret === '') {
-    throw new TypeError('the signing secret must be a non-empty string: is the setting that holds it missing?')
+    throw new TypeError('the signing secret must be a non-empty string: is its setting missing?')
   }
 }

@@ -35,7 +35,7 @@ async function queryUnreliably(statement: string) {
   return result
 }
 
-const finish = () => store.finishRun(session, { number: 1, status: 'succeeded', error: null, goesOn: true })
+const finish = () => store.finishRun(session, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
 
 describe('a run whose end was recorded although the answer was lost', () => {
   beforeEach(() => {

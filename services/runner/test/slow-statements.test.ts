@@ -68,7 +68,7 @@ async function whileLocked(session: LeasedSession, work: () => Promise<void>): P
 }
 
 describe('a statement that is slow while the database answers others', () => {
-  test('fails the attempt of its own run, and not of the runs in the same batch', async () => {
+  test('fails the attempt of its run, and not of the other runs in the same batch', async () => {
     const store = createRunStore(database.db, 'test')
     const append = (session: LeasedSession) => store.appendSteps(session, session.sessionId, 0, [note])
     const [slow, ...others] = sessions
@@ -81,7 +81,7 @@ describe('a statement that is slow while the database answers others', () => {
     await append(slow!)
   })
 
-  test('holds the release of its own session up, and no other', async () => {
+  test('delays the release of its own session, and of no other', async () => {
     const store = openSessionStore()
     const [slow, ...others] = sessions
     await whileLocked(slow!, async () => {
@@ -95,7 +95,7 @@ describe('a statement that is slow while the database answers others', () => {
     const [slow] = sessions
     let finished: Promise<unknown> | undefined
     await whileLocked(slow!, async () => {
-      finished = store.finishRun(slow!, { number: 1, status: 'succeeded', error: null, goesOn: true })
+      finished = store.finishRun(slow!, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
       await new Promise((done) => setTimeout(done, 400))
     })
     expect(await finished).toEqual({ kind: 'released' })

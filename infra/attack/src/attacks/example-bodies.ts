@@ -7,7 +7,7 @@ const CONTEXT = 'context '.repeat(1_250)
 /** A list of 20,000 small objects, 200 kB: inferring its shape took time that grew with the square of its length. */
 const LONG_LIST = { items: Array.from({ length: 20_000 }, (_, n) => ({ [`n${n % 7}`]: n })) }
 
-/** As many fields, as long a list and almost as many bytes as an example may have. */
+/** An example close to all limits: number of fields, length of a list, and bytes. */
 const LARGEST = largestObject()
 
 /** Text fields: the built-in agent fills each of them with the whole context. */

@@ -11,7 +11,7 @@ const STARTS = 75
 export const fewFilesGateway: Attack = {
   name: 'few-files-gateway',
   services: { gateway: { limits: { openFiles: OPEN_FILES } } },
-  judgesLatency: false,
+  checksLatency: false,
   async run(target, { seconds }) {
     const { expect, violations } = openExpectations()
     const { gateway } = target.services
@@ -32,7 +32,7 @@ export const fewFilesGateway: Attack = {
 export const fewFilesDispatcher: Attack = {
   name: 'few-files-dispatcher',
   services: { dispatcher: { limits: { openFiles: OPEN_FILES } } },
-  judgesLatency: false,
+  checksLatency: false,
   async run(target) {
     const { expect, violations } = openExpectations()
     await target.saveSource('Endpoint', { text: 'x' })

@@ -4,7 +4,7 @@ import type { AttackTarget } from '../attack-target.ts'
 
 const PARALLEL = 40
 const WORKFLOWS = 1_500
-/** Once the page is full, plus the largest document of this attack. */
+/** The limit of a page, plus the largest document of this attack, which may exceed it. */
 const MAX_PAGE_MIB = 3
 
 /** Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it. */
@@ -37,7 +37,7 @@ export const largePages: Attack = {
   },
 }
 
-/** The index finds every workflow, and then none contains the text. */
+/** The index returns every workflow as a candidate, and none contains the text. */
 export const searches: Attack = {
   name: 'searches',
   async prepare({ environment, attacker }) {

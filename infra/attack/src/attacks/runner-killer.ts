@@ -8,7 +8,7 @@ const MAX_ATTEMPTS = 5
 export const runnerKiller: Attack = {
   name: 'runner-killer',
   ends: ['runner'],
-  judgesLatency: false,
+  checksLatency: false,
   async run(target) {
     const { expect, violations } = openExpectations()
     const { client } = target.environment

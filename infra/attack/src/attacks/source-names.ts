@@ -1,6 +1,6 @@
 import { type Attack, openExpectations, tally } from '../attack.ts'
 
-/** Names that all begin alike: looking for each of them at each position of a text of 50,000 characters. */
+/** Names with a common beginning: a naive search compares each of them at each position of a text of 50,000 characters. */
 export const sourceNames: Attack = {
   name: 'source-names',
   async run(target) {

@@ -1,3 +1,4 @@
+import { waitUntil } from '@workflow-service/testkit'
 import type { BenchOptions } from '../bench-options.ts'
 import { countFinished, queueStarts } from '../customer.ts'
 import { type Figure, median } from '../figure.ts'
@@ -9,7 +10,6 @@ import {
   runsPerSecond,
   type ServicePath,
   SESSIONS_AT_ONCE,
-  waitUntil,
   warmUp,
   withServicePath,
 } from '../service-path.ts'

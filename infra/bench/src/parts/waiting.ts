@@ -1,9 +1,10 @@
+import { waitUntil } from '@workflow-service/testkit'
 import type { BenchOptions } from '../bench-options.ts'
 import { queueStarts } from '../customer.ts'
 import type { Environment } from '../environment.ts'
 import { type Figure, fixedLimit, median } from '../figure.ts'
 import { residentMiB } from '../process-usage.ts'
-import { waitUntil, withServicePath } from '../service-path.ts'
+import { withServicePath } from '../service-path.ts'
 
 const SESSIONS = 1_000
 const LIMIT_MIB = 150

@@ -58,7 +58,7 @@ async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
     const manifests = files.map(({ manifest }) => manifest)
     for (const result of await applyManifests(ctx.database(), manifests)) {
       const sources = dispatcher ? await saveSources(ctx, dispatcher, result) : []
-      const unverified = result.webhookSources.filter(({ verify }) => !verify).map(({ save }) => save.name)
+      const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
       applied.push({ ...result, sources, unverified })
     }
   } catch (error) {
@@ -103,7 +103,7 @@ async function saveSource(
   ctx: CliContext,
   dispatcher: DispatcherClient,
   organizationId: string,
-  { id, save, verify }: AppliedManifest['webhookSources'][number],
+  { id, save, shouldVerify }: AppliedManifest['webhookSources'][number],
 ): Promise<SourceResult> {
   const before = await findWebhookSource(ctx.database(), organizationId, id)
   try {
@@ -111,7 +111,7 @@ async function saveSource(
       organizationId,
       id,
       save,
-      verify ? 'if_changed' : 'never',
+      shouldVerify ? 'if_changed' : 'never',
     )
     const isUnchanged =
       before?.updatedAt.toISOString() === source.updated_at && isSameTime(before.verifiedAt, source.verified_at)

@@ -85,7 +85,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
 ]
 
 /** Returns the reason of a failure, or the endpoint's answer. */
-export function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'>): string {
+function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'>): string {
   return reason ?? (answer === null ? '' : JSON.stringify(answer))
 }
 

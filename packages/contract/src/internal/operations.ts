@@ -171,4 +171,3 @@ export const INTERNAL_OPERATIONS = {
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
   },
 } as const satisfies Record<string, InternalOperation>
-export type InternalOperationId = keyof typeof INTERNAL_OPERATIONS

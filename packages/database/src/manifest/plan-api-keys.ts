@@ -15,12 +15,12 @@ export interface AppliedApiKey {
 
 interface StoredKey {
   id: string
-  organization_id: string
+  organizationId: string
   name: string
   prefix: string
-  key_sha256: Buffer
+  keySha256: Buffer
   scopes: Scope[]
-  revoked_at: Date | null
+  revokedAt: Date | null
 }
 
 interface WantedKey {
@@ -35,12 +35,12 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   const entries = ctx.manifest.api_keys ?? []
   const prefixes = entries.map(({ key }) => (key === undefined ? null : prefixOf(key)))
   const found = await ctx.client.query<StoredKey>(
-    `SELECT id, organization_id, name, prefix, key_sha256, scopes, revoked_at FROM api_keys
-     WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
+    `SELECT id, organization_id AS "organizationId", name, prefix, key_sha256 AS "keySha256", scopes, revoked_at AS "revokedAt"
+     FROM api_keys WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
     [organizationId, entries.map(({ name }) => name), prefixes],
   )
   const wanted = entries.map((entry, index) => {
-    const isEntry = (row: StoredKey) => row.organization_id === organizationId && row.name === entry.name
+    const isEntry = (row: StoredKey) => row.organizationId === organizationId && row.name === entry.name
     if (found.rows.some((row) => row.prefix === prefixes[index] && !isEntry(row))) {
       ctx.report(`api_keys[${index}].key`, 'is in use already, under another name or in another organization')
     }
@@ -56,12 +56,12 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
 
 function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: StoredKey | undefined): WantedKey {
   const key = entry.key ?? (stored ? undefined : createApiKey().key)
-  const sha256 = key === undefined ? stored!.key_sha256 : hashApiKey(key)
+  const sha256 = key === undefined ? stored!.keySha256 : hashApiKey(key)
   const scopes = inOrder(entry.scopes ?? stored?.scopes ?? SCOPES)
-  const wasRevoked = (stored?.revoked_at ?? null) !== null
+  const wasRevoked = (stored?.revokedAt ?? null) !== null
   const revoked = entry.revoked ?? wasRevoked
   const isUnchanged =
-    stored?.key_sha256.equals(sha256) && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
+    stored?.keySha256.equals(sha256) && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
   return {
     stored,
     sha256,
@@ -80,7 +80,7 @@ async function writeKey({ client, organizationId, now }: ApplyContext, wanted: W
   const { stored, sha256, applied } = wanted
   const { name, prefix, scopes, revoked, outcome } = applied
   if (outcome === 'unchanged') return
-  const revokedAt = revoked ? (stored?.revoked_at ?? now) : null
+  const revokedAt = revoked ? (stored?.revokedAt ?? now) : null
   if (!stored) {
     await client.query(
       `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, created_at, revoked_at)
@@ -89,7 +89,7 @@ async function writeKey({ client, organizationId, now }: ApplyContext, wanted: W
     )
     return
   }
-  // A replaced key was never used and does not expire.
+  // A new key under this name has not been used yet, and does not expire.
   await client.query(
     `UPDATE api_keys SET prefix = $2, key_sha256 = $3, scopes = $4, revoked_at = $5,
        last_used_at = CASE WHEN key_sha256 = $3 THEN last_used_at END,

@@ -8,14 +8,14 @@ export interface PlannedWebhookSource {
   id: string
   save: WebhookSourceIn
   /** Whether the dispatcher sends the verification request. */
-  verify: boolean
+  shouldVerify: boolean
 }
 
 interface StoredSource {
   id: string
-  organization_id: string
-  name_key: string
-  is_deleted: boolean
+  organizationId: string
+  normalizedName: string
+  isDeleted: boolean
 }
 
 /**
@@ -29,27 +29,27 @@ export async function planWebhookSources(
   const entries = ctx.manifest.webhook_sources ?? []
   const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
   const found = await ctx.client.query<StoredSource>(
-    `SELECT id, organization_id, name_key, deleted_at IS NOT NULL AS is_deleted FROM webhook_sources
-     WHERE organization_id = $1 OR id = ANY($2)`,
+    `SELECT id, organization_id AS "organizationId", name_key AS "normalizedName", deleted_at IS NOT NULL AS "isDeleted"
+     FROM webhook_sources WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, givenIds],
   )
   const storedById = new Map(found.rows.map((row) => [row.id, row]))
-  const live = found.rows.filter((row) => row.organization_id === organizationId && !row.is_deleted)
-  const idByName = new Map(live.map((row) => [row.name_key, row.id]))
+  const live = found.rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
+  const idByName = new Map(live.map((row) => [row.normalizedName, row.id]))
   const webhookSources = entries.map(({ id: givenId, verify = true, ...save }, index) => {
     const key = normalizedName(save.name)
     const idOfName = idByName.get(key)
     const id = lowerCaseId(givenId) ?? idOfName ?? unusedId(organizationId, key, storedById)
     const stored = storedById.get(id)
     const path = `webhook_sources[${index}]`
-    if (stored && stored.organization_id !== organizationId) {
+    if (stored && stored.organizationId !== organizationId) {
       ctx.report(`${path}.id`, FOREIGN_ID)
-    } else if (stored?.is_deleted) {
+    } else if (stored?.isDeleted) {
       ctx.report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
     } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
       ctx.report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
     }
-    return { id, save, verify }
+    return { id, save, shouldVerify: verify }
   })
   const sourceIdByName = new Map([
     ...idByName,

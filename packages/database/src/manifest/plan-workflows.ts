@@ -29,6 +29,7 @@ export interface AppliedWorkflow {
 type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
 type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
 
+/** The fields of rows are named like the columns, because `writeRows` passes the rows to PostgreSQL as JSON. */
 interface WorkflowRow {
   id: string
   organization_id: string
@@ -158,7 +159,7 @@ function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
   for (const { id, path } of wanted) {
     const earlier = first.get(id)
     if (earlier === undefined) first.set(id, path)
-    else ctx.report(path, `would have the same id as ${earlier}: give each an id of its own`)
+    else ctx.report(path, `would have the same id as ${earlier}: give each a different id`)
   }
 }
 

@@ -97,7 +97,7 @@ export function sendError(res: Response, error: ApiError): void {
 }
 
 /** Passes an ApiError on and turns any other error into one; an unexpected error becomes a 500 without its message. */
-export function toApiError(error: unknown): ApiError {
+function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   return fromHttpError(error) ?? new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
 }

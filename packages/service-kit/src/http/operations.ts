@@ -103,7 +103,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   }
 }
 
-/** Calls `proceed` at once when the value is not a promise: awaiting a value that is there costs about 10 % of read throughput. */
+/** Calls `proceed` at once when the value is not a promise: awaiting it costs about 10 % of read throughput. */
 function whenReady<Value, Result>(
   value: Value | Promise<Value>,
   proceed: (value: Value) => Result,

@@ -35,7 +35,7 @@ async function findManagement(amqpUrl: string, given?: string): Promise<string> 
     reason = cause instanceof Error ? cause.message : message
   }
   throw new Error(
-    `The tests give each file a virtual host of its own, through the management API of the broker in AMQP_URL, and ` +
+    `The tests give each file its own virtual host, through the management API of the broker in AMQP_URL, and ` +
       `${new URL(url).origin} is not one (${reason}): enable rabbitmq_management, set ` +
       'AMQP_MANAGEMENT_URL, or unset AMQP_URL, and the tests start a broker',
   )

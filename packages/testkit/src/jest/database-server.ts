@@ -32,7 +32,7 @@ export async function startDatabaseServer(run: JestRun): Promise<DatabaseServer>
       `The PostgreSQL in TEST_DATABASE_URL cannot be used (${error.message}): start it, or unset the variable`,
     )
   })
-  // Held while this run lives. The next run drops the databases of runs that no longer hold their lock.
+  // This connection keeps the lock until the run ends. The next run drops the databases of runs without a lock.
   await admin.query('SELECT pg_advisory_lock($1, $2)', [LOCK_CLASS, run.id])
   run.atEnd(async () => {
     if (givenUrl) await dropAll(admin, run.id)

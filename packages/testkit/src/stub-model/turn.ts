@@ -18,7 +18,7 @@ export interface ModelSpeech {
   /** @default 10 and 5 */
   usage?: { inputTokens: number; outputTokens: number }
   /** Resets the connection in the middle of the answer. */
-  cutOff?: boolean
+  isCutOff?: boolean
   delayMs?: number
 }
 
@@ -41,7 +41,7 @@ export interface ModelRequest {
   path: string
   headers: IncomingHttpHeaders
   body: Record<string, unknown>
-  streaming: boolean
+  isStreaming: boolean
   /** Milliseconds since 1970. */
   receivedAt: number
 }

@@ -124,13 +124,13 @@ describe('a TLS endpoint', () => {
   const tlsErrors: [string, () => Promise<TlsOptions>, tlsError: string, detail: RegExp][] = [
     [
       'has expired',
-      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, expired: true }),
+      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, isExpired: true }),
       'expired',
       /^the certificate has expired/u,
     ],
     [
       'is not valid yet',
-      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, notYetValid: true }),
+      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, isNotYetValid: true }),
       'not_yet_valid',
       /^the certificate is not valid yet/u,
     ],

@@ -143,7 +143,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
       { model, inputTokens: 100, outputTokens: 20 },
       { model, inputTokens: 150, outputTokens: 10 },
     ])
-    expect(requests().every(({ streaming }) => streaming === variant.isStreaming)).toBe(true)
+    expect(requests().every(({ isStreaming }) => isStreaming === variant.isStreaming)).toBe(true)
   })
 
   test('executes two tool calls of one answer in order', async () => {
@@ -272,7 +272,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     ['529', { failure: 'status', status: 529 }],
     ['an error page', { failure: 'status', status: 502, body: '<html>Bad gateway</html>' }],
     ['a broken connection', { failure: 'reset' }],
-    ['an answer that breaks off', { toolCalls: [sendOrder], cutOff: true }],
+    ['an answer that breaks off', { toolCalls: [sendOrder], isCutOff: true }],
     ['an answer of another kind', { failure: 'status', status: 200, body: '{"hello": "world"}' }],
   ]
   test.each(failures)('repeats the request after %s, and notes it in the journal', async (_what, failure) => {

@@ -4,7 +4,7 @@ import { ModelAnswerLimitError } from './model-limits.ts'
 
 /** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
 export interface ModelError {
-  readonly code: ModelFaultCode
+  readonly code: ModelErrorCode
   readonly message: string
   /** Whether a retry may help. */
   readonly isTransient: boolean
@@ -12,7 +12,7 @@ export interface ModelError {
   readonly retryAfterMs: number | null
 }
 
-export type ModelFaultCode =
+export type ModelErrorCode =
   | 'model_unavailable'
   | 'model_unauthorized'
   | 'model_not_found'
@@ -100,7 +100,7 @@ function isDecimal(text: string): boolean {
   return /^\s*\d+(\.\d+)?\s*$/u.test(text)
 }
 
-function modelError(code: ModelFaultCode, message: string, isTransient: boolean): ModelError {
+function modelError(code: ModelErrorCode, message: string, isTransient: boolean): ModelError {
   return { code, message, isTransient, retryAfterMs: null }
 }
 

@@ -2,7 +2,7 @@ import type { AgentWebhookSource } from './agent.ts'
 
 /**
  * A word, or any other single character. Scripts without spaces between words, or with particles attached to names, have
- * no words here: each of their characters stands alone.
+ * no words here: each of their characters is a token.
  */
 const TOKEN =
   /[[\p{L}\p{M}\p{N}_]--[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]]+|./gsv
@@ -59,7 +59,7 @@ interface Name {
   /** The number of characters, which decides between names that overlap. */
   readonly length: number
   readonly tokenCount: number
-  /** The longest other name that ends this one. */
+  /** The longest other name that is a suffix of this one. */
   suffix: Name | undefined
 }
 
@@ -76,9 +76,9 @@ class NameAutomaton {
   /** A number for every word that occurs in a name. */
   readonly #tokenIds = new Map<string, number>()
   readonly #transitions: Transitions
-  /** By node: the node of the longest other node that it ends with. */
+  /** By node: the longest other node that is a suffix of it. */
   readonly #suffixes: Int32Array
-  /** By node: the longest name that it ends with. */
+  /** By node: the longest name that is a suffix of it. */
   readonly #longest: (Name | undefined)[]
 
   constructor(names: readonly (readonly string[])[]) {
@@ -136,7 +136,7 @@ class NameAutomaton {
     return this.#tokenIds.size - 1
   }
 
-  /** The longest node that ends the node's words followed by this word. */
+  /** The node for the longest suffix of the node's words followed by this word. */
   #next(from: number, tokenId: number): number {
     for (let node = from; ; node = this.#suffixes[node] ?? ROOT) {
       const child = this.#transitions.get(node, tokenId)
@@ -145,7 +145,7 @@ class NameAutomaton {
   }
 }
 
-/** The node after a node and a word. A hash table of numbers: a Map of 200,000 pairs takes 200 ms to fill, this 10 ms. */
+/** The transitions from a node by a word to the next node. A hash table of numbers: a Map of 200,000 pairs takes 200 ms to fill, this 10 ms. */
 class Transitions {
   readonly #mask: number
   readonly #parents: Int32Array

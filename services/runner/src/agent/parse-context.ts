@@ -11,7 +11,7 @@ export class NumberText {
 export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
 export type ContextObject = { [name: string]: ContextValue }
 
-/** What stands before the separator of a line: a name of at most 100 characters, with or without a bullet and quotes. */
+/** The text before the separator of a line: a name of at most 100 characters, with or without a bullet and quotes. */
 const LABEL = /^(?:[-*•]\s+)?["'`*_]{0,2}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.\-/()#]{0,99}?)["'`*_]{0,2}$/u
 
 /**
@@ -35,7 +35,7 @@ function parseObject(text: string): ContextObject | undefined {
 function parseLines(context: string): ContextObject {
   const values = new Map<string, ContextValue[]>()
   for (const line of context.split(/\r\n|[\n\r\u2028\u2029]/u)) {
-    // A name holds neither separator, so it ends at the first one. A URL such as https://example.com has no name.
+    // A name contains neither separator, so it ends at the first one. A URL such as https://example.com has no name.
     const separator = line.search(/[:=]/u)
     if (separator === -1 || line.startsWith('//', separator + 1)) continue
     const name = LABEL.exec(line.slice(0, separator).trim())?.groups?.['name']?.trim()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Wraps text from outside (a context, a file, an endpoint's answer) in a tag, so that a model can tell it from
+ * Wraps text from outside (a context, a file, an endpoint's answer) in a tag, so that a model can distinguish it from
  * instructions. The tag name contains a hash of the text: no text can contain its own closing tag, the text itself needs
  * no escaping, and the same text always gives the same result.
  */

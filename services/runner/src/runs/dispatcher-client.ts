@@ -95,7 +95,7 @@ export function createDispatcherClient(options: {
           'x-request-id': requestId,
         },
         body: JSON.stringify(body),
-        // undici may repeat a PUT on a new connection unless it is told that the request is not idempotent.
+        // undici may repeat a PUT on a new connection unless `idempotent` is false.
         idempotent: false,
         signal,
       })

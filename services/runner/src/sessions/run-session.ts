@@ -51,7 +51,7 @@ async function finishRun(
     number: run.number,
     status: outcome.kind,
     error: outcome.kind === 'failed' ? outcome.error : null,
-    goesOn: !isStopping,
+    shouldClaimNext: !isStopping,
   })
   if (next.kind === 'released') {
     if (isStopping) wakeOtherRunners(ctx, session)

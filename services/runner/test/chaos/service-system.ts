@@ -25,7 +25,7 @@ export interface Part {
   resume(): void
 }
 
-/** The whole service, each part as a process of its own, with one organization that has one workflow. */
+/** The whole service, each part as a child process, with one organization that has one workflow. */
 export interface ServiceSystem {
   readonly parts: readonly Part[]
   readonly gatewayUrl: string

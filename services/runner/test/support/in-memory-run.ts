@@ -11,7 +11,7 @@ import type {
   EarlierRun,
 } from '../../src/agent/agent.ts'
 
-/** Stands for the death of the runner process: nothing after it happens. */
+/** Simulates the death of the runner process: nothing happens after it. */
 export class Crash extends Error {}
 
 export interface InMemoryRunOptions {
@@ -31,9 +31,9 @@ export interface InMemoryRun {
   readonly steps: readonly JournalStep[]
   /** The payloads that were sent, in order. */
   readonly sent: readonly DeliveryRequest[]
-  /** Tells the agent to end at its next step boundary. */
+  /** Makes the agent end at its next step boundary. */
   interrupt(): void
-  /** Tells the agent to abandon calls under way. */
+  /** Makes the agent abandon calls under way. */
   abort(): void
   /** Executes the run, or resumes it from its journal. */
   execute(agent: Agent): Promise<void>
