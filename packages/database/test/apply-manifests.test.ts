@@ -187,7 +187,7 @@ describe('applyManifests', () => {
   test('plans the webhook sources, but does not save them', async () => {
     const applied = await apply(manifest)
     expect(applied.webhookSources).toEqual([
-      { id: expect.any(String), verify: true, save: manifest.webhook_sources[0] },
+      { id: expect.any(String), shouldVerify: true, save: manifest.webhook_sources[0] },
     ])
     expect((await snapshot())['webhook_sources']).toEqual([])
   })
