@@ -45,8 +45,8 @@ export async function startGateway(config: GatewayConfig, overrides: GatewayOver
     })
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
-      await deletingKeys.stop()
-      await http.close(STOP_GRACE_MS)
+      // Together: a statement under way must not keep the port open.
+      await Promise.all([deletingKeys.stop(), http.close(STOP_GRACE_MS)])
       await ctx.close()
       await metricsHttp.close(0)
     }
