@@ -19,8 +19,8 @@ export interface AcquiredSession {
    * decides.
    */
   readonly run: ClaimedRun | null
-  /** The organization's webhook sources, in the order of their names. */
-  readonly sources: readonly SourceForAgent[]
+  /** The organization's webhook sources, in the order of their names; null when they are many or large (`listSmallSources`). */
+  readonly sources: readonly SourceForAgent[] | null
 }
 
 /** Which runner acquires sessions, and how many it may acquire. */
@@ -128,11 +128,24 @@ const ACQUIRE_SESSIONS: NamedStatement = {
       (
         SELECT coalesce(json_object_agg(organization_id, sources), '{}')
         FROM (
-          SELECT organization_id, json_agg(json_build_object(
+          SELECT organization_id, coalesce(json_agg(json_build_object(
             'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
-          ) ORDER BY name COLLATE "C", id) AS sources
-          FROM webhook_sources
-          WHERE organization_id = ANY (ARRAY(SELECT organization_id FROM acquired)) AND deleted_at IS NULL
+          ) ORDER BY name COLLATE "C", id) FILTER (WHERE id IS NOT NULL), '[]') AS sources
+          FROM (
+            SELECT organization.id AS organization_id, source.*, count(*) OVER in_organization AS count,
+              sum(source.bytes) OVER in_organization AS total_bytes
+            FROM (SELECT DISTINCT organization_id AS id FROM acquired) AS organization
+            LEFT JOIN LATERAL (
+              SELECT id, name, description, example_request_body, octet_length(description) +
+                CASE WHEN pg_column_size(example_request_body) <= 2048
+                  THEN octet_length(example_request_body::text) ELSE 1048576 END AS bytes
+              FROM webhook_sources
+              WHERE organization_id = organization.id AND deleted_at IS NULL
+              LIMIT 21
+            ) AS source ON true
+            WINDOW in_organization AS (PARTITION BY organization.id)
+          ) AS counted
+          WHERE count <= 20 AND coalesce(total_bytes, 0) <= 16384
           GROUP BY organization_id
         ) AS by_organization
       ) AS "sourcesByOrganization"`,
@@ -264,11 +277,24 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
       (
         SELECT coalesce(json_object_agg(organization_id, sources), '{}')
         FROM (
-          SELECT organization_id, json_agg(json_build_object(
+          SELECT organization_id, coalesce(json_agg(json_build_object(
             'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
-          ) ORDER BY name COLLATE "C", id) AS sources
-          FROM webhook_sources
-          WHERE organization_id = ANY (ARRAY(SELECT organization_id FROM acquired)) AND deleted_at IS NULL
+          ) ORDER BY name COLLATE "C", id) FILTER (WHERE id IS NOT NULL), '[]') AS sources
+          FROM (
+            SELECT organization.id AS organization_id, source.*, count(*) OVER in_organization AS count,
+              sum(source.bytes) OVER in_organization AS total_bytes
+            FROM (SELECT DISTINCT organization_id AS id FROM acquired) AS organization
+            LEFT JOIN LATERAL (
+              SELECT id, name, description, example_request_body, octet_length(description) +
+                CASE WHEN pg_column_size(example_request_body) <= 2048
+                  THEN octet_length(example_request_body::text) ELSE 1048576 END AS bytes
+              FROM webhook_sources
+              WHERE organization_id = organization.id AND deleted_at IS NULL
+              LIMIT 21
+            ) AS source ON true
+            WINDOW in_organization AS (PARTITION BY organization.id)
+          ) AS counted
+          WHERE count <= 20 AND coalesce(total_bytes, 0) <= 16384
           GROUP BY organization_id
         ) AS by_organization
       ) AS "sourcesByOrganization"`,
@@ -310,7 +336,7 @@ function toAcquiredSessions([row]: readonly AcquiredRow[]): AcquiredSessions {
   if (!row) return { sessions: [], isMore: false }
   const sessions = row.sessions.map((session) => ({
     ...session,
-    sources: row.sourcesByOrganization[session.organizationId] ?? [],
+    sources: row.sourcesByOrganization[session.organizationId] ?? null,
   }))
   return { sessions, isMore: row.isMore }
 }

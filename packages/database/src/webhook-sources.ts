@@ -76,31 +76,82 @@ export interface SourceForAgent {
   readonly exampleRequestBody: Record<string, unknown>
 }
 
-const LIST_SOURCES_FOR_AGENTS: NamedStatement = {
-  name: 'list-sources-for-agents',
+/** A webhook source that an agent may read. */
+export interface SourceName {
+  readonly id: string
+  readonly name: string
+}
+
+// At most 20 sources with 16 KiB of descriptions and examples, the most that an acquisition reads too. pg_column_size reads no
+// large value: a compressed example of more than 2 KiB counts as too large.
+const LIST_SMALL_SOURCES: NamedStatement = {
+  name: 'list-small-sources',
   text: `
-    SELECT organization_id AS "organizationId", json_agg(json_build_object(
+    SELECT organization_id AS "organizationId", coalesce(json_agg(json_build_object(
       'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
-    ) ORDER BY name COLLATE "C", id) AS sources
-    FROM webhook_sources
-    WHERE organization_id = ANY ($1::uuid[]) AND deleted_at IS NULL
+    ) ORDER BY name COLLATE "C", id) FILTER (WHERE id IS NOT NULL), '[]') AS sources
+    FROM (
+      SELECT organization.id AS organization_id, source.*, count(*) OVER in_organization AS count,
+        sum(source.bytes) OVER in_organization AS total_bytes
+      FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) AS organization
+      LEFT JOIN LATERAL (
+        SELECT id, name, description, example_request_body, octet_length(description) +
+          CASE WHEN pg_column_size(example_request_body) <= 2048
+            THEN octet_length(example_request_body::text) ELSE 1048576 END AS bytes
+        FROM webhook_sources
+        WHERE organization_id = organization.id AND deleted_at IS NULL
+        LIMIT 21
+      ) AS source ON true
+      WINDOW in_organization AS (PARTITION BY organization.id)
+    ) AS counted
+    WHERE count <= 20 AND coalesce(total_bytes, 0) <= 16384
     GROUP BY organization_id`,
 }
 
 /**
- * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An
- * organization without sources has no entry.
+ * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An organization whose
+ * sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
  */
-export async function listSourcesForAgents(
+export async function listSmallSources(
   db: Pick<Database, 'pool'>,
   organizationIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
-  const { rows } = await runStatement<{ organizationId: string; sources: SourceForAgent[] }>(
-    db,
-    LIST_SOURCES_FOR_AGENTS,
-    [organizationIds],
-  )
+  const { rows } = await runStatement<{ organizationId: string; sources: SourceForAgent[] }>(db, LIST_SMALL_SOURCES, [
+    organizationIds,
+  ])
   return new Map(rows.map(({ organizationId, sources }) => [organizationId, sources]))
+}
+
+const LIST_SOURCE_NAMES: NamedStatement = {
+  name: 'list-source-names',
+  text: `
+    SELECT id, name FROM webhook_sources
+    WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
+}
+
+/** The names of the organization's sources that are not deleted, sorted by name in code point order. */
+export async function listSourceNames(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+): Promise<readonly SourceName[]> {
+  return (await runStatement<SourceName>(db, LIST_SOURCE_NAMES, [organizationId])).rows
+}
+
+const READ_SOURCES: NamedStatement = {
+  name: 'read-sources',
+  text: `
+    SELECT id, name, description, example_request_body AS "exampleRequestBody" FROM webhook_sources
+    WHERE id = ANY ($2::uuid[]) AND organization_id = $1 AND deleted_at IS NULL
+    ORDER BY array_position($2::uuid[], id)`,
+}
+
+/** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
+export async function readSources(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<readonly SourceForAgent[]> {
+  return (await runStatement<SourceForAgent>(db, READ_SOURCES, [organizationId, ids])).rows
 }
 
 /** The source, unless it belongs to another organization or is deleted. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
@@ -7,9 +8,12 @@ import {
   type Database,
   finishRuns,
   type Lease,
+  listSmallSources,
+  listSourceNames,
   measureBacklog,
   newId,
   openSession,
+  readSources,
   readSteps,
   releaseSessions,
   renewLeases,
@@ -51,6 +55,13 @@ const finish = async (owner: string, lease: Lease, number: number, shouldClaimNe
   const [outcome] = await finishRuns(db, owner, [{ lease, number, status: 'succeeded', error: null, shouldClaimNext }])
   return outcome!
 }
+
+const acquireBySweep = () => acquireWaitingSessions(db, runner('b'))
+const useUpAttempts = (startId: string) =>
+  db.pool.query("UPDATE starts SET attempts = 5, status = 'running', started_at = now() WHERE id = $1", [startId])
+
+const suspend = (isSuspended: boolean) =>
+  db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
@@ -106,6 +117,42 @@ describe('acquiring sessions by their ids', () => {
     expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
   })
 
+  test.each([
+    ['many sources', 21, 10],
+    ['a large example', 1, 16_385],
+    ['a large example that compresses well', 1, 200_000, 'x'],
+    ['large examples together', 10, 1_700],
+  ])('reads no webhook sources of an organization with %s', async (_what, count, exampleLength, letter = '') => {
+    const other = await createStartable(db)
+    await db.pool.query(
+      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+       SELECT gen_random_uuid(), $1, n, n, '', 'https://acme.example', json_build_object('text', $3::text)
+       FROM generate_series(1, $2::integer) AS n`,
+      [
+        acme.organizationId,
+        count,
+        letter ? letter.repeat(exampleLength) : randomBytes(exampleLength / 2).toString('hex'),
+      ],
+    )
+    const ids = [(await start(db, acme)).sessionId, (await start(db, other)).sessionId]
+    const { sessions } = await acquireSessions(db, runner('a'), ids)
+    const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.sources
+    expect(ids.map(sourcesOf)).toEqual([null, []])
+    expect(await listSmallSources(db, [acme.organizationId, other.organizationId])).toEqual(
+      new Map([[other.organizationId, []]]),
+    )
+    const names = await listSourceNames(db, acme.organizationId)
+    expect(names).toHaveLength(count)
+    const wanted = names.toReversed().slice(0, 5)
+    const read = await readSources(
+      db,
+      acme.organizationId,
+      wanted.map(({ id }) => id),
+    )
+    expect(read.map(({ id, name }) => ({ id, name }))).toEqual(wanted)
+    expect(await readSources(db, other.organizationId, [names[0]!.id])).toEqual([])
+  })
+
   test('skips sessions that are leased, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
     const idle = await openSession(db, acme.organizationId)
@@ -141,10 +188,6 @@ describe('acquiring sessions by their ids', () => {
 })
 
 describe('a run without an attempt left', () => {
-  const acquireBySweep = () => acquireWaitingSessions(db, runner('b'))
-  const useUpAttempts = (startId: string) =>
-    db.pool.query("UPDATE starts SET attempts = 5, status = 'running', started_at = now() WHERE id = $1", [startId])
-
   test.each([
     ['by its id', (id: string) => acquireSessions(db, runner('b'), [id])],
     ['in the sweep', acquireBySweep],
@@ -182,9 +225,6 @@ describe('a run without an attempt left', () => {
 })
 
 describe('a suspended organization', () => {
-  const suspend = (isSuspended: boolean) =>
-    db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
-
   test('gets no session acquired, does not count as waiting, and continues when it is resumed', async () => {
     const { sessionId } = await start(db, acme)
     const other = await createStartable(db)

@@ -45,21 +45,21 @@ describe('decodeSessionMessage', () => {
       fc.record({ session_id: fc.uuid(), more: fc.jsonValue() }).map((value) => JSON.stringify(value)),
     )
     const messageType = fc.oneof(fc.constantFrom(undefined, null, '', 'workflow.session.v1'), fc.anything())
-    const isReadable = (text: string): boolean =>
-      /^\{"session_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"\}$/i.test(text)
     fc.assert(
       fc.property(bodyText, messageType, (text, type) => {
         const decoded = decodeSessionMessage(text, type)
-        if ('message' in decoded) {
-          expect(isReadable(text)).toBe(true)
-          expect(text.toLowerCase()).toContain(decoded.message.session_id)
-        } else {
-          expect(['not_json', 'wrong_shape', 'unknown_type']).toContain(decoded.error.reason)
-          expect(decoded.error.detail.length).toBeLessThan(500)
-          if (type === undefined) expect(isReadable(text)).toBe(false)
-        }
+        const isKnownType = ['', null, undefined, 'workflow.session.v1'].includes(type as string)
+        expect('message' in decoded).toBe(isKnownType && isSessionMessage(text))
+        const { reason, detail } = 'error' in decoded ? decoded.error : { reason: null, detail: '' }
+        expect([null, 'not_json', 'wrong_shape', 'unknown_type']).toContain(reason)
+        expect(detail.length).toBeLessThan(500)
       }),
-      { seed: 1, numRuns: 1_000 },
+      { seed: 1, numRuns: 500 },
     )
   })
 })
+
+/** Whether the text is a message as the generators above write them. */
+function isSessionMessage(text: string): boolean {
+  return /^\{"session_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"\}$/i.test(text)
+}

@@ -11,6 +11,9 @@ beforeEach(async () => {
   acme = await fixture.createOrganization()
 })
 
+const suspend = (isSuspended: boolean) =>
+  fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+
 const receivedContexts = () => acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
 
 const failIfBad: Agent = async ({ run }) => {
@@ -204,10 +207,19 @@ describe('a run that keeps failing', () => {
   })
 })
 
-describe('a run whose organization is suspended', () => {
-  const suspend = (isSuspended: boolean) =>
-    fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+test('a run of an organization with many webhook sources reads the examples of those that it needs', async () => {
+  await fixture.db.pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     SELECT gen_random_uuid(), $1, 'Source ' || n, 'source ' || n, '', 'https://acme.example', '{"message": "text"}'
+     FROM generate_series(1, 30) AS n`,
+    [acme.organizationId],
+  )
+  await fixture.startRunner()
+  expect(await fixture.waitForRuns([await fixture.start(acme)])).toMatchObject([{ status: 'succeeded' }])
+  expect(receivedContexts()).toEqual(['hello'])
+})
 
+describe('a run whose organization is suspended', () => {
   test('is queued again when the dispatcher refuses its payload, and resumes without another attempt', async () => {
     const start = await fixture.start(acme, { isPublished: false })
     const executions: string[] = []

@@ -36,7 +36,9 @@ export interface AgentRun {
   /** The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs. */
   history(limit: number): Promise<SessionHistory>
   /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
-  listSources(): Promise<readonly AgentWebhookSource[]>
+  listSources(): Promise<readonly AgentSourceName[]>
+  /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */
+  readSources(sourceIds: readonly string[]): Promise<readonly AgentWebhookSource[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly AgentFile[]>
   /** A file's content; undefined when the workflow has no such file. */
@@ -67,10 +69,16 @@ export interface DeliveryResult {
   readonly reason: string | null
 }
 
-/** A webhook source without its URL and its signing secret. */
-export interface AgentWebhookSource {
+/** How many sources one call reads: an example has at most 64 KiB, or 256 KiB if it was saved before that limit. */
+export const SOURCES_PER_READ = 16
+
+export interface AgentSourceName {
   readonly id: string
   readonly name: string
+}
+
+/** A webhook source without its URL and its signing secret. */
+export interface AgentWebhookSource extends AgentSourceName {
   readonly description: string
   readonly exampleRequestBody: Record<string, unknown>
 }

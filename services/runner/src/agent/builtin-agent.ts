@@ -3,11 +3,12 @@ import { type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
-import type { Agent, AgentRun, AgentWebhookSource } from './agent.ts'
+import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from './agent.ts'
 import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
 import { fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { findNamedSources } from './named-sources.ts'
+import { readInParts } from './read-in-parts.ts'
 import { startText } from './start-text.ts'
 
 /** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
@@ -28,7 +29,7 @@ export function createBuiltinAgent(): Agent {
   return async (run) => {
     run.signal.throwIfAborted()
     const steps = openAgentSteps(run)
-    if (steps.all.length === 0) await steps.append(...(await planRun(run.run, await run.listSources())))
+    if (steps.all.length === 0) await steps.append(...(await planRun(run)))
     for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
       run.signal.throwIfAborted()
       await steps.append(await sendDelivery(run, call))
@@ -37,13 +38,16 @@ export function createBuiltinAgent(): Agent {
   }
 }
 
-async function planRun(run: AgentRun['run'], sources: readonly AgentWebhookSource[]): Promise<NewJournalStep[]> {
+async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
+  const { run } = agentRun
+  const sources = await agentRun.listSources()
   const named = findNamedSources(run.workflow.description, sources)
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: BUILTIN, text: startText(run) } }]
   if (named.length === 0) return [...steps, { kind: 'note', data: noSourceNote(sources) }]
+  let number = 0
   let freeBytes = RUN_MAX_BYTES
-  for (const [index, source] of named.entries()) {
-    const plan = planDelivery(source, run.context, index + 1, freeBytes)
+  for await (const source of readInParts(agentRun, named)) {
+    const plan = planDelivery(source, run.context, ++number, freeBytes)
     freeBytes -= plan.bytes
     steps.push(...plan.steps)
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
@@ -88,7 +92,7 @@ function planDelivery(
   }
 }
 
-function noSourceNote(sources: readonly AgentWebhookSource[]): NoteStep {
+function noSourceNote(sources: readonly AgentSourceName[]): NoteStep {
   const text =
     sources.length === 0
       ? 'The organization has no webhook source, so nothing was sent.'

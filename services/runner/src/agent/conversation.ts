@@ -1,12 +1,15 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
 import { indexToolResults } from './agent-steps.ts'
-import type { AgentRun } from './agent.ts'
+import type { AgentRun, AgentSourceName } from './agent.ts'
 import type { PromptHistory } from './session-history.ts'
 import { markUntrusted, UNTRUSTED_TEXT_RULE } from './untrusted-text.ts'
 
 /** The system prompt. It contains no key, no URL and no secret: none is known here. */
-export function formatInstructions({ name, description }: AgentRun['run']['workflow']): string {
+export function formatInstructions(
+  { name, description }: AgentRun['run']['workflow'],
+  leftOut: readonly AgentSourceName[] = [],
+): string {
   return `You execute one run of a workflow on your own; there is no one to ask. The workflow's purpose and task:
 
 # ${name}
@@ -17,7 +20,18 @@ ${description}
 - Fill payloads from the context, the files and the session so far. Invent nothing: where a value is missing, use "", 0, false, null or an empty list, whichever the schema allows.
 - A payload that was not accepted may be corrected and sent again if that can help.
 - When there is nothing left to do, say in one or two sentences what was done, without calling a tool.
-- ${UNTRUSTED_TEXT_RULE}`
+- ${UNTRUSTED_TEXT_RULE}${formatLeftOut(leftOut)}`
+}
+
+/** Names in the instructions of webhook sources that have no tool. */
+const MAX_LEFT_OUT_NAMES = 100
+
+function formatLeftOut(sources: readonly AgentSourceName[]): string {
+  if (sources.length === 0) return ''
+  const names = sources.slice(0, MAX_LEFT_OUT_NAMES).map(({ name }) => JSON.stringify(name))
+  const more = sources.length - names.length
+  return `
+- These webhook sources are not available in this run, because there are too many; if the workflow needs one of them, say so: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}.`
 }
 
 /** The first user message: the session so far, the trigger's input message, then the context. */

@@ -10,6 +10,7 @@ import { type DeliveryCall, describeOutcome, isDeliveryCall, sendDelivery } from
 import { toAnswerStep } from './model-answer.ts'
 import { MAX_DELIVERIES_PER_RUN } from './model-limits.ts'
 import { createToolbox, runFileTool, type Toolbox } from './model-tools.ts'
+import { selectSources } from './select-sources.ts'
 import { formatHistory, type PromptHistory } from './session-history.ts'
 import { startText } from './start-text.ts'
 
@@ -35,10 +36,10 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
   return async (run) => {
     run.signal.throwIfAborted()
     const steps = openAgentSteps(run)
-    const [sources, files] = await Promise.all([run.listSources(), run.listFiles()])
-    const toolbox = createToolbox(run.run, sources, files)
+    const [{ available, leftOut }, files] = await Promise.all([selectSources(run), run.listFiles()])
+    const toolbox = createToolbox(available, files)
     const history = await formatHistory(run, config.historyTokens)
-    if (steps.all.length === 0) await steps.append(...firstSteps(run, model, toolbox, history, config))
+    if (steps.all.length === 0) await steps.append(...firstSteps(run, model, leftOut.length, history, config))
 
     for (;;) {
       const answers = steps.all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
@@ -56,7 +57,7 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       }
       run.signal.throwIfAborted()
       const question = {
-        instructions: formatInstructions(run.run.workflow),
+        instructions: formatInstructions(run.run.workflow, leftOut),
         messages: toMessages(formatFirstMessage(run.run, history), steps.all),
         tools: toolbox.definitions,
       }
@@ -75,7 +76,7 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
 function firstSteps(
   run: AgentRun,
   model: string,
-  toolbox: Toolbox,
+  leftOut: number,
   { shownRuns, totalRuns }: PromptHistory,
   { historyTokens }: ModelConfig,
 ): NewJournalStep[] {
@@ -84,8 +85,8 @@ function firstSteps(
     const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed AGENT_HISTORY_TOKENS (${historyTokens}).`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
-  if (toolbox.leftOut > 0) {
-    const text = `The organization has more webhook sources than a model accepts as tools: ${toolbox.leftOut} of them are left out. Sources that the workflow's description names are included first.`
+  if (leftOut > 0) {
+    const text = `The organization has more webhook sources than a model accepts as tools: ${leftOut} of them are left out. Sources that the workflow's description names are included first.`
     steps.push({ kind: 'note', data: { code: 'sources_left_out', text } })
   }
   return steps

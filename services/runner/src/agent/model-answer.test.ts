@@ -1,28 +1,18 @@
 import { expect, test } from '@jest/globals'
 import { compile, ModelAnswerStep } from '@workflow-service/contract'
 import * as fc from 'fast-check'
-import type { AgentRun } from './agent.ts'
 import type { ModelAnswer } from './ask-model.ts'
 import { listToolCalls } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { createToolbox } from './model-tools.ts'
 
-const run: AgentRun['run'] = {
-  id: 'run',
-  organizationId: 'organization',
-  sessionId: 'session',
-  workflow: { id: 'workflow', name: 'Orders', description: '' },
-  inputMessage: '',
-  context: '',
-  requestId: 'request',
-}
 const source = {
   id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d',
   name: 'Order intake',
   description: '',
   exampleRequestBody: { order_id: 'A-1' },
 }
-const toolbox = createToolbox(run, [source], [])
+const toolbox = createToolbox([source], [])
 const isAnswerStep = compile(ModelAnswerStep)
 
 /** As the AI SDK gives them; its types allow less than a server may send. */

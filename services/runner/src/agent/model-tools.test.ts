@@ -1,19 +1,15 @@
 import { describe, expect, test } from '@jest/globals'
 import { asSchema } from 'ai'
 import { webhookSource } from '../../test/support/in-memory-run.ts'
-import type { AgentRun } from './agent.ts'
 import { createToolbox } from './model-tools.ts'
-
-const workflow = { id: 'w', name: 'Orders', description: 'Send it to the Last one.' }
-const run = { workflow } as AgentRun['run']
 
 function toolNames(names: string[]): string[] {
   const sources = names.map((name) => webhookSource(name, {}))
-  return Object.keys(createToolbox(run, sources, []).definitions)
+  return Object.keys(createToolbox(sources, []).definitions)
 }
 
 async function schemaOf(example: Record<string, unknown>): Promise<unknown> {
-  const { definitions } = createToolbox(run, [webhookSource('Orders', example)], [])
+  const { definitions } = createToolbox([webhookSource('Orders', example)], [])
   return asSchema(definitions['send_to_orders']?.inputSchema).jsonSchema
 }
 
@@ -41,16 +37,8 @@ describe('the tools of a run', () => {
     for (const tool of tools) expect(tool).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
-  test('are first those of the named sources when there are too many sources', () => {
-    const sources = Array.from({ length: 150 }, (_, index) => webhookSource(`Source ${index}`, {}))
-    const toolbox = createToolbox(run, [...sources, webhookSource('Last one', {})], [])
-    expect(Object.keys(toolbox.definitions)).toHaveLength(100)
-    expect(Object.keys(toolbox.definitions)[0]).toBe('send_to_last_one')
-    expect(toolbox.leftOut).toBe(51)
-  })
-
   test('have the description of the source, and its example with a warning not to send its values', () => {
-    const { definitions } = createToolbox(run, [webhookSource('Orders', { id: 'A-1' }, 'New orders go here.')], [])
+    const { definitions } = createToolbox([webhookSource('Orders', { id: 'A-1' }, 'New orders go here.')], [])
     expect(definitions['send_to_orders']?.description).toBe(
       'Sends a payload to the webhook source "Orders": one request, at once.\nNew orders go here.\n' +
         'The example shows the form of every payload; its values are made up, never send them: {"id":"A-1"}',
@@ -60,7 +48,7 @@ describe('the tools of a run', () => {
   test('include those for files only if the workflow has files', () => {
     expect(toolNames([])).toEqual([])
     const file = { id: 'f', name: 'a.md', path: [] }
-    expect(Object.keys(createToolbox(run, [], [file]).definitions)).toEqual(['list_files', 'read_file'])
+    expect(Object.keys(createToolbox([], [file]).definitions)).toEqual(['list_files', 'read_file'])
   })
 })
 
@@ -99,7 +87,7 @@ describe('field names that some APIs reject', () => {
   test('are restored in the payload', () => {
     const source = webhookSource('Orders', example)
     const args = { Order_ID_2: 'B', gro_e: 2, Order_ID: 3, lines: [{ Art_Nr: 'y' }, 'z'], field: true, field_2: 4 }
-    expect(createToolbox(run, [source], []).toPayload(source.id, args)).toEqual({
+    expect(createToolbox([source], []).toPayload(source.id, args)).toEqual({
       'Order ID': 'B',
       größe: 2,
       Order_ID: 3,
@@ -110,6 +98,6 @@ describe('field names that some APIs reject', () => {
   })
 
   test('are left as they are when the source was deleted meanwhile', () => {
-    expect(createToolbox(run, [], []).toPayload('gone', { a: 1 })).toEqual({ a: 1 })
+    expect(createToolbox([], []).toPayload('gone', { a: 1 })).toEqual({ a: 1 })
   })
 })

@@ -2,11 +2,8 @@ import { derivePayloadSchema, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
 import { markUntrusted } from './untrusted-text.ts'
-import { findNamedSources } from './named-sources.ts'
 import { toToolSchema } from './tool-schema.ts'
 
-/** OpenAI accepts at most 128 tools; the margin is for the file tools and for APIs with lower limits. */
-const MAX_SOURCE_TOOLS = 100
 /** All APIs accept tool names of this length. */
 const MAX_TOOL_NAME_LENGTH = 64
 /** Characters of an example in a tool's description. The tool's schema is never shortened. */
@@ -18,8 +15,6 @@ const FILE_PAGE_LENGTH = 20_000
 export interface Toolbox {
   /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
   readonly definitions: ToolSet
-  /** The number of webhook sources beyond MAX_SOURCE_TOOLS; they have no tool. */
-  readonly leftOut: number
   /** The tool of that name; undefined when there is none. */
   find(name: string): ToolEntry | undefined
   /** The name of the webhook source, or a placeholder if it was deleted. */
@@ -30,17 +25,11 @@ export interface Toolbox {
 
 export type ToolEntry = { readonly kind: 'source'; readonly source: AgentWebhookSource } | { readonly kind: 'files' }
 
-/** Creates the tools. Sources that the workflow's description names come first, in case there are too many sources. */
-export function createToolbox(
-  run: AgentRun['run'],
-  sources: readonly AgentWebhookSource[],
-  files: readonly AgentFile[],
-): Toolbox {
-  const namedFirst = new Set([...findNamedSources(run.workflow.description, sources), ...sources])
-  const kept = [...namedFirst].slice(0, MAX_SOURCE_TOOLS)
+/** Creates the tools. */
+export function createToolbox(sources: readonly AgentWebhookSource[], files: readonly AgentFile[]): Toolbox {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
-  for (const source of kept) {
+  for (const source of sources) {
     const name = uniqueToolName(source.name, entries)
     const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody))
     entries.set(name, { kind: 'source', source })
@@ -55,7 +44,6 @@ export function createToolbox(
   const bySourceId = new Map(sources.map((source) => [source.id, source]))
   return {
     definitions,
-    leftOut: sources.length - kept.length,
     find: (name) => entries.get(name),
     sourceName: (sourceId) => bySourceId.get(sourceId)?.name ?? 'a deleted webhook source',
     toPayload(sourceId, args) {

@@ -1,6 +1,6 @@
 import type { JournalStep } from '@workflow-service/contract'
 import type { ClaimedRun, SourceForAgent } from '@workflow-service/database'
-import type { AgentRun } from '../agent/agent.ts'
+import { type AgentRun, SOURCES_PER_READ } from '../agent/agent.ts'
 import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
@@ -17,13 +17,15 @@ export function createAgentRun(
     readonly run: ClaimedRun
     readonly journal: RunJournal
     readonly steps: readonly JournalStep[]
-    /** Webhook sources that were read when the session was acquired; they answer the first `listSources`. */
-    readonly prefetchedSources: readonly SourceForAgent[] | undefined
+    /** What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many or large. */
+    readonly prefetchedSources: readonly SourceForAgent[] | null | undefined
   },
 ): AgentRun {
   const { lease, run, journal, steps } = attempt
   const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId } = run
   let { prefetchedSources } = attempt
+  /** The sources of the last `listSources`, unless they are many or large. */
+  let smallSources: readonly SourceForAgent[] | null = null
   const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
   return {
     run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId },
@@ -35,9 +37,16 @@ export function createAgentRun(
       total: number - 1,
     }),
     listSources: async () => {
-      const sources = prefetchedSources
+      smallSources =
+        prefetchedSources === undefined ? await store.listSmallSources(lease, organizationId) : prefetchedSources
       prefetchedSources = undefined
-      return sources ?? (await store.listSources(lease, organizationId))
+      return smallSources ?? (await store.listSourceNames(lease, organizationId))
+    },
+    readSources: async (sourceIds) => {
+      if (sourceIds.length > SOURCES_PER_READ) throw new RangeError(`At most ${SOURCES_PER_READ} sources at once`)
+      if (!smallSources) return await store.readSources(lease, organizationId, sourceIds)
+      const byId = new Map(smallSources.map((source) => [source.id, source]))
+      return sourceIds.flatMap((sourceId) => byId.get(sourceId) ?? [])
     },
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),

@@ -41,7 +41,7 @@ export async function executeRun(
   ctx: RunContext,
   lease: ActiveLease,
   run: ClaimedRun,
-  prefetchedSources?: readonly SourceForAgent[],
+  prefetchedSources?: readonly SourceForAgent[] | null,
 ): Promise<RunOutcome> {
   reportStarted(ctx, run)
   const startedMs = performance.now()
@@ -62,7 +62,7 @@ async function runAttempts(
   ctx: RunContext,
   lease: ActiveLease,
   run: ClaimedRun,
-  sourcesOfAcquisition: readonly SourceForAgent[] | undefined,
+  sourcesOfAcquisition: readonly SourceForAgent[] | null | undefined,
 ): Promise<void> {
   lease.signal.throwIfAborted()
   if (run.attempts > MAX_RUN_ATTEMPTS) {

@@ -5,11 +5,14 @@ import {
   type Database,
   type EarlierRun,
   listEarlierRuns,
-  listSourcesForAgents,
+  listSmallSources,
+  listSourceNames,
   listWorkflowFiles,
+  readSources,
   readSteps,
   readWorkflowFile,
   type SourceForAgent,
+  type SourceName,
   type StepsToAppend,
   type WorkflowFile,
 } from '@workflow-service/database'
@@ -40,7 +43,10 @@ export interface RunStore {
     organizationId: string,
     range: { readonly number: number; readonly limit: number },
   ): Promise<readonly EarlierRun[]>
-  listSources(lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[]>
+  /** All webhook sources of the organization; null when they are many or large, so that they are read in parts. */
+  listSmallSources(lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null>
+  listSourceNames(lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]>
+  readSources(lease: ActiveLease, organizationId: string, ids: readonly string[]): Promise<readonly SourceForAgent[]>
   listFiles(lease: ActiveLease, organizationId: string, workflowId: string): Promise<readonly WorkflowFile[]>
   readFile(lease: ActiveLease, organizationId: string, workflowId: string, fileId: string): Promise<string | undefined>
 }
@@ -60,8 +66,8 @@ export function createRunStore(db: Database, owner: string): RunStore {
     (await appendSteps(db, owner, [append]))[0] ?? false
   const listSourcesBatched = batchCalls(
     async (organizationIds: string[]) => {
-      const sources = await listSourcesForAgents(db, [...new Set(organizationIds)])
-      return organizationIds.map((organizationId) => sources.get(organizationId) ?? [])
+      const sources = await listSmallSources(db, organizationIds)
+      return organizationIds.map((organizationId) => sources.get(organizationId) ?? null)
     },
     { maxSize: MAX_BATCH, concurrency: 2, isItemError: isItemError(db) },
   )
@@ -84,7 +90,9 @@ export function createRunStore(db: Database, owner: string): RunStore {
     },
     listEarlierRuns: (lease, organizationId, range) =>
       retry(lease, () => listEarlierRuns(db, organizationId, { sessionId: lease.sessionId, ...range })),
-    listSources: (lease, organizationId) => retry(lease, () => listSourcesBatched(organizationId)),
+    listSmallSources: (lease, organizationId) => retry(lease, () => listSourcesBatched(organizationId)),
+    listSourceNames: (lease, organizationId) => retry(lease, () => listSourceNames(db, organizationId)),
+    readSources: (lease, organizationId, ids) => retry(lease, () => readSources(db, organizationId, ids)),
     listFiles: (lease, organizationId, workflowId) =>
       retry(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease, organizationId, workflowId, fileId) =>

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { compile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
 import { RunInterruptedError } from '../../src/run-errors.ts'
-import type {
-  Agent,
-  AgentFile,
-  AgentRun,
-  AgentWebhookSource,
-  DeliveryRequest,
-  DeliveryResult,
-  EarlierRun,
+import {
+  type Agent,
+  type AgentFile,
+  type AgentRun,
+  type AgentWebhookSource,
+  type DeliveryRequest,
+  type DeliveryResult,
+  type EarlierRun,
+  SOURCES_PER_READ,
 } from '../../src/agent/agent.ts'
 
 /** Simulates the death of the runner process: nothing happens after it. */
@@ -126,7 +127,12 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
         signal: interrupting.signal,
         abort: aborting.signal,
         history: (limit) => Promise.resolve({ runs: history.slice(-limit), total: history.length }),
-        listSources: () => Promise.resolve(options.sources ?? []),
+        listSources: () => Promise.resolve((options.sources ?? []).map(({ id, name }) => ({ id, name }))),
+        readSources: (sourceIds) => {
+          if (sourceIds.length > SOURCES_PER_READ) throw new RangeError('too many sources at once')
+          const sources = sourceIds.flatMap((sourceId) => options.sources?.find(({ id }) => id === sourceId) ?? [])
+          return Promise.resolve(sources)
+        },
         listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
         append: (added) => operate(() => append(added)),
