@@ -1,18 +1,14 @@
 import { fileURLToPath } from 'node:url'
-import { createDatabase } from '@workflow-service/database'
-import { createTestDatabase, startProcess, type TestDatabase } from '@workflow-service/testkit'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
+import { startProcess } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
-let testDatabase: TestDatabase
-beforeAll(async () => {
-  testDatabase = await createTestDatabase()
-}, 60_000)
-afterAll(async () => await testDatabase.drop())
+const database = useTestDatabase()
 
-const migrate = async (...args: string[]) => await wf({ DATABASE_URL: testDatabase.url }, ['migrate', ...args])
+const migrate = async (...args: string[]) => await wf({ DATABASE_URL: database.url }, ['migrate', ...args])
 
 describe('wf', () => {
   test.each<[string, string[]]>([
@@ -52,14 +48,14 @@ describe('wf', () => {
   })
 
   test('prints an error as JSON with --json', async () => {
-    const { stderr } = await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list', '--json'])
+    const { stderr } = await wf({ DATABASE_URL: database.url }, ['runs', 'list', '--json'])
     expect(JSON.parse(stderr)).toEqual({
       error: { message: 'There is no organization yet. Create one with wf apply FILE.' },
     })
   })
 
   test('as a process: sets the exit status, prints no colours into a pipe, and survives a closed pipe', async () => {
-    const env = { DATABASE_URL: testDatabase.url, LOCAL_DIR: '/nonexistent' }
+    const env = { DATABASE_URL: database.url, LOCAL_DIR: '/nonexistent' }
     const failed = await startProcess({ args: [main, 'runs', 'list'], env })
     expect(await failed.exited).toMatchObject({ code: 1 })
     expect(failed.stderr).toBe('Error: There is no organization yet. Create one with wf apply FILE.\n')
@@ -75,7 +71,7 @@ describe('wf', () => {
 
 describe('wf migrate', () => {
   test('names the missing privilege, and is safe to run several times at once', async () => {
-    const db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
+    const { db } = database
     await db.pool.query('DROP SCHEMA public CASCADE')
     expect((await migrate()).stderr).toContain(
       'The database has no schema "public": as its owner, run CREATE SCHEMA public.',
@@ -86,8 +82,7 @@ describe('wf migrate', () => {
       /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
     )
     await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
-    await db.close()
-    expect(await wf({ DATABASE_URL: testDatabase.url }, ['runs', 'list'])).toMatchObject({
+    expect(await wf({ DATABASE_URL: database.url }, ['runs', 'list'])).toMatchObject({
       exitStatus: 1,
       stderr: expect.stringContaining('the tables are missing. Run wf migrate.'),
     })
@@ -100,7 +95,7 @@ describe('wf migrate', () => {
   })
 
   test('says how to create a database that does not exist', async () => {
-    const url = new URL(testDatabase.url)
+    const url = new URL(database.url)
     url.pathname = '/no_such_database'
     const { exitStatus, stderr } = await wf({ DATABASE_URL: url.href }, ['migrate'])
     expect(exitStatus).toBe(1)

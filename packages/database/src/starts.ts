@@ -32,7 +32,7 @@ export type StartOutcome =
   | { readonly kind: 'accepted' | 'replayed'; readonly startId: string; readonly sessionId: string }
   | { readonly kind: StartRefusal }
   /** Another transaction has locked the session's row. Only from `recordStarts`. */
-  | { readonly kind: 'session_busy' }
+  | { readonly kind: 'session_locked' }
 
 interface OutcomeRow {
   readonly kind: StartOutcome['kind']
@@ -103,7 +103,7 @@ const RECORD_STARTS: NamedStatement = {
           WHEN refusal IS NOT NULL THEN refusal
           WHEN checked.session_id IS NULL THEN 'accepted'
           WHEN known_session_id IS NULL THEN 'session_not_found'
-          WHEN locked.id IS NULL THEN 'session_busy'
+          WHEN locked.id IS NULL THEN 'session_locked'
           WHEN NOT locked.is_open THEN 'session_closed'
           ELSE 'accepted'
         END AS decision
@@ -233,12 +233,12 @@ export async function recordStart(
     return rows.map(toOutcome)
   })
   // The session was deleted while this transaction waited for its lock.
-  return outcome === undefined || outcome.kind === 'session_busy' ? { kind: 'session_not_found' } : outcome
+  return outcome === undefined || outcome.kind === 'session_locked' ? { kind: 'session_not_found' } : outcome
 }
 
 /**
  * Checks and records many starts in one statement and one commit; no two of them may have the same Idempotency-Key. A start
- * whose session another transaction has locked is `session_busy` and not recorded: the others do not wait for it.
+ * whose session another transaction has locked is `session_locked` and not recorded: the others do not wait for it.
  */
 export async function recordStarts(
   db: Pick<Database, 'pool'>,

@@ -3,9 +3,8 @@
  * optional, and Prisma's own schema parser would be a download, so the schema's lines are read here: they are regular.
  */
 import { readFile } from 'node:fs/promises'
-import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { createDatabase, type Database } from '../src/client.ts'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 
 /** Table → column → what it is, such as `timestamptz(3) null default`. */
 type Columns = Record<string, Record<string, string>>
@@ -30,19 +29,11 @@ const schemaFile = new URL('../prisma/schema.prisma', import.meta.url)
 /** node-pg-migrate's own, which no code of ours reads. */
 const foreignTables = ['schema_migrations']
 
-let testDatabase: TestDatabase
-let db: Database
+const database = useTestDatabase()
 let models: PrismaModel[]
 
 beforeAll(async () => {
   models = readModels(await readFile(schemaFile, 'utf8'))
-  testDatabase = await createTestDatabase()
-  db = createDatabase({ url: testDatabase.url, applicationName: 'test' })
-}, 60_000)
-
-afterAll(async () => {
-  await db.close()
-  await testDatabase.drop()
 })
 
 function readModels(schema: string): PrismaModel[] {
@@ -99,7 +90,7 @@ function keyOf(columns: readonly string[]): string {
 }
 
 async function columnsInDatabase(): Promise<Columns> {
-  const found = await db.pool.query<{
+  const found = await database.db.pool.query<{
     table_name: string
     column_name: string
     udt_name: string
@@ -123,7 +114,7 @@ async function columnsInDatabase(): Promise<Columns> {
 
 /** The unconditional unique indexes of each table; those of expressions have no columns to name. */
 async function keysInDatabase(): Promise<Record<string, string[]>> {
-  const found = await db.pool.query<{ table_name: string; columns: string[] }>(
+  const found = await database.db.pool.query<{ table_name: string; columns: string[] }>(
     `SELECT c.relname AS table_name, array_agg(a.attname::text) AS columns
      FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey)

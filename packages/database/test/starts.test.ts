@@ -212,7 +212,7 @@ describe('recordStarts', () => {
       { organizationId, start: start({ sessionId }) },
       { organizationId, start: start() },
     ])
-    expect(outcomes.map(({ kind }) => kind)).toEqual(['session_busy', 'accepted'])
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['session_locked', 'accepted'])
     await client.query('ROLLBACK')
     client.release()
   })

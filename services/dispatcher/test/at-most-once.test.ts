@@ -19,13 +19,6 @@ const deliveryBody = (change: Record<string, unknown> = {}): Record<string, unkn
 const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
-/** A session whose current lease has this epoch. */
-async function openSession(leaseEpoch: number, organizationId = dispatcher.organizationId): Promise<string> {
-  const id = newId()
-  await dispatcher.db.prisma.session.create({ data: { id, organizationId, leaseEpoch } })
-  return id
-}
-
 /** Records a delivery in flight, as another dispatcher would. */
 async function recordInFlight(ageMs: number): Promise<string> {
   const id = newId()
@@ -169,7 +162,7 @@ describe('409 idempotency_conflict', () => {
 describe('409 lease_lost', () => {
   test.each([2, 4])("epoch %i is not the session's 3: nothing is sent and nothing recorded", async (epoch) => {
     const id = newId()
-    const lease = { session_id: await openSession(3), epoch }
+    const lease = { session_id: await dispatcher.createSession(3), epoch }
     expect(await send(id, { lease })).toMatchObject({ status: 409, body: { error: { code: 'lease_lost' } } })
     expect(dispatcher.endpoint.requests).toEqual([])
     expect(await dispatcher.isRecorded(id)).toBe(false)
@@ -177,7 +170,7 @@ describe('409 lease_lost', () => {
 
   test('for an unknown session and one of another organization', async () => {
     const other = await dispatcher.createOrganization()
-    for (const sessionId of [newId(), await openSession(1, other)]) {
+    for (const sessionId of [newId(), await dispatcher.createSession(1, other)]) {
       expect((await send(newId(), { lease: { session_id: sessionId, epoch: 1 } })).body.error.code).toBe('lease_lost')
     }
     expect(dispatcher.endpoint.requests).toEqual([])
@@ -185,7 +178,7 @@ describe('409 lease_lost', () => {
 
   test('the next lease gets the delivery that the previous one sent', async () => {
     const id = newId()
-    const sessionId = await openSession(1)
+    const sessionId = await dispatcher.createSession(1)
     const first = await send(id, { lease: { session_id: sessionId, epoch: 1 } })
     await dispatcher.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: 2 } })
     expect((await send(id, { lease: { session_id: sessionId, epoch: 2 } })).body).toEqual(first.body)

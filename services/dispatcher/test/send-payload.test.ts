@@ -23,18 +23,11 @@ const deliveryBody = (change: Record<string, unknown> = {}): Record<string, unkn
 const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
-/** A session whose current lease has this epoch. */
-async function openSession(leaseEpoch: number, organizationId = dispatcher.organizationId): Promise<string> {
-  const id = newId()
-  await dispatcher.db.prisma.session.create({ data: { id, organizationId, leaseEpoch } })
-  return id
-}
-
 describe('200', () => {
   test('sends the payload unchanged with a new token, and answers what the endpoint answered', async () => {
     dispatcher.endpoint.answerWith({ status: 201, body: 'Order 17 booked.' })
     const id = newId()
-    const [runId, sessionId] = [newId(), await openSession(4)]
+    const [runId, sessionId] = [newId(), await dispatcher.createSession(4)]
     const lease = { session_id: sessionId, epoch: 4 }
     const answer = await callDispatcher(
       dispatcher.url,

@@ -30,7 +30,7 @@ import {
 import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
-import { logDelivery } from './log-delivery.ts'
+import { reportDelivery } from './report-delivery.ts'
 import { NotSentError } from './not-sent-error.ts'
 import { sendSignedRequest } from './send-signed-request.ts'
 
@@ -122,7 +122,7 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
         return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`))
       }
       const delivery = await ctx.outcomes.record(claimed, result)
-      logDelivery(ctx, delivery)
+      reportDelivery(ctx, delivery)
       return delivery
     }
     default:

@@ -4,7 +4,7 @@ import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
 import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
-import { logDelivery } from '../deliveries/log-delivery.ts'
+import { reportDelivery } from '../deliveries/report-delivery.ts'
 import { NotSentError } from '../deliveries/not-sent-error.ts'
 import { REDACTED } from '../deliveries/redact.ts'
 import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
@@ -72,7 +72,7 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
     })
     // The answer's text is not logged: only payload answers are read by the agent, and this one may repeat the secret.
     const delivery = await ctx.outcomes.record(recorded, { ...toDeliveryResult(result, redact), answer: null })
-    logDelivery(ctx, delivery)
+    reportDelivery(ctx, delivery)
     return { delivery, failure: toVerificationFailure(result, redact) }
   } finally {
     slot()

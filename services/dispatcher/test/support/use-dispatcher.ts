@@ -32,6 +32,8 @@ export interface UsedDispatcher {
   send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
   isRecorded(deliveryId: string): Promise<boolean>
   createOrganization(): Promise<string>
+  /** Creates a session whose current lease has this epoch, by default of the test's organization. Resolves to its id. */
+  createSession(leaseEpoch: number, organizationId?: string): Promise<string>
   /** Starts another dispatcher with the same database. A test may stop it. */
   startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
 }
@@ -98,6 +100,11 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
         }),
       isRecorded: async (id) => (await db.prisma.delivery.findUnique({ where: { id } })) !== null,
       createOrganization,
+      createSession: async (leaseEpoch, ownerId = organizationId) => {
+        const id = newId()
+        await db.prisma.session.create({ data: { id, organizationId: ownerId, leaseEpoch } })
+        return id
+      },
       startAnother,
     } satisfies UsedDispatcher)
   }, 120_000)

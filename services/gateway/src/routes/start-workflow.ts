@@ -57,7 +57,7 @@ function hashStartRequest({ params, body }: Pick<StartRequest, 'params' | 'body'
   return createHash('sha256').update(values, 'utf8').digest()
 }
 
-function toError(refusal: StartRefusal | 'session_busy'): ApiError {
+function toError(refusal: StartRefusal | 'session_locked'): ApiError {
   switch (refusal) {
     case 'workflow_not_found':
       return notFound('Workflow')
@@ -65,7 +65,7 @@ function toError(refusal: StartRefusal | 'session_busy'): ApiError {
       return invalidFields([
         { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
       ])
-    case 'session_busy':
+    case 'session_locked':
       return serviceUnavailable('The session is busy; try again in a moment.')
     default:
       return new ApiError(refusal, CONFLICTS[refusal])

@@ -50,7 +50,7 @@ export function createStartRecorder(options: {
     const outcomes = (await recordStarts(db, distinct)).values()
     return batch.map((_start, index) => {
       const outcome = isDuplicate[index] ? undefined : outcomes.next().value
-      return outcome === undefined || outcome.kind === 'session_busy' ? 'retry_alone' : outcome
+      return outcome === undefined || outcome.kind === 'session_locked' ? 'retry_alone' : outcome
     })
   }
   const enqueue = batchCalls(recordBatch, {

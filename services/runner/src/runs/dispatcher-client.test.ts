@@ -1,12 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Writable } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { createLogger } from '@workflow-service/service-kit'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { type CapturedLogger, createCapturedLogger, freePort, waitUntil } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
@@ -54,7 +52,7 @@ const breakOff: Answer = (_response, request) => void request.socket.resetAndDes
 let activeSessions: ActiveSessions
 let session: LeasedSession
 let delivery: OutgoingDelivery
-let logged: string
+let log: CapturedLogger
 let client: DispatcherClient | undefined
 let nowMs: number
 let waiting: number[]
@@ -74,7 +72,7 @@ beforeEach(() => {
       lease: { session_id: sessionId, epoch },
     },
   }
-  logged = ''
+  log = createCapturedLogger()
   nowMs = 0
   waiting = []
 })
@@ -87,13 +85,7 @@ afterEach(async () => {
 })
 
 async function deliverTo(url: string) {
-  const destination = new Writable({
-    write(chunk, _encoding, done) {
-      logged += String(chunk)
-      done()
-    },
-  })
-  const logger = createLogger({ service: 'runner', level: 'debug', destination })
+  const { logger } = log
   const waitingDeliveries = { inc: () => void waiting.push(1), dec: () => void waiting.push(-1) }
   client = createDispatcherClient({ url, token: TOKEN, connections: 4, logger, waitingDeliveries, now: () => nowMs })
   return await client.deliver(session, delivery)
@@ -144,12 +136,12 @@ describe('the dispatcher client', () => {
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
-    await waitUntil(() => logged.includes('the dispatcher is unavailable'))
+    await waitUntil(() => log.text.includes('the dispatcher is unavailable'))
     const server = createServer((_request, response) => void response.end(JSON.stringify(accepted)))
     servers.push(server.listen(port, '127.0.0.1'))
     expect(await result).toMatchObject({ outcome: 'accepted' })
-    expect(logged).toContain('the dispatcher is available again')
-    expect(logged).not.toContain(TOKEN)
+    expect(log.text).toContain('the dispatcher is available again')
+    expect(log.text).not.toContain(TOKEN)
   })
 
   test('counts a delivery that waits, and logs it once after 10 seconds', async () => {
@@ -161,13 +153,13 @@ describe('the dispatcher client', () => {
       later(60_000, answer(200, accepted)),
     )
     await result
-    const lines = logged.split('\n').filter((line) => line.includes('delivery.waiting'))
-    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    const lines = log.lines.filter(({ msg }) => msg === 'delivery.waiting')
+    expect(lines).toMatchObject([
       { delivery_id: delivery.id, source_id: delivery.body.source_id, waited_ms: 20_000, request_id: 'request-17' },
     ])
     expect(waiting).toEqual([1, -1])
     // The dispatcher itself answers, so it is not reported as unavailable.
-    expect(logged).not.toContain('the dispatcher is unavailable')
+    expect(log.text).not.toContain('the dispatcher is unavailable')
   })
 
   test('is not counted as waiting any more when the runner stops', async () => {

@@ -160,7 +160,7 @@ function toResultOrThrow(
       throw new LeaseLostError()
     case 'suspended':
       throw new RunInterruptedError('The run was interrupted because its organization is suspended')
-    case 'conflict':
+    default:
       throw new RunError('delivery_conflict', answer.reason)
   }
 }

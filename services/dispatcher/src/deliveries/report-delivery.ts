@@ -1,8 +1,8 @@
 import type { Delivery } from '@workflow-service/database'
 import type { AppContext } from '../app-context.ts'
 
-/** Counts the delivery and logs it in one line, with the ids that connect it to its run. */
-export function logDelivery(ctx: Pick<AppContext, 'logger' | 'deliveryMetrics'>, delivery: Delivery): void {
+/** Counts the delivery in the metrics, and writes one log line with the ids that connect it to its run. */
+export function reportDelivery(ctx: Pick<AppContext, 'logger' | 'deliveryMetrics'>, delivery: Delivery): void {
   ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
   ctx.logger.info(
     {
