@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import fc from 'fast-check'
 import { readDeliveryCursor, toDeliveryCursor } from './delivery-cursor.ts'
 
 const position = { createdAt: new Date('2026-01-31T09:00:00.123Z'), id: '01890a5d-ac96-774b-bcce-b302099a8057' }
@@ -18,5 +19,23 @@ describe('the cursor of the delivery log', () => {
     'A'.repeat(512),
   ])('is undefined for %j', (text) => {
     expect(readDeliveryCursor(text)).toBeUndefined()
+  })
+
+  test('is undefined or a position that PostgreSQL can represent, whatever the text', () => {
+    const encoded = fc.tuple(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.string({ unit: 'binary-ascii' }))
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.base64String(),
+      encoded.map(([time, id]) => Buffer.from(`${time}.${id}`).toString('base64url')),
+      fc.nat().map((time) => Buffer.from(`${time}.${'a'.repeat(32)}`).toString('base64url')),
+      fc.nat(25).map((digits) => Buffer.from(`${'9'.repeat(digits)}.${'f'.repeat(32)}`).toString('base64url')),
+    )
+    fc.assert(
+      fc.property(text, (cursor) => {
+        const read = readDeliveryCursor(cursor)
+        return read === undefined || (read.createdAt.getTime() < 1e15 && /^[0-9a-f-]{36}$/.test(read.id))
+      }),
+      { seed: 20261122, numRuns: 5_000 },
+    )
   })
 })

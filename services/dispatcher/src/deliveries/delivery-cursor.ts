@@ -4,6 +4,7 @@ export interface DeliveryPosition {
   id: string
 }
 
+// Fifteen digits end in the year 33658, which Date and PostgreSQL can both represent.
 const CURSOR = /^(\d{1,15})\.([0-9a-f]{32})$/
 
 /** Encodes the position. The cursor's encoding is opaque and may change. */

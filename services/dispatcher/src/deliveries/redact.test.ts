@@ -1,15 +1,95 @@
 import { describe, expect, test } from '@jest/globals'
-import { createRedactor } from './redact.ts'
+import fc from 'fast-check'
+import { createRedactor, REDACTED } from './redact.ts'
+
+const SECRET = 's3cret/äöü "+\\😀 \n'
+
+/** Every way in which an endpoint is expected to repeat a text. */
+const ENCODINGS: Record<string, (text: string) => string> = {
+  'as it is': (text) => text,
+  'percent-encoded': encodeURIComponent,
+  'percent-encoded in lower case': (text) => encodeURIComponent(text).replaceAll(/%../g, (code) => code.toLowerCase()),
+  'percent-encoded in every byte': (text) => Buffer.from(text).toString('hex').replaceAll(/../g, '%$&'),
+  'percent-encoded as a form': (text) => new URLSearchParams([['', text]]).toString().slice(1),
+  'in JSON': (text) => JSON.stringify(text).slice(1, -1),
+  'in JSON with escaped slashes': (text) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
+  'in JSON in ASCII': (text) =>
+    JSON.stringify(text)
+      .slice(1, -1)
+      .replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0').toUpperCase()}`),
+  'in JSON, every character escaped': (text) =>
+    text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  'in Base64': (text) => Buffer.from(text).toString('base64'),
+  'in Base64 without padding': (text) => Buffer.from(text).toString('base64').replaceAll('=', ''),
+  'in Base64url': (text) => Buffer.from(text).toString('base64url'),
+  'in Base64, percent-encoded': (text) => encodeURIComponent(Buffer.from(text).toString('base64')),
+}
 
 describe('createRedactor', () => {
-  test('replaces every secret, as it is and percent-encoded', () => {
-    const redact = createRedactor(['s3cret/äöü +', null, 'token.1'])
-    expect(redact(`a s3cret/äöü + b ${encodeURIComponent('s3cret/äöü +')} token.1 token.1`)).toBe(
-      'a [hidden] b [hidden] [hidden] [hidden]',
-    )
+  test.each(Object.entries(ENCODINGS))('replaces a secret %s', (_name, encode) => {
+    const redact = createRedactor([null, SECRET, 'token.1'])
+    const redacted = redact(`before ${encode(SECRET)} between ${encode(SECRET)}|${encode('token.1')} after`)
+    // Padding may stay: it says nothing.
+    expect(redacted.replaceAll(/=|%3D/g, '')).toBe('before [hidden] between [hidden]|[hidden] after')
+  })
+
+  test('replaces the beginning of a secret at the end of a text that was cut off', () => {
+    const redact = createRedactor([SECRET])
+    for (const encode of Object.values(ENCODINGS)) {
+      expect(redact(`at ${encode(SECRET).slice(0, -8)}`)).toBe('at [hidden]')
+    }
   })
 
   test('keeps secrets that are so short that they would match ordinary words', () => {
     expect(createRedactor(['order'])('the order was booked')).toBe('the order was booked')
+  })
+
+  test('keeps texts without secrets', () => {
+    const redact = createRedactor([SECRET])
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 100 }), (text) => {
+        expect(redact(text)).toBe(text)
+      }),
+      { seed: 20261122, numRuns: 2_000 },
+    )
+  })
+
+  test('ends for a secret of backslashes, which has an exponential number of spellings', () => {
+    const redact = createRedactor([`${'\\'.repeat(400)}x`])
+    const text = '\\'.repeat(801)
+    // The end may be the beginning of the secret: each of its 400 backslashes may be written as two.
+    expect(redact(text)).toMatch(/^\\{0,3}\[hidden\]$/)
+    expect(redact(`${text}y`)).toBe(`${text}y`)
+    expect(redact(`${text}x`)).toMatch(/^\\{0,3}\[hidden\]$/)
+  })
+
+  test('leaves no secret in any encoding, whatever surrounds it', () => {
+    const secret = fc
+      .string({
+        unit: fc.oneof(
+          fc.constantFrom('\\', '%', '"', '/', '+', ' ', '2', '5', 'u', '='),
+          fc.integer({ min: 32, max: 0x24f }).map((code) => String.fromCharCode(code)),
+          fc.constant('😀'),
+        ),
+        minLength: 6,
+        maxLength: 40,
+      })
+      .filter((text) => !REDACTED.includes(text) && text.isWellFormed())
+    const around = fc.string({ unit: fc.constantFrom('\\', '%', '4', 'u', '0', ' ', 'a', '"', '='), maxLength: 6 })
+    fc.assert(
+      fc.property(
+        secret,
+        around,
+        around,
+        fc.constantFrom(...Object.values(ENCODINGS)),
+        (text, before, after, encode) => {
+          const encoded = encode(text)
+          const redacted = createRedactor([text])(before + encoded + after)
+          expect(redacted).toContain(REDACTED)
+          expect(redacted).not.toContain(encoded)
+        },
+      ),
+      { seed: 20261122, numRuns: 2_000 },
+    )
   })
 })
