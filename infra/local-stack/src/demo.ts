@@ -25,7 +25,7 @@ export interface Demo {
   readonly manifest: Manifest
   readonly organizationId: string
   readonly workflow: { readonly id: string; readonly name: string }
-  readonly source: { readonly id: string; readonly name: string }
+  readonly source: { readonly id: string; readonly name: string; readonly signingSecret: string | null }
 }
 
 /** Reads demo.yaml and fills in the values. */
@@ -40,7 +40,7 @@ export async function readDemo(values: DemoValues): Promise<Demo> {
     manifest,
     organizationId: organization.id,
     workflow: { id: workflow.id, name: workflow.name },
-    source: { id: source.id, name: source.name },
+    source: { id: source.id, name: source.name, signingSecret: source.signing_secret ?? null },
   }
 }
 
@@ -73,7 +73,9 @@ export async function syncEndpointUrl(
   const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
   if (!stored || stored.endpointUrl === endpointUrl || !isDemoEndpoint(stored.endpointUrl)) return
   const { name, description, exampleRequestBody } = stored
-  const source = { name, description, endpoint_url: endpointUrl, example_request_body: exampleRequestBody }
+  // Another port is another address, for which a stored secret has to be given again.
+  const secret = stored.hasSigningSecret ? { signing_secret: demo.source.signingSecret } : {}
+  const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body: exampleRequestBody }
   await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
 }
 

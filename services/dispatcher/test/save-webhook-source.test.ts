@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { sourceIn, sourcePath } from './support/test-dispatcher.ts'
+import { type Answer, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -143,6 +144,48 @@ describe('404', () => {
     const answer = await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
     expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
     expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+})
+
+describe('a new address without a secret', () => {
+  const save = (id: string, change: Record<string, unknown>, query = ''): Promise<Answer> =>
+    dispatcher.save(id, { name: `Moving ${id}`, ...change }, query)
+
+  test.each(['', '?verify=if_changed', '?verify=never'])(
+    'is 422 if a secret is stored, and the secret does not travel there: %s',
+    async (query) => {
+      const other = await startCustomerEndpoint()
+      const id = newId()
+      await save(id, { signing_secret: 'for the first address' })
+      expect(await save(id, { endpoint_url: other.url }, query)).toMatchObject({
+        status: 422,
+        body: { error: { code: 'validation_error', details: [{ field: 'signing_secret', code: 'missing' }] } },
+      })
+      expect(other.requests).toEqual([])
+      expect((await save(id, { endpoint_url: other.url, signing_secret: 'for the second' })).status).toBe(200)
+      expect((await save(id, { signing_secret: null })).status).toBe(200)
+      expect((await save(id, { endpoint_url: other.url })).status).toBe(200)
+      await other.close()
+    },
+  )
+
+  test.each([
+    ['the scheme', (url: string) => url.replace('http:', 'https:')],
+    ['the host', (url: string) => url.replace('127.0.0.1', '127.0.0.2')],
+    ['the port', (url: string) => url.replace(/:\d+/, ':1')],
+  ])('is one that differs in %s', async (_what, change) => {
+    const id = newId()
+    await save(id, { signing_secret: 'for the first address' })
+    const answer = await save(id, { endpoint_url: change(dispatcher.endpoint.url) })
+    expect(answer.body.error.details).toMatchObject([{ field: 'signing_secret', code: 'missing' }])
+  })
+
+  test('is not one that differs in its path or in the spelling of its host', async () => {
+    const id = newId()
+    await save(id, { signing_secret: 'for this address' })
+    const url = `${dispatcher.endpoint.url.replace('http:', 'HTTP:')}/other?a=1`
+    expect((await save(id, { endpoint_url: url })).status).toBe(200)
+    expect(dispatcher.endpoint.requests[1]?.json).toMatchObject({ data: { signing_secret: 'for this address' } })
   })
 })
 

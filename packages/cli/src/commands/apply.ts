@@ -26,7 +26,8 @@ rest is applied, and the exit status is 1. Applying the same file again changes 
   Not in the file    Users, API keys, webhook sources, workflows and sessions that the file does not name are not changed.
                      The users, triggers and files of a workflow are replaced by those in the file.
   Omitted fields     take their default, with these exceptions, which keep the stored value: signing_secret (null removes
-                     it), a key's scopes and revoked, a session's open.
+                     it), a key's scopes and revoked, a session's open. A source whose endpoint_url changes in scheme, host
+                     or port needs its signing_secret again.
   API keys           "key: wfk_…" stores that key and replaces an earlier one of the same name. Without "key", a key is
                      generated if the name is new, and shown once.
   verify: false      stores a webhook source without a verification request, for tests and migrations.

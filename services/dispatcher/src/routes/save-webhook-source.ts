@@ -6,7 +6,7 @@ import {
   saveWebhookSource,
   type StoredWebhookSource,
 } from '@workflow-service/database'
-import { ApiError, notFound, type OperationAnswer } from '@workflow-service/service-kit'
+import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
@@ -34,6 +34,7 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
     const mode = query.verify ?? 'always'
     const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never' }
     const stored = await findStored(ctx, save)
+    assertSecretMayTravel(input, stored)
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
@@ -44,6 +45,17 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
     else ctx.logger.warn(logFields(save), 'webhook source saved without verification (verify=never)')
     return await write(ctx, save, stored)
   }
+}
+
+/**
+ * The stored secret goes only where it was entered for: the verification request would carry it to the new address.
+ * @throws ApiError 422 on `signing_secret` if scheme, host or port change and the secret is absent.
+ */
+function assertSecretMayTravel(input: WebhookSourceIn, stored: StoredWebhookSource | null): void {
+  if (!stored?.hasSigningSecret || input.signing_secret !== undefined) return
+  if (URL.parse(input.endpoint_url)?.origin === URL.parse(stored.endpointUrl)?.origin) return
+  const message = 'must be entered again, or be null, because scheme, host or port of endpoint_url change'
+  throw invalidFields([{ field: 'signing_secret', code: 'missing', message }])
 }
 
 /** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
