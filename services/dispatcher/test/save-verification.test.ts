@@ -106,20 +106,25 @@ describe('422 verification_failed', () => {
     ])
   })
 
-  test('a name that resolves to a private address; the error has the address', async () => {
+  test('a name that resolves to a private address; only the log of the service has the address', async () => {
     const rebound = await dispatcher.startAnother({
       sendRequest: async () => ({
         kind: 'refused',
         code: 'url_not_public',
-        address: '10.1.2.3',
-        detail: 'hooks.example.com: 10.1.2.3 is not a public address',
+        address: null,
+        detail: 'the address of hooks.example.com is not publicly reachable',
+        internalDetail: 'hooks.example.com: 10.1.2.3 is not a public address',
         durationMs: 1,
       }),
     })
-    const answer = await callDispatcher(rebound.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
+    const id = newId()
+    const answer = await callDispatcher(rebound.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
     expect(answer).toMatchObject({
       status: 422,
-      body: { error: { code: 'verification_failed', reason: 'url_not_public', address: '10.1.2.3' } },
+      body: { error: { code: 'verification_failed', reason: 'url_not_public' } },
     })
+    expect(answer.body.error).not.toHaveProperty('address')
+    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toContain('10.1.2.3')
+    expect(JSON.stringify(dispatcher.logLines)).toContain('10.1.2.3')
   })
 })

@@ -63,7 +63,7 @@ export function toVerificationFailure(result: SentResult, redact: Redact): Verif
     case 'refused':
       return {
         message: `The endpoint must be publicly reachable: ${redact(result.detail)}.`,
-        extra: { reason: 'url_not_public', address: result.address },
+        extra: { reason: 'url_not_public', ...(result.address === null ? {} : { address: result.address }) },
       }
     default:
       return result satisfies never

@@ -20,12 +20,15 @@ interface SignedRequest {
  * @throws NotSentError if the service could not open a connection.
  */
 export async function sendSignedRequest(
-  ctx: Pick<AppContext, 'sendRequest'>,
+  ctx: Pick<AppContext, 'sendRequest' | 'logger'>,
   { url, body, signingSecret, requestId, deadlineMs }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
   const token = signingSecret === null ? null : createServiceToken(signingSecret)
   const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
   const result = await ctx.sendRequest({ url, body, headers, deadlineMs })
+  if ('internalDetail' in result) {
+    ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint not reached')
+  }
   if (result.kind === 'unavailable') {
     throw new NotSentError(`${result.detail.slice(0, 1).toUpperCase()}${result.detail.slice(1)}.`)
   }

@@ -137,20 +137,17 @@ export async function openTunnel(
 
 function toProxyOutcome(status: number, reason: string): OutboundOutcome {
   const printable = reason.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
-  const detail = printable === '' ? `status ${status}` : printable
+  const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
   if (status === 502 || status === 504) {
-    return unreachable('beyond_proxy', false, `the egress proxy could not reach the endpoint (${detail})`)
+    const detail = `the egress proxy could not reach the endpoint (status ${status})`
+    return { ...unreachable('beyond_proxy', false, detail), internalDetail }
   }
-  if (status < 400 || status >= 500) return proxyError(`failed (${detail})`)
-  return {
-    kind: 'refused',
-    code: 'url_not_public',
-    address: null,
-    detail: `the egress proxy does not let requests through to this endpoint (${detail})`,
-  }
+  if (status < 400 || status >= 500) return { ...proxyError(`failed (status ${status})`), internalDetail }
+  const detail = `the egress proxy does not let requests through to this endpoint (status ${status})`
+  return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail }
 }
 
-function proxyError(what: string): OutboundOutcome {
+function proxyError(what: string): OutboundOutcome & { kind: 'unreachable' } {
   return unreachable('proxy', false, `the service's own egress proxy ${what}`)
 }
 

@@ -3,7 +3,8 @@ import type { UrlErrorCode } from './check-url.ts'
 
 /**
  * The result of one request. `detail` is a sentence part that may be shown and logged: it contains nothing of the
- * request's headers or body. `wasSent` says whether a byte of the request may have reached the endpoint.
+ * request's headers or body. `internalDetail` is for the service's own log only: it may contain what an internal name resolves
+ * to, which would let a customer explore the network of the service. `wasSent` says whether a byte of the request may have reached the endpoint.
  */
 export type OutboundResult = OutboundOutcome & { durationMs: number }
 
@@ -20,8 +21,16 @@ export type OutboundOutcome =
       text: string | null
     }
   | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
-  | { kind: 'unreachable'; cause: UnreachableCause; tlsError: TlsError | null; wasSent: boolean; detail: string }
-  | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string }
+  | {
+      kind: 'unreachable'
+      cause: UnreachableCause
+      tlsError: TlsError | null
+      wasSent: boolean
+      detail: string
+      internalDetail?: string
+    }
+  /** `address` is the one in the URL, if the URL has an address. */
+  | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string; internalDetail?: string }
   /** The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated. */
   | UnavailableOutcome
 
@@ -123,7 +132,11 @@ export function toTimeoutOutcome(phase: OutboundPhase, wasSent: boolean): Outbou
   return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
 }
 
-export function unreachable(cause: UnreachableCause, wasSent: boolean, detail: string): OutboundOutcome {
+export function unreachable(
+  cause: UnreachableCause,
+  wasSent: boolean,
+  detail: string,
+): OutboundOutcome & { kind: 'unreachable' } {
   return { kind: 'unreachable', cause, tlsError: null, wasSent, detail }
 }
 

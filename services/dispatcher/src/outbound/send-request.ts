@@ -79,7 +79,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     }
     for (const address of resolution.addresses) {
       const check = checkAddress(address, allowed)
-      if (!check.isAllowed) return { ok: false, outcome: refused(address, `${host.name}: ${check.detail}`) }
+      if (!check.isAllowed) return { ok: false, outcome: refusedName(host.name, check.detail) }
     }
     return { ok: true, value: resolution.addresses }
   }
@@ -88,7 +88,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
   function findLoopback(name: string): Step<string[]> {
     const loopback = ['127.0.0.1', '::1'].filter((address) => checkAddress(address, allowed).isAllowed)
     if (loopback.length > 0) return { ok: true, value: loopback }
-    return { ok: false, outcome: refused('127.0.0.1', `${name} is this machine, and its subnet is not allowed`) }
+    return { ok: false, outcome: refusedName(name, 'loopback is not in WEBHOOK_ALLOWED_SUBNETS') }
   }
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
@@ -150,8 +150,9 @@ interface Progress {
   signal: AbortSignal
 }
 
-function refused(address: string, detail: string): OutboundOutcome {
-  return { kind: 'refused', code: 'url_not_public', address, detail }
+function refusedName(name: string, why: string): OutboundOutcome {
+  const detail = `the address of ${name} is not publicly reachable`
+  return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail: `${name}: ${why}` }
 }
 
 function post(socket: Socket, url: URL, request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
@@ -206,9 +207,12 @@ function toAnswered(answer: IncomingMessage): OutboundOutcome & { kind: 'answere
   return { kind: 'answered', status, location: location === undefined ? null : toDisplayText(location), text: null }
 }
 
+/** Node allows 16 KiB of headers, in which finding a long secret would take too long. */
+const MAX_LOCATION_LENGTH = 1_000
+
 /** Removes control characters from a header value, which Node reads as Latin-1, and limits its length. */
 function toDisplayText(value: string): string {
-  return value.replaceAll(/\p{Cc}/gu, '').slice(0, 2000)
+  return value.replaceAll(/\p{Cc}/gu, '').slice(0, MAX_LOCATION_LENGTH)
 }
 
 /** Calls `done` with the text when the body has ended properly, or with null once it is too long or broken. */

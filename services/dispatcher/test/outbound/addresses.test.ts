@@ -34,6 +34,14 @@ afterEach(async () => {
 
 const ok: object = { kind: 'answered', status: 200, text: 'ok' }
 const refused = (at: string): object => ({ kind: 'refused', code: 'url_not_public', address: at })
+/** Only the service's own log may know what a name resolves to. */
+const refusedName = (name: string, at: string): object => ({
+  kind: 'refused',
+  code: 'url_not_public',
+  address: null,
+  detail: `the address of ${name} is not publicly reachable`,
+  internalDetail: expect.stringContaining(at),
+})
 
 /** Posts to `host` at the endpoint's port, by default with loopback allowed. */
 function post(
@@ -122,11 +130,7 @@ describe('a name', () => {
     zone = zoneOf({ 'hooks.example.com': addresses })
     const { connect, targets } = recordConnects()
     const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS })
-    expect(result).toMatchObject(refused(bad))
-    expect(result).toHaveProperty(
-      'detail',
-      expect.stringContaining(`hooks.example.com: ${bad} is not a public address`),
-    )
+    expect(result).toMatchObject(refusedName('hooks.example.com', `${bad} is not a public address`))
     expect(targets).toEqual([])
   })
 
@@ -136,7 +140,9 @@ describe('a name', () => {
       if (question.over === 'udp' && question.type === 'A') return 'truncated'
       return zoneOf({ 'hooks.example.com': [...many, '10.0.0.1'] })(question, before)
     }
-    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(refused('10.0.0.1'))
+    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(
+      refusedName('hooks.example.com', '10.0.0.1'),
+    )
   })
 
   test('is tried at no more than eight of its addresses', async () => {
@@ -151,7 +157,9 @@ describe('a name', () => {
     zone = ({ name, type }) => ({
       records: [alias(name, 'cdn.example.net'), ...(type === 'A' ? [address('cdn.example.net', '192.168.1.1')] : [])],
     })
-    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(refused('192.168.1.1'))
+    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(
+      refusedName('hooks.example.com', '192.168.1.1'),
+    )
   })
 
   test('that changes its address between two requests is checked again', async () => {
@@ -159,7 +167,7 @@ describe('a name', () => {
       records: type === 'A' ? [address(name, before === 0 ? '127.0.0.1' : '10.0.0.1')] : [],
     })
     expect(await post('turning.example.com')).toMatchObject(ok)
-    expect(await post('turning.example.com')).toMatchObject(refused('10.0.0.1'))
+    expect(await post('turning.example.com')).toMatchObject(refusedName('turning.example.com', '10.0.0.1'))
     expect(endpoint.requests).toHaveLength(1)
   })
 
@@ -270,7 +278,9 @@ describe('with allowed subnets', () => {
     const { connect, targets } = recordConnects()
     await post('localhost', { connect, allowedSubnets: parseSubnets('::1'), deadlineMs: 500 })
     expect(targets).toEqual(['::1'])
-    expect(await post('localhost', { allowedSubnets: parseSubnets('10.0.0.0/8') })).toMatchObject(refused('127.0.0.1'))
+    expect(await post('localhost', { allowedSubnets: parseSubnets('10.0.0.0/8') })).toMatchObject(
+      refusedName('localhost', 'loopback'),
+    )
   })
 
   test('names of a private network are looked up, and every record must be allowed or public', async () => {
@@ -283,8 +293,8 @@ describe('with allowed subnets', () => {
     })
     expect(await post('customer')).toMatchObject(ok)
     expect(await post('customer.local')).toMatchObject(ok)
-    expect(await post('other.local')).toMatchObject(refused('10.0.0.1'))
-    expect(await post('both.local')).toMatchObject(refused('10.0.0.1'))
+    expect(await post('other.local')).toMatchObject(refusedName('other.local', '10.0.0.1'))
+    expect(await post('both.local')).toMatchObject(refusedName('both.local', '10.0.0.1'))
     const { connect, targets } = recordConnects()
     await post('public.internal', { connect, deadlineMs: 500 })
     expect(targets).toEqual(['93.184.215.14'])
@@ -298,7 +308,7 @@ describe('with allowed subnets', () => {
 
   test('the IPv6 spelling of an allowed IPv4 address is refused', async () => {
     zone = zoneOf({ 'hooks.example.com': ['::ffff:127.0.0.1'] })
-    expect(await post('hooks.example.com')).toMatchObject(refused('::ffff:127.0.0.1'))
+    expect(await post('hooks.example.com')).toMatchObject(refusedName('hooks.example.com', '::ffff:127.0.0.1'))
   })
 })
 

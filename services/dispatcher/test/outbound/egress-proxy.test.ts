@@ -134,24 +134,26 @@ describe('through an egress proxy', () => {
     [
       "Smokescreen's denial",
       `HTTP/1.1 407 Request rejected by proxy\r\nX-Smokescreen-Error: ${denial}\r\nContent-Length: 4\r\n\r\nmore`,
-      `the egress proxy does not let requests through to this endpoint (${denial})`,
+      'the egress proxy does not let requests through to this endpoint (status 407)',
+      `the egress proxy answered 407 ${denial}`,
     ],
     [
       "Squid's denial",
       'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n',
       'the egress proxy does not let requests through to this endpoint (status 403)',
+      'the egress proxy answered 403',
     ],
-  ])('%s is reported as refused', async (_, answer, detail) => {
+  ])('%s is reported as refused; only the log has its reason', async (_, answer, detail, internalDetail) => {
     proxy.behave = (socket) => socket.write(answer)
     const result = await post('http://hooks.example.com/')
-    expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null, detail })
+    expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail })
   })
 
   test('the reason given by the proxy is truncated and printable', async () => {
     const reason = `no\u00ff\u0080 ${'x'.repeat(1000)}`
     proxy.behave = (socket) => socket.write(`HTTP/1.1 407 No\r\nX-Smokescreen-Error: ${reason}\r\n\r\n`, 'latin1')
     const result = await post('http://hooks.example.com/')
-    expect(result).toHaveProperty('detail', expect.stringMatching(/ \(no x{197}\)$/u))
+    expect(result).toHaveProperty('internalDetail', expect.stringMatching(/ no x{197}$/u))
   })
 
   test.each([
