@@ -50,6 +50,17 @@ describe('the in-flight limiter', () => {
     expect(limiter).toMatchObject({ inFlight: 3, waiting: 0 })
   })
 
+  test('takes a free slot at once, or gives the limit that is reached', () => {
+    const limiter = createLimiter({ total: 2 })
+    const release = limiter.tryAcquire('a')
+    expect(limiter.tryAcquire('a')).toBe('key_limit')
+    expect(typeof limiter.tryAcquire('b')).toBe('function')
+    expect(limiter.tryAcquire('c')).toBe('total_limit')
+    if (typeof release === 'function') release()
+    expect(typeof limiter.tryAcquire('c')).toBe('function')
+    expect(limiter).toMatchObject({ inFlight: 2, waiting: 0 })
+  })
+
   test('frees a slot once, even if it is released twice', async () => {
     const limiter = createLimiter({ waitMs: 0 })
     const release = await acquireSlot(limiter, 'a')

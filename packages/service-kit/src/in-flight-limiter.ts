@@ -12,6 +12,8 @@ export interface InFlightLimiter {
    * the limit that was reached if no slot became free in time, or at once if too many callers wait.
    */
   acquire(key: string, waitMs?: number): Promise<ReleaseSlot | LimitReached>
+  /** Takes a free slot; gives the limit that is reached if there is none. Callers that wait already may be served later. */
+  tryAcquire(key: string): ReleaseSlot | LimitReached
   /** Ends all waiting: callers that wait, and later ones that would have to, get the limit that was reached. */
   stopWaiting(): void
   readonly inFlight: number
@@ -95,7 +97,12 @@ export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
       }
     }
   }
+  const tryAcquire = (key: string): ReleaseSlot | LimitReached => {
+    const state = states.get(key)
+    return limitReached(state) ?? takeSlot(key, state ?? stateOf(key))
+  }
   return {
+    tryAcquire,
     acquire: async (key, waitMs = limits.waitMs) => {
       const state = stateOf(key)
       const reached = limitReached(state)

@@ -22,6 +22,8 @@ import { validateSource } from './sources/validate-source.ts'
 
 /** Enough for the largest example or payload (256 KiB) written with escapes and white space. */
 const BODY_MAX_BYTES = 1024 * 1024
+/** Maximum calls in flight. Each may hold a body of 1 MiB in memory. Runners are trusted not to take all. */
+const MAX_CALLS_IN_FLIGHT = 4_000
 
 /** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
 export function createApp(ctx: AppContext): Express {
@@ -54,6 +56,7 @@ export function createApp(ctx: AppContext): Express {
         sendPayload: { body: checkPayloadDepth },
       },
       maxBodyBytes: BODY_MAX_BYTES,
+      slots: { total: MAX_CALLS_IN_FLIGHT, perKey: MAX_CALLS_IN_FLIGHT, keyOf: () => 'all callers' },
     }),
   )
   app.use(handleErrors(ctx.logger, toDatabaseError))

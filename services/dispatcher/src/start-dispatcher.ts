@@ -11,9 +11,6 @@ export interface RunningDispatcher extends RunningService {
   readonly port: number
 }
 
-/** Maximum calls in flight. Each may hold a body of 1 MiB in memory. */
-const MAX_CALLS_IN_FLIGHT = 4_000
-
 /** A stop waits for the requests in flight: 30 s for a payload request, and 1 s to record and answer. */
 const STOP_GRACE_MS = 31_000
 const DRAIN_MS = 3_000
@@ -28,7 +25,6 @@ export async function startDispatcher(
     const http = await startHttpServer(createApp(ctx), {
       host: config.host,
       port: config.port,
-      maxRequestsInFlight: MAX_CALLS_IN_FLIGHT,
       onRefusal: (error, requestId) =>
         ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request refused'),
     })

@@ -48,6 +48,11 @@ export function createApp(ctx: AppContext): Express {
       },
       rules: { listWorkflows: listWorkflowsRules },
       maxBodyBytes: MAX_BODY_BYTES,
+      slots: {
+        total: ctx.config.maxRequestsInFlight,
+        perKey: Math.ceil(ctx.config.maxRequestsInFlight / 2),
+        keyOf: ({ organizationId }) => organizationId,
+      },
       handlerTimeoutMs: HANDLER_TIMEOUT_MS,
     }),
   )

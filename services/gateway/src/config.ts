@@ -71,7 +71,8 @@ export const GatewaySettings = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     default: 2_000,
-    description: 'Requests that a process handles at once; further ones are answered 503.',
+    description:
+      'Requests that a process handles at once, and bodies that it reads at once; one organization may have half. Further ones are answered 503.',
     examples: [2000],
   }),
   DATABASE_POOL_SIZE: Type.Integer({

@@ -26,7 +26,7 @@ export function createGatewayMetrics(registry: Registry): GatewayMetrics {
     }),
     refusals: new Counter({
       name: 'gateway_refusals_total',
-      help: 'Requests refused before they were read: not HTTP, too slow, too many at once.',
+      help: 'Requests refused before they were read: not HTTP, or too slow.',
       labelNames: ['code'],
       registers,
     }),

@@ -27,7 +27,6 @@ export async function startGateway(config: GatewayConfig, overrides: GatewayOver
     const http = await startHttpServer(createApp(ctx), {
       host: config.host,
       port: config.port,
-      maxRequestsInFlight: config.maxRequestsInFlight,
       onRefusal: (error, requestId) => {
         gatewayMetrics.refusals.inc({ code: error.code })
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused')

@@ -172,18 +172,22 @@ describe('while the broker is unavailable', () => {
 describe('with the maximum of requests in flight', () => {
   const gateway = useTestGateway()
 
-  test('answers 503 with Retry-After to one more', async () => {
-    const { url } = await gateway.startAnother({ maxRequestsInFlight: 2 })
+  test('answers 503 with Retry-After to one more body of an organization that holds half, and nothing else', async () => {
+    const { url } = await gateway.startAnother({ maxRequestsInFlight: 4 })
+    const other = await gateway.apply({})
+    const start = (key: string) => gateway.start('x', { context: 'x' }, { url, key })
     const waiting = await Promise.all([openConnection(url), openConnection(url)])
     for (const connection of waiting) {
       connection.write(
         `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n`,
       )
     }
-    await waitUntil(async () => (await gateway.get('/v1/organization', { url })).status === 503)
+    await waitUntil(async () => (await start(gateway.organization.key)).status === 503)
+    expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
+    expect((await start(other.key)).status).toBe(422)
     for (const connection of waiting) connection.write('{}')
     for (const { ended } of waiting) expect(await ended).toMatch(/^HTTP\/1\.1 400 /)
-    await waitUntil(async () => (await gateway.get('/v1/organization', { url })).status === 200)
+    await waitUntil(async () => (await start(gateway.organization.key)).status === 422)
   })
 })
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import express, { type Express } from 'express'
@@ -7,6 +9,7 @@ import { createLogger } from '../logger.ts'
 import { ApiError, handleErrors, notFound } from './errors.ts'
 import { type OperationsOptions, serveOperations } from './operations.ts'
 import { assignRequestId } from './request-id.ts'
+import { startHttpServer } from './server.ts'
 
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
 const OPERATIONS = {
@@ -195,6 +198,99 @@ describe('serveOperations', () => {
     })
     expect((await call('get', `/things/${id}`, { app })).status).toBe(503)
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
+  })
+
+  describe('with slots', () => {
+    const limits = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
+    /** The principal is the Authorization header. */
+    const byName: Options['authorize'] = (req) => String(req.headers.authorization)
+    const statusOf = async (app: Express, name: string): Promise<number> =>
+      (await request(app).get(`/things/${id}`).set('Authorization', name)).status
+
+    test('answers 503 to a principal beyond its share, and to all beyond the total, until an answer has ended', async () => {
+      const gates: (() => void)[] = []
+      const app = serve({
+        authorize: byName,
+        slots: limits,
+        handlers: {
+          ...handlers,
+          getThing: async () => {
+            await new Promise<void>((resolve) => gates.push(resolve))
+            return '{}'
+          },
+        },
+      })
+      const underWay = async (names: string[]): Promise<Promise<number>[]> => {
+        const expected = gates.length + names.length
+        const answers = names.map((name) => statusOf(app, name))
+        while (gates.length < expected) await new Promise((done) => setImmediate(done))
+        return answers
+      }
+      const first = await underWay(['ada', 'ada'])
+      expect(await statusOf(app, 'ada')).toBe(503)
+      const second = await underWay(['bob'])
+      expect(await statusOf(app, 'bob')).toBe(503)
+      for (const open of gates.splice(0)) open()
+      expect(await Promise.all([...first, ...second])).toEqual([200, 200, 200])
+      const third = await underWay(['ada', 'ada'])
+      for (const open of gates.splice(0)) open()
+      expect(await Promise.all(third)).toEqual([200, 200])
+    })
+
+    test('bodies that do not arrive take no slot from other requests, and at most their share of the bodies', async () => {
+      const app = express()
+      const served = serve({ authorize: byName, slots: limits })
+      let arrived = 0
+      app.use((req, res) => {
+        arrived += 1
+        served(req, res)
+      })
+      const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
+      const head = `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n`
+      const slow = Array.from({ length: 4 }, () => {
+        const socket = connect({ host: '127.0.0.1', port: server.port })
+        let received = ''
+        socket.setEncoding('utf8').on('data', (text: string) => (received += text))
+        socket.write(`${head}Authorization: ada\r\nConnection: close\r\n\r\n`)
+        return { socket, answer: once(socket, 'close').then(() => received.slice(9, 12)) }
+      })
+      while (arrived < 4) await new Promise((done) => setImmediate(done))
+      const get = (name: string) => fetch(`${server.url}/things/${id}`, { headers: { authorization: name } })
+      expect([(await get('ada')).status, (await get('bob')).status]).toEqual([200, 200])
+      const put = await fetch(`${server.url}/things/${id}`, {
+        method: 'PUT',
+        headers: { authorization: 'bob', 'content-type': 'application/json' },
+        body: '{"name":"bob"}',
+      })
+      expect(put.status).toBe(202)
+      expect(server.inFlight).toBe(2)
+      for (const { socket } of slow) socket.write('{"name":"ada"}')
+      expect((await Promise.all(slow.map(({ answer }) => answer))).toSorted()).toEqual(['202', '202', '503', '503'])
+      await server.close()
+    })
+
+    test('keeps the slot of a caller that disconnected until its handler has ended', async () => {
+      const gate = Promise.withResolvers<string>()
+      let started = 0
+      const app = serve({
+        slots: { ...limits, total: 1 },
+        handlers: { ...handlers, getThing: () => ((started += 1), gate.promise) },
+      })
+      const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
+      const get = (signal?: AbortSignal) =>
+        fetch(`${server.url}/things/${id}`, { headers: { authorization: 'ada' }, signal: signal ?? null })
+      const abort = new AbortController()
+      const first = get(abort.signal)
+      while (started === 0) await new Promise((done) => setImmediate(done))
+      abort.abort()
+      await expect(first).rejects.toThrow('abort')
+      while (server.inFlight > 0) await new Promise((done) => setImmediate(done))
+      expect((await get()).status).toBe(503)
+      gate.resolve('{}')
+      await gate.promise
+      expect((await get()).status).toBe(200)
+      await server.close()
+    })
   })
 
   test('answers an error of many fields with at most 100 details, and says how many it leaves out', async () => {

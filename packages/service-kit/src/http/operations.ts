@@ -3,6 +3,7 @@ import { withTimeout } from '../with-timeout.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
 import { notFound, serviceUnavailable } from './errors.ts'
 import { type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
+import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
 import { writeJson } from './write-json.ts'
 
 /** Operations by their ids. */
@@ -40,6 +41,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   ) => Principal | Promise<Principal>
   readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
   readonly maxBodyBytes: number
+  /** Limits the requests in flight; one more is answered 503. Default: no limit. */
+  readonly slots?: RequestSlotsOptions<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
 }
@@ -58,13 +61,14 @@ interface RouteRequest<Principal> {
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400), check all parts (422), run the handler, write its answer as JSON. Sets `res.locals.operationId`; reads
+ * the body (400), check all parts (422), run the handler (503 without a free slot), write its answer as JSON. Sets `res.locals.operationId`; reads
  * `res.locals.requestId` and `res.locals.answerHeaders` (names and values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,
 ): RequestHandler {
-  const routes = Object.keys(options.operations).map((id: keyof Table) => createRoute(id, options))
+  const slots = createRequestSlots(options.slots)
+  const routes = Object.keys(options.operations).map((id: keyof Table) => createRoute(id, options, slots))
   return (req, res) => {
     const { path } = req
     const method = req.method.toLowerCase()
@@ -80,6 +84,7 @@ export function serveOperations<const Table extends OperationTable, Principal>(
 function createRoute<Table extends OperationTable, Principal, Id extends keyof Table>(
   id: Id,
   { operations, handlers, rules = {}, maxBodyBytes, handlerTimeoutMs }: OperationsOptions<Table, Principal>,
+  slots: RequestSlots<Principal>,
 ): Route<Table[Id], Principal> {
   const operation = operations[id] as Table[Id]
   const { [id]: handler } = handlers
@@ -96,10 +101,12 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   return {
     operation,
     pattern: new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
-    answer: (res, request) =>
-      operation.body
-        ? readJsonBody(request.req, maxBodyBytes).then((body) => handle(res, request, body))
-        : handle(res, request, NO_BODY),
+    answer: (res, request) => {
+      const { req, principal } = request
+      const answer = (body: JsonBody) => slots.whileAnswering(res, principal, () => handle(res, request, body))
+      if (!operation.body) return answer(NO_BODY)
+      return slots.whileReading(principal, () => readJsonBody(req, maxBodyBytes)).then(answer)
+    },
   }
 }
 

@@ -8,7 +8,7 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ApiError, serviceUnavailable } from './errors.ts'
+import { ApiError } from './errors.ts'
 import { toErrorResponse, writeError } from './errors.ts'
 import { newRequestId } from './request-id.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
@@ -22,8 +22,6 @@ export interface HttpServerOptions {
   requestTimeoutMs?: number
   /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number
-  /** Maximum requests in flight; one more is answered 503. Default: no limit. */
-  maxRequestsInFlight?: number
   /** Called for each request that the server refuses before the listener sees it. */
   onRefusal?: (error: ApiError, requestId: string) => void
 }
@@ -57,7 +55,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const inFlight = new Set<ServerResponse>()
   const lastResponses = new WeakMap<Duplex, ServerResponse>()
   let closing: Promise<void> | undefined
-  const { maxRequestsInFlight = Number.POSITIVE_INFINITY, onRefusal = () => {} } = options
+  const { onRefusal = () => {} } = options
 
   const refuse = (res: ServerResponse, error: ApiError): void => {
     const requestId = newRequestId()
@@ -66,14 +64,11 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   }
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     lastResponses.set(req.socket, res)
-    const isOverloaded = inFlight.size >= maxRequestsInFlight
     inFlight.add(res)
     res.once('close', () => inFlight.delete(res))
     if (closing) res.setHeader('Connection', 'close')
     if (req.headers.host === undefined && req.httpVersion === '1.1') {
       refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
-    } else if (isOverloaded) {
-      refuse(res, serviceUnavailable('Too many requests are under way; try again in a moment.'))
     } else {
       listener(req, res)
     }
