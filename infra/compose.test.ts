@@ -203,7 +203,7 @@ function environmentOf(name: string, env: Record<string, string>): Record<string
   return Object.fromEntries(given.map(([setting, value]) => [setting, interpolate(value, env)]))
 }
 
-/** Makes the secrets with the commands of .env.example. */
+/** Creates the secrets with the commands of .env.example. */
 function makeSecrets(): Record<string, string> {
   return Object.fromEntries(
     secrets.map(({ name, comment }) => {

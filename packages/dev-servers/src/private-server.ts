@@ -40,7 +40,7 @@ export interface ControlServerOptions {
   cleanUp: () => Promise<void>
 }
 
-/** Gives a server that has just been started the functions of a `PrivateServer`. */
+/** Wraps a server that was just started as a `PrivateServer`. */
 export function controlServer(started: ServerProcess, options: ControlServerOptions): PrivateServer {
   const { url, port, start, shutdownSignal, stopSignal, cleanUp } = options
   let server = started

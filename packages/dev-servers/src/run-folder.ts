@@ -9,7 +9,7 @@ const PREFIX = 'workflow-service-test-'
 const folders: string[] = []
 
 /**
- * Makes a temporary folder for a server's data. It is removed when this process exits by itself; `removeDeadRunFolders`
+ * Creates a temporary folder for a server's data. It is removed when this process exits by itself; `removeDeadRunFolders`
  * removes it after a kill.
  */
 export async function makeRunFolder(): Promise<string> {

@@ -16,7 +16,7 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
 const REDACT_DEPTH = 3
 
 /**
- * Makes the JSON logger of one service. Log plain values and `describeError` only: the error, request and options objects
+ * Creates the JSON logger of one service. Log plain values and `describeError` only: the error, request and options objects
  * of an HTTP client contain secrets in places that this redaction does not reach, and so may the bindings of a child logger.
  */
 export function createLogger(options: { service: string; level: string; destination?: DestinationStream }): Logger {
@@ -35,7 +35,7 @@ export function createLogger(options: { service: string; level: string; destinat
   )
 }
 
-/** Gives the same fields, or a copy without the secrets down to this depth. */
+/** Returns the same fields, or a copy without the secrets down to this depth. */
 function redactFields<Fields extends object>(fields: Fields, depth: number): Fields {
   let copy: Record<string, unknown> | undefined
   for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
@@ -52,7 +52,7 @@ function redactValue(value: unknown, depth: number): unknown {
   return isNested ? redactFields(value, depth) : value
 }
 
-/** Gives what a log line may contain of an error: name, message, code and stack, but no other property. */
+/** Returns what a log line may contain of an error: name, message, code and stack, but no other property. */
 export function describeError(error: unknown): { name: string; message: string; code?: string; stack?: string } {
   if (!(error instanceof Error)) return { name: 'NonError', message: String(error) }
   const code = (error as { code?: unknown }).code

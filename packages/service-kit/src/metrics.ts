@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 export { Counter, Gauge, Histogram, Registry }
 
-/** Makes the metrics registry of one service. Several services may run in one process, each with its own. */
+/** Creates the metrics registry of one service. Several services may run in one process, each with its own. */
 export function createMetrics(service: string): Registry {
   const registry = new Registry()
   registry.setDefaultLabels({ service })

@@ -97,7 +97,7 @@ function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<s
   return errors
 }
 
-/** Gives the items of a comma-separated setting, without surrounding white space and without empty items. */
+/** Returns the items of a comma-separated setting, without surrounding white space and without empty items. */
 export function splitList(text: string): string[] {
   return text
     .split(',')

@@ -7,9 +7,9 @@ export interface CertificateOptions {
    * @default ['localhost', '127.0.0.1']
    */
   names?: string[]
-  /** Makes it valid until yesterday. */
+  /** Valid until yesterday. */
   isExpired?: boolean
-  /** Makes it valid from tomorrow. */
+  /** Valid from tomorrow. */
   isNotYetValid?: boolean
   /**
    * Signs it with this certificate.

@@ -23,7 +23,7 @@ import { startWorkflow } from './routes/start-workflow.ts'
 const MAX_BODY_BYTES = 256 * 1024
 const HANDLER_TIMEOUT_MS = 3_000
 
-/** Makes the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
+/** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
 export function createApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -60,7 +60,7 @@ export function createApp(ctx: AppContext): Express {
   return app
 }
 
-/** Makes the operators' routes. RabbitMQ is an optional check: the gateway accepts starts while the broker is down. */
+/** Creates the operators' routes. RabbitMQ is an optional check: the gateway accepts starts while the broker is down. */
 export function createMetricsApp(ctx: AppContext): Express {
   const app = express()
   app.disable('x-powered-by')

@@ -233,7 +233,7 @@ describe('the database and the log', () => {
   })
 })
 
-/** Makes a well-formed key with the same prefix and another secret. */
+/** Creates a well-formed key with the same prefix and another secret. */
 function forge(key: string): string {
   const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
   const unchecked = key.slice(0, 'wfk_12345678_'.length) + createApiKey().key.slice(13, 13 + 32)

@@ -13,7 +13,7 @@ beforeAll(() => {
   authorization = `Authorization: Bearer ${gateway.organization.key}\r\n`
 })
 
-/** Gives status and code of an answer, or how it breaks the contract. */
+/** Returns status and code of an answer, or how it breaks the contract. */
 function outcomeOf(answer: RawAnswer | null): string {
   if (!answer) return 'no answer'
   const body = JSON.parse(answer.text) as ErrorResponse

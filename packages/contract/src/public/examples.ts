@@ -58,7 +58,7 @@ export const START_CONFIRMATION_EXAMPLE: WorkflowStartOut = {
   session_id: SESSION_ID,
 }
 
-/** Makes an example of an error body. */
+/** Creates an example of an error body. */
 export function createErrorExample(
   code: string,
   message: string,

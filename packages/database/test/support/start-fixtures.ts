@@ -15,7 +15,7 @@ export interface Startable {
   apiKeyId: string
 }
 
-/** Makes an organization with one startable workflow. */
+/** Creates an organization with one startable workflow. */
 export async function createStartable(db: Database, options: { autoRun?: AutoRunColumns } = {}): Promise<Startable> {
   const ids = { organizationId: newId(), workflowId: newId(), apiKeyId: newId() }
   const userId = newId()

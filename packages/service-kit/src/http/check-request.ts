@@ -101,7 +101,7 @@ export function requestChecker<Operation extends HttpOperation, Principal>(
   }
 }
 
-/** Makes a function that reads one part, adds its violations to the list, and gives its values. */
+/** Creates a function that reads one part, adds its violations to the list, and returns its values. */
 function partChecker<Principal>(
   schema: TSchema | undefined,
   read: PartReader<Principal>,

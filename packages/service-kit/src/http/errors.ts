@@ -38,13 +38,13 @@ export class ApiError extends Error {
   }
 }
 
-/** Makes a 404, the same for a resource that does not exist and for one of another organization. */
+/** Creates a 404, the same for a resource that does not exist and for one of another organization. */
 export function notFound(what: string): ApiError {
   return new ApiError('not_found', `${what} not found.`)
 }
 
 /**
- * Makes a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must not
+ * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must not
  * make an answer larger than itself. The message counts all of them.
  */
 export function invalidFields(violations: readonly FieldError[]): ApiError {
@@ -58,12 +58,12 @@ export function invalidFields(violations: readonly FieldError[]): ApiError {
   })
 }
 
-/** Makes a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */
+/** Creates a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */
 export function serviceUnavailable(message: string, cause?: unknown): ApiError {
   return new ApiError('service_unavailable', message, { headers: { 'Retry-After': '1' }, cause })
 }
 
-/** Makes the body of an error answer (contract README, "Errors"). */
+/** Creates the body of an error answer (contract README, "Errors"). */
 export function toErrorResponse(error: ApiError, requestId: string): ErrorResponse {
   return {
     error: {

@@ -19,7 +19,7 @@ export function answerHealthz(_req: Request, res: Response): void {
 }
 
 /**
- * Makes `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when every
+ * Creates `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when every
  * dependency answers, else 503 in the error shape with the names of those that do not.
  */
 export function healthRoutes(options: HealthOptions): Router {

@@ -81,7 +81,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Gives the position of a JSON syntax error without V8's excerpt of the text, which may hold secrets. */
+/** Returns the position of a JSON syntax error without V8's excerpt of the text, which may contain secrets. */
 function describeSyntaxError(error: unknown): string {
   const message = error instanceof Error ? error.message : ''
   const [position] = / at position \d+( \(line \d+ column \d+\))?/.exec(message) ?? []

@@ -39,8 +39,8 @@ export interface UsedDispatcher {
 }
 
 /**
- * Gives a test file a dispatcher, which runs from before its first to after its last test. The returned object is filled
- * before the first test.
+ * Sets up a dispatcher for the test file: started before its first test, stopped after its last one. The returned object is
+ * filled before the first test.
  */
 export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<string, string> = {}): UsedDispatcher {
   const used = {} as UsedDispatcher

@@ -21,7 +21,7 @@ export interface ApiKeyCacheOptions {
 /** In-memory cache of API keys and their principals. */
 export interface ApiKeyCache {
   /**
-   * Gives the principal of a key; null when the key is malformed, unknown, revoked or expired. Synchronous for a cached
+   * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired. Synchronous for a cached
    * or malformed key; else a promise that rejects when the database is unavailable.
    */
   findPrincipal(key: string): Principal | null | Promise<Principal | null>

@@ -40,7 +40,7 @@ function keysUnavailable(cause?: unknown): ApiError {
   return serviceUnavailable('The service cannot check keys at the moment; try again.', cause)
 }
 
-/** Gives the key of the only Authorization header; undefined when there is none, several, or another scheme. */
+/** Returns the key of the only Authorization header; undefined when there is none, several, or another scheme. */
 function readKey(req: Request): string | undefined {
   const { authorization } = req.headers
   if (authorization === undefined) return undefined
@@ -58,7 +58,7 @@ function explainRefusal(req: Request, key: string | undefined): string {
     : 'The Authorization header must be sent once, as "Authorization: Bearer wfk_…".'
 }
 
-/** Gives the IPv4 address or the IPv6 /64, the smallest network that a subscriber gets. */
+/** Returns the IPv4 address or the IPv6 /64, the smallest network that a subscriber gets. */
 function toNetwork(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

@@ -10,7 +10,7 @@ import { authenticate } from './authenticate.ts'
 type AuthContext = Pick<AppContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
 
 /**
- * Makes the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401), an
+ * Creates the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401), an
  * organization that is not suspended and the key's scope (403), the rate limit (429). Synchronous for a cached key
  * without a shared rate limit.
  */

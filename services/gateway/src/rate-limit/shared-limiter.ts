@@ -18,7 +18,7 @@ export interface SharedLimiterOptions {
 const STORE_TIMEOUT_MS = 100
 
 /**
- * Makes a limiter whose counts all gateways share in Redis or Valkey. While the store does not answer, each gateway counts
+ * Creates a limiter whose counts all gateways share in Redis or Valkey. While the store does not answer, each gateway counts
  * for itself, so callers are still limited and notice nothing.
  */
 export function createSharedLimiter(options: SharedLimiterOptions): Limiter {

@@ -51,7 +51,7 @@ const START_SCRIPT = `SwaggerUIBundle({
 `
 
 /**
- * Makes `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. They never answer 206, 304 or a
+ * Creates `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. They never answer 206, 304 or a
  * redirect: the contract has no such statuses.
  */
 export function docsRoutes(): RequestHandler {

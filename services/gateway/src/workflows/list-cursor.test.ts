@@ -71,7 +71,7 @@ describe('list cursors', () => {
   })
 })
 
-/** Makes a cursor with a correct digest from any bytes, as a caller can who knows the encoding. */
+/** Creates a cursor with a correct digest from any bytes, as a caller can who knows the encoding. */
 function forgeCursor(timeMs: bigint, id: Uint8Array): string {
   const bytes = Buffer.alloc(33)
   bytes.writeUInt8(1, 0)

@@ -98,7 +98,7 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     return document && document.json
   }
 
-  /** Gives the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted one. */
+  /** Returns the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted one. */
   const findGroup = async (
     organizationId: string,
     listed: readonly WorkflowVersion[],
@@ -170,7 +170,7 @@ function databaseTooSlow(): ApiError {
   return serviceUnavailable('The database is too slow at the moment; try again in a moment.')
 }
 
-/** Makes a batch function that looks each workflow up once, also when several items of the batch name it. */
+/** Creates a batch function that looks each workflow up once, also when several items of the batch name it. */
 function lookUpDistinct<Result>(
   lookUp: (lookUps: readonly WorkflowLookUp[]) => Promise<readonly (Result | null)[]>,
 ): (batch: readonly WorkflowLookUp[]) => Promise<readonly (Result | null)[]> {

@@ -54,7 +54,7 @@ export interface TestGateway {
   stop(): Promise<void>
 }
 
-/** Gives the environment of a gateway on this database, without a broker and without a rate limit. */
+/** Returns the environment of a gateway on this database, without a broker and without a rate limit. */
 export function testEnv(databaseUrl: string): Record<string, string> {
   return {
     DATABASE_URL: databaseUrl,
@@ -136,7 +136,7 @@ export async function startGatewayProcess(
   return Object.assign(started, urls)
 }
 
-/** Makes a manifest's workflow that can be started, with the given changes. */
+/** Creates a manifest's workflow that can be started, with the given changes. */
 export function startableWorkflow(change: object = {}): Record<string, unknown> {
   return {
     id: newId(),
@@ -149,7 +149,7 @@ export function startableWorkflow(change: object = {}): Record<string, unknown> 
   }
 }
 
-/** Makes a manifest's active trigger whose source is `api`, with the given changes. */
+/** Creates a manifest's active trigger whose source is `api`, with the given changes. */
 export function apiTrigger(change: object = {}): Record<string, unknown> {
   return { name: 'From the API', is_active: true, trigger_source: { slug: 'api', name: 'API' }, ...change }
 }

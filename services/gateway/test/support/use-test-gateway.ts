@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals'
 import { startTestGateway, type TestGateway } from './test-gateway.ts'
 
 /**
- * Gives the test file, or the `describe` block that calls it, a gateway: started before its first test, stopped after its
+ * Returns the test file, or the `describe` block that calls it, a gateway: started before its first test, stopped after its
  * last one. Its properties exist only inside of hooks and tests.
  */
 export function useTestGateway(env: Record<string, string> = {}): TestGateway {
