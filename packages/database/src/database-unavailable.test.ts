@@ -13,6 +13,7 @@ describe('an unavailable database', () => {
     ['resets them', coded('ECONNRESET')],
     ['is tried at several addresses', new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])],
     ['is not found', coded('ENOTFOUND')],
+    ['cannot be connected to without a free file descriptor', coded('EMFILE')],
     ['is shutting down', sqlError('57P01')],
     ['is starting up', sqlError('57P03')],
     ['has no connection left', sqlError('53300')],

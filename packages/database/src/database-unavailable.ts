@@ -3,7 +3,7 @@ import { DatabaseError } from 'pg'
 /** SQLSTATE classes and codes that mean "try again later": connection, resources, shutdown, read-only, time-out. */
 const UNAVAILABLE_SQLSTATES = /^(08|53|57P|57014|55P03|25006|25P03|25P04|40001|40P01)/
 
-/** Socket errors, and the codes with which Prisma wraps them. */
+/** Socket errors, a process without free file descriptors, and the codes with which Prisma wraps them. */
 const UNAVAILABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -14,6 +14,8 @@ const UNAVAILABLE_CODES = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'EMFILE',
+  'ENFILE',
   'P1001',
   'P1002',
   'P1008',

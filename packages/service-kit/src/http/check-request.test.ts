@@ -26,25 +26,25 @@ describe('parseQuery', () => {
   })
 })
 
+const startRequest = (value: object) =>
+  ({
+    req: { url: '/', headers: {} },
+    params: { workflow_id: '01890a5d-ac96-774b-bcce-b302099a8057' },
+    body: { value, text: '' },
+    principal: null,
+  }) as unknown as UncheckedRequest<null>
+
 describe('requestChecker', () => {
   const check = requestChecker(OPERATIONS.startWorkflow)
-  const request = (value: object) =>
-    ({
-      req: { url: '/', headers: {} },
-      params: { workflow_id: '01890a5d-ac96-774b-bcce-b302099a8057' },
-      body: { value, text: '' },
-      principal: null,
-    }) as unknown as UncheckedRequest<null>
-
   test('counts any number of unknown fields', () => {
     const body = Object.fromEntries(Array.from({ length: 200_000 }, (_, n) => [`field${n}`, n]))
-    expect(() => check(request(body))).toThrow(
+    expect(() => check(startRequest(body))).toThrow(
       'context is required (and 200000 more, of which details leaves out 199901).',
     )
   })
 
   test('takes a field named __proto__ as any other unknown one', () => {
     const body = JSON.parse('{"context":"text","__proto__":{"session_id":"x"}}') as object
-    expect(() => check(request(body))).toThrow('__proto__ is not a known field; remove it.')
+    expect(() => check(startRequest(body))).toThrow('__proto__ is not a known field; remove it.')
   })
 })
