@@ -1,25 +1,13 @@
 import { readLocalDir } from '@workflow-service/cli/local-folder'
-import { readSettings } from '@workflow-service/service-kit'
+import { portSetting, readSettings, SharedSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 
 /** All servers of the local stack listen on loopback only. */
 export const LOCAL_HOST = '127.0.0.1'
 
 const LocalSettings = Type.Object({
-  PORT: Type.Integer({
-    minimum: 0,
-    maximum: 65_535,
-    default: 8080,
-    description: 'The port of the public API; 0 takes any free one.',
-    examples: [8080],
-  }),
-  LOG_LEVEL: Type.Unsafe<string>({
-    type: 'string',
-    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    default: 'info',
-    description: 'The least severe log lines to write.',
-    examples: ['info'],
-  }),
+  PORT: portSetting({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
+  LOG_LEVEL: SharedSettings.LOG_LEVEL,
 })
 
 /** Environment variables that the services get unchanged. The local stack sets all their other settings itself. */

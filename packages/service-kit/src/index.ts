@@ -1,6 +1,6 @@
 /**
  * What every service does alike: settings, logging, metrics, the process's life cycle, the HTTP server with its
- * operations, errors and health routes, and helpers for time and batches. It knows nothing of workflows, queues or the
+ * operations, errors and health routes, and helpers for time and batches. It uses neither a queue nor the
  * database.
  */
 export { backoff, type BackoffOptions } from './backoff.ts'
@@ -24,4 +24,5 @@ export * from './metrics.ts'
 export { repeat, type RepeatedTask, type RepeatOptions } from './repeat.ts'
 export * from './run-service.ts'
 export * from './settings.ts'
+export * from './shared-settings.ts'
 export { withTimeout } from './with-timeout.ts'

@@ -1,45 +1,19 @@
-import { readSettings, splitList } from '@workflow-service/service-kit'
+import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
 import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
 
 /** Every setting of the dispatcher. The settings table and `.env.example` are generated from it. */
 export const DispatcherSettings = Type.Object({
-  DATABASE_URL: Type.String({
-    format: 'postgres-url',
-    writeOnly: true,
-    description: 'The URL of PostgreSQL.',
-    examples: ['postgres://workflow:secret@postgres:5432/workflow'],
-  }),
-  INTERNAL_API_TOKEN: Type.String({
-    format: 'token-list',
-    writeOnly: true,
-    description:
-      'Bearer token of the internal API, at least 32 characters. Of several, separated by commas, the dispatcher accepts all and its callers send the first.',
-    examples: ['$(openssl rand -hex 32)'],
-  }),
-  SECRETS_KEY: Type.String({
-    format: 'base64-32-list',
-    writeOnly: true,
-    description:
-      'Keys for signing secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt.',
-    examples: ['$(openssl rand -base64 32)'],
-  }),
-  HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
-  PORT: Type.Integer({
-    minimum: 0,
-    maximum: 65_535,
+  DATABASE_URL: SharedSettings.DATABASE_URL,
+  INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
+  SECRETS_KEY: SharedSettings.SECRETS_KEY,
+  HOST: SharedSettings.HOST,
+  PORT: portSetting({
     default: 8081,
     description: 'The port of the internal API, /healthz, /readyz and /metrics; 0 selects a free one.',
-    examples: [8081],
   }),
-  LOG_LEVEL: Type.Unsafe<string>({
-    type: 'string',
-    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    default: 'info',
-    description: 'The lowest level of log lines to write.',
-    examples: ['info'],
-  }),
+  LOG_LEVEL: SharedSettings.LOG_LEVEL,
   WEBHOOK_ALLOWED_SUBNETS: Type.String({
     default: '',
     description:
@@ -73,13 +47,7 @@ export const DispatcherSettings = Type.Object({
     description: 'Days that the delivery log is kept. 0 keeps it forever.',
     examples: [90],
   }),
-  DATABASE_POOL_SIZE: Type.Integer({
-    minimum: 2,
-    maximum: 1_000,
-    default: 20,
-    description: 'Maximum connections of a process to PostgreSQL.',
-    examples: [20],
-  }),
+  DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
 })
 
 /** The settings, parsed. */

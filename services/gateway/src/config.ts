@@ -1,44 +1,19 @@
-import { readSettings, splitList } from '@workflow-service/service-kit'
+import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts'
 
-const Port = (options: { default: number; description: string }) =>
-  Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
-
 /** The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
 export const GatewaySettings = Type.Object({
-  DATABASE_URL: Type.String({
-    format: 'postgres-url',
-    writeOnly: true,
-    description: 'The URL of PostgreSQL.',
-    examples: ['postgres://workflow:secret@postgres:5432/workflow'],
-  }),
-  AMQP_URL: Type.String({
-    format: 'amqp-url',
-    writeOnly: true,
-    description: 'The URL of RabbitMQ.',
-    examples: ['amqp://workflow:secret@rabbitmq:5672'],
-  }),
-  AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
-    type: 'string',
-    enum: ['quorum', 'classic'],
-    default: 'quorum',
-    description: 'The type of the session queue; the same for gateways and runners.',
-    examples: ['quorum'],
-  }),
-  HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
-  PORT: Port({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
-  METRICS_PORT: Port({
+  DATABASE_URL: SharedSettings.DATABASE_URL,
+  AMQP_URL: SharedSettings.AMQP_URL,
+  AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
+  HOST: SharedSettings.HOST,
+  PORT: portSetting({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
+  METRICS_PORT: portSetting({
     default: 9080,
     description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
-  LOG_LEVEL: Type.Unsafe<string>({
-    type: 'string',
-    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    default: 'info',
-    description: 'The lowest level of log lines to write.',
-    examples: ['info'],
-  }),
+  LOG_LEVEL: SharedSettings.LOG_LEVEL,
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     minimum: 0,
     maximum: 10_000_000,
@@ -75,13 +50,7 @@ export const GatewaySettings = Type.Object({
       'Requests that a process handles at once, and bodies that it reads at once; one organization may have half. Further ones are answered 503.',
     examples: [2000],
   }),
-  DATABASE_POOL_SIZE: Type.Integer({
-    minimum: 2,
-    maximum: 1_000,
-    default: 20,
-    description: 'Maximum connections of a process to PostgreSQL.',
-    examples: [20],
-  }),
+  DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
 })
 
 /** The gateway's configuration. */

@@ -1,63 +1,22 @@
-import { readSettings, splitList } from '@workflow-service/service-kit'
+import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
 import { type AgentConfig, agentSettings, agentSettingsRules, toAgentConfig } from './agent/agent-settings.ts'
 
 /** Every setting of the runner. A test compares docker-compose.yml with it. */
 export const RunnerSettings = Type.Object(
   {
-    DATABASE_URL: Type.String({
-      format: 'postgres-url',
-      writeOnly: true,
-      description: 'The URL of PostgreSQL.',
-      examples: ['postgres://workflow:secret@postgres:5432/workflow'],
-    }),
-    DATABASE_POOL_SIZE: Type.Integer({
-      minimum: 2,
-      maximum: 1_000,
-      default: 10,
-      description: 'Maximum connections of a process to PostgreSQL.',
-      examples: [10],
-    }),
-    AMQP_URL: Type.String({
-      format: 'amqp-url',
-      writeOnly: true,
-      description: 'The URL of RabbitMQ.',
-      examples: ['amqp://workflow:secret@rabbitmq:5672'],
-    }),
-    AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
-      type: 'string',
-      enum: ['quorum', 'classic'],
-      default: 'quorum',
-      description: 'The type of the session queue; the same for gateways and runners.',
-      examples: ['quorum'],
-    }),
-    DISPATCHER_URL: Type.String({
-      format: 'http-url',
-      description: 'The URL of the dispatcher.',
-      examples: ['http://dispatcher:8081'],
-    }),
-    INTERNAL_API_TOKEN: Type.String({
-      format: 'token-list',
-      writeOnly: true,
-      description:
-        'Bearer token of the internal API, at least 32 characters. Of several, separated by commas, the dispatcher accepts all and its callers send the first.',
-      examples: ['$(openssl rand -hex 32)'],
-    }),
-    HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
-    PORT: Type.Integer({
-      minimum: 0,
-      maximum: 65_535,
+    DATABASE_URL: SharedSettings.DATABASE_URL,
+    DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+    AMQP_URL: SharedSettings.AMQP_URL,
+    AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
+    DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
+    INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
+    HOST: SharedSettings.HOST,
+    PORT: portSetting({
       default: 8082,
       description: 'The port of /healthz, /readyz and /metrics; 0 selects a free one.',
-      examples: [8082],
     }),
-    LOG_LEVEL: Type.Unsafe<string>({
-      type: 'string',
-      enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-      default: 'info',
-      description: 'The lowest level of log lines to write.',
-      examples: ['info'],
-    }),
+    LOG_LEVEL: SharedSettings.LOG_LEVEL,
     RUNNER_CONCURRENCY: Type.Integer({
       minimum: 1,
       maximum: 10_000,

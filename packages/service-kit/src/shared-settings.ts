@@ -1,0 +1,67 @@
+import { Type } from 'typebox'
+
+/** The schemas of settings that several programs read, each under the same name and with the same meaning. */
+export const SharedSettings = {
+  DATABASE_URL: Type.String({
+    format: 'postgres-url',
+    writeOnly: true,
+    description: 'The URL of PostgreSQL.',
+    examples: ['postgres://workflow:secret@postgres:5432/workflow'],
+  }),
+  AMQP_URL: Type.String({
+    format: 'amqp-url',
+    writeOnly: true,
+    description: 'The URL of RabbitMQ.',
+    examples: ['amqp://workflow:secret@rabbitmq:5672'],
+  }),
+  AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({
+    type: 'string',
+    enum: ['quorum', 'classic'],
+    default: 'quorum',
+    description: 'The type of the session queue; the same for gateways and runners.',
+    examples: ['quorum'],
+  }),
+  DISPATCHER_URL: Type.String({
+    format: 'http-url',
+    description: 'The URL of the dispatcher.',
+    examples: ['http://dispatcher:8081'],
+  }),
+  INTERNAL_API_TOKEN: Type.String({
+    format: 'token-list',
+    writeOnly: true,
+    description:
+      'Bearer token of the internal API, at least 32 characters. Of several, separated by commas, the dispatcher accepts all and its callers send the first.',
+    examples: ['$(openssl rand -hex 32)'],
+  }),
+  SECRETS_KEY: Type.String({
+    format: 'base64-32-list',
+    writeOnly: true,
+    description:
+      'Keys for signing secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt.',
+    examples: ['$(openssl rand -base64 32)'],
+  }),
+  HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
+  LOG_LEVEL: Type.Unsafe<string>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'The lowest level of log lines to write.',
+    examples: ['info'],
+  }),
+}
+
+/** Creates the schema of a TCP port's setting. */
+export function portSetting(options: { default: number; description: string }) {
+  return Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
+}
+
+/** Creates the schema of `DATABASE_POOL_SIZE`. */
+export function poolSizeSetting(options: { default: number }) {
+  return Type.Integer({
+    minimum: 2,
+    maximum: 1_000,
+    ...options,
+    description: 'Maximum connections of a process to PostgreSQL.',
+    examples: [options.default],
+  })
+}
