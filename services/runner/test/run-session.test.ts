@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { showSession } from '@workflow-service/database'
+import { newId, showSession } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import { RunError, RunInterruptedError } from '../src/run-errors.ts'
+import { RunError } from '../src/run-errors.ts'
 import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -223,12 +223,14 @@ describe('a run whose organization is suspended', () => {
   test('is queued again when the dispatcher refuses its payload, and resumes without another attempt', async () => {
     const start = await fixture.start(acme, { isPublished: false })
     const executions: string[] = []
-    const agent: Agent = async ({ run }) => {
-      executions.push(run.id)
-      if (run.id !== start.startId || executions.length > 1) return
-      await suspend(true)
-      // As the client of the dispatcher does for 403 `organization_suspended`.
-      throw new RunInterruptedError('The run was interrupted because its organization is suspended')
+    const deliveryId = newId()
+    const agent: Agent = async (attempt) => {
+      executions.push(attempt.run.id)
+      if (attempt.run.id !== start.startId) return
+      if (executions.length === 1) await suspend(true)
+      const sources = await attempt.listSources()
+      const { id: sourceId } = sources.find(({ name }) => name === 'Order intake')!
+      await attempt.deliver({ deliveryId, sourceId, payload: { message: 'hello' } })
     }
     await fixture.startRunner({ agent })
     await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease === null && executions.length)
@@ -237,7 +239,9 @@ describe('a run whose organization is suspended', () => {
     const other = await fixture.start(await fixture.createOrganization(), { isPublished: false })
     await fixture.waitForRuns([other])
     expect(executions).toEqual([start.startId, other.startId])
+    expect(receivedContexts()).toEqual([])
     await suspend(false)
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
+    expect(receivedContexts()).toEqual(['hello'])
   })
 })
