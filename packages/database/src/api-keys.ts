@@ -21,7 +21,8 @@ export interface Principal {
   readonly prefix: string
   readonly keySha256: Buffer
   readonly scopes: readonly Scope[]
-  readonly expiresAt: Date | null
+  /** Milliseconds from the look-up until the key expires, by the database's clock; not positive if it has, null if it never does. */
+  readonly expiresInMs: number | null
   readonly isRevoked: boolean
   readonly organizationId: string
   readonly organizationName: string
@@ -37,7 +38,10 @@ const FIND_PRINCIPALS: NamedStatement = {
   name: 'find-principals',
   text: `
     SELECT api_keys.id AS "apiKeyId", api_keys.prefix, api_keys.key_sha256 AS "keySha256", api_keys.scopes,
-      api_keys.expires_at AS "expiresAt", api_keys.revoked_at IS NOT NULL AS "isRevoked",
+      CASE WHEN isfinite(api_keys.expires_at)
+        THEN (extract(epoch FROM api_keys.expires_at - clock_timestamp()) * 1000)::double precision
+      END AS "expiresInMs",
+      api_keys.revoked_at IS NOT NULL AS "isRevoked",
       organizations.id AS "organizationId", organizations.name AS "organizationName",
       organizations.is_suspended AS "isSuspended"
     FROM api_keys JOIN organizations ON organizations.id = api_keys.organization_id

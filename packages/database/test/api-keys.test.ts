@@ -49,6 +49,25 @@ describe('issueApiKey', () => {
     ])
   })
 
+  test('stores an expiry, which findPrincipals compares with the clock of the database', async () => {
+    const { rows } = await db.pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
+    const inSeconds = (seconds: number) => new Date(rows[0]!.now.getTime() + seconds * 1_000)
+    const keys = [
+      await issue({ expiresAt: inSeconds(3_600) }),
+      await issue({ expiresAt: inSeconds(-60) }),
+      await issue(),
+    ]
+    const endless = await issue({ expiresAt: inSeconds(1) })
+    await db.pool.query("UPDATE api_keys SET expires_at = 'infinity' WHERE id = $1", [endless.apiKey.id])
+    const expiry = async ({ apiKey: { prefix } }: (typeof keys)[number]) =>
+      (await findPrincipals(db, [prefix]))[0]?.expiresInMs
+    const [future, past, never] = await Promise.all(keys.map(expiry))
+    expect(future).toBeGreaterThan(3_000_000)
+    expect(future).toBeLessThanOrEqual(3_600_000)
+    expect(past).toBeLessThanOrEqual(-60_000)
+    expect([never, await expiry(endless)]).toEqual([null, null])
+  })
+
   test('refuses a name or a given key that is in use', async () => {
     const { key } = await issue({ name: 'twice' })
     await expect(issue({ name: 'twice' })).rejects.toThrow(ApiKeyExistsError)

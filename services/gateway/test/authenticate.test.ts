@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib'
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { createApiKey, hashApiKey, issueApiKey, newId, revokeApiKey } from '@workflow-service/database'
+import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
 import { sendRaw } from './support/raw-request.ts'
@@ -178,7 +178,16 @@ describe('the cache and its clock', () => {
     cache = createApiKeyCache({ db: gateway.db, now: () => nowMs, onLookUp: (count) => (lookUpCount += count) })
   })
 
-  const isAccepted = async (key: string): Promise<boolean> => (await cache.findPrincipal(key)) !== null
+  const find = async (key: string): Promise<Principal | null> => {
+    const found = cache.find(key)
+    return found && 'run' in found ? found.run() : found
+  }
+  const isAccepted = async (key: string): Promise<boolean> => (await find(key)) !== null
+  /** Whether a look-up of the key is expected; undefined when it needs none. */
+  const isExpected = (key: string): boolean | undefined => {
+    const found = cache.find(key)
+    return found && 'run' in found ? found.isExpected : undefined
+  }
 
   test('uses a key for less than three seconds after it was read', async () => {
     const { key, apiKey } = await issue()
@@ -192,10 +201,52 @@ describe('the cache and its clock', () => {
 
   test('notices within three seconds that an organization is suspended', async () => {
     const { id, key } = await gateway.apply({ organization: { name: 'Suspended later' } })
-    expect(await cache.findPrincipal(key)).toMatchObject({ isSuspended: false })
+    expect(await find(key)).toMatchObject({ isSuspended: false })
     await gateway.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [id])
     nowMs = 3_000
-    expect(await cache.findPrincipal(key)).toMatchObject({ isSuspended: true })
+    expect(await find(key)).toMatchObject({ isSuspended: true })
+  })
+
+  test('expects the look-up of a key that was valid in the last ten minutes, or that is being looked up', async () => {
+    const { key } = await issue()
+    expect(isExpected(key)).toBe(false)
+    const found = find(key)
+    expect(isExpected(key)).toBe(true)
+    await found
+    expect(isExpected(key)).toBeUndefined()
+    nowMs = 599_999
+    expect([isExpected(key), isExpected(forge(key))]).toEqual([true, false])
+    nowMs = 600_000
+    expect(isExpected(key)).toBe(false)
+  })
+
+  test('does not expect the look-up of a revoked or expired key', async () => {
+    const revoked = await issue()
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: revoked.apiKey.id })
+    const expired = await issue({ expiresAt: new Date(Date.now() - 60_000) })
+    for (const { key } of [revoked, expired]) {
+      expect(await isAccepted(key)).toBe(false)
+      nowMs += 3_000
+      expect(isExpected(key)).toBe(false)
+    }
+  })
+
+  test('lets a cached key expire by the time since its look-up, whatever the time of day of the gateway', async () => {
+    const { rows } = await gateway.db.pool.query<{ expiresAt: Date }>(
+      `SELECT clock_timestamp() + interval '1 minute' AS "expiresAt"`,
+    )
+    const { key } = await issue({ expiresAt: rows[0]!.expiresAt })
+    const systemNow = Date.now
+    try {
+      Date.now = () => systemNow() + 86_400_000
+      expect(await isAccepted(key)).toBe(true)
+    } finally {
+      Date.now = systemNow
+    }
+    const { key: soon } = await issue({ expiresAt: new Date(rows[0]!.expiresAt.getTime() - 58_000) })
+    const wasAccepted = await isAccepted(soon)
+    nowMs = 2_100
+    expect([wasAccepted, await isAccepted(soon), lookUpCount]).toEqual([true, false, 2])
   })
 })
 

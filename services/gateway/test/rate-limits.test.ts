@@ -83,13 +83,35 @@ describe('in memory', () => {
 })
 
 describe('failed authentications', () => {
-  test('are counted by address, and never refuse a valid key from that address', async () => {
+  test('are counted by address, and refuse no key from that address that was valid before', async () => {
     const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
+    expect((await gateway.get(ORGANIZATION)).status).toBe(200)
     const refused = await gateway.get(ORGANIZATION, { key: null })
     expect(refused.headers['ratelimit-policy']).toBe('"failed-authentications";q=3;w=60')
     const ask = () => gateway.get(ORGANIZATION, { key: createApiKey().key })
     expect(await statuses(4, ask)).toEqual([401, 401, 429, 429])
     expect((await gateway.get(ORGANIZATION)).status).toBe(200)
+    await gateway.stop()
+  })
+
+  test('look up no more forged keys of an address than its limit, also when they come at once', async () => {
+    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
+    const countLookUps = () => metric(gateway.metricsUrl, 'gateway_key_look_ups_total')
+    const forged = await statuses(50, () => gateway.get(ORGANIZATION, { key: createApiKey().key }))
+    expect(forged.filter((status) => status !== 429)).toEqual([401, 401, 401])
+    expect(await countLookUps()).toBe(3)
+    // No look-up could tell this key from a forged one.
+    expect((await gateway.get(ORGANIZATION)).status).toBe(429)
+    expect(await countLookUps()).toBe(3)
+    await gateway.stop()
+  })
+
+  test('do not count valid keys that are looked up', async () => {
+    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '2' })
+    for (let count = 0; count < 5; count += 1) {
+      const { status, headers } = await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
+      expect([status, headers['ratelimit-policy']]).toEqual([200, '"requests";q=2;w=60'])
+    }
     await gateway.stop()
   })
 
@@ -147,6 +169,19 @@ describe('shared through a store', () => {
     const third = await gateway.startAnother()
     await waitForStore(third.url)
     expect((await ask(third.url)()).status).toBe(429)
+  })
+
+  test('counts failed authentications on all gateways together, and gives back those of valid keys', async () => {
+    const other = await gateway.startAnother()
+    await waitForStore(other.url)
+    for (let count = 0; count < 8; count += 1) {
+      const key = await anotherKey(gateway)
+      expect((await callGateway(other.url, 'GET', ORGANIZATION, { key })).status).toBe(200)
+    }
+    const forge = (url: string) => () => callGateway(url, 'GET', ORGANIZATION, { key: createApiKey().key })
+    expect(await statuses(4, forge(gateway.url))).toEqual([401, 401, 401, 401])
+    expect(await statuses(4, forge(other.url))).toEqual([401, 401, 429, 429])
+    await other.stop()
   })
 
   test('stores every count with an expiry', async () => {

@@ -80,9 +80,12 @@ describe('isJsonInUtf8', () => {
   test('accepts any letter case and white space around the parts, and nothing else', () => {
     const space = fc.stringMatching(/^[ \t]{0,10}$/)
     const inAnyCase = (text: string) =>
-      fc
-        .array(fc.boolean(), { minLength: text.length, maxLength: text.length })
-        .map((isUpper) => [...text].map((letter, index) => (isUpper[index] ? letter.toUpperCase() : letter)).join(''))
+      fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((isUpper) =>
+        text
+          .split('')
+          .map((letter, index) => (isUpper[index] ? letter.toUpperCase() : letter))
+          .join(''),
+      )
     const parts = fc.tuple(space, inAnyCase('application/json'), space, space, inAnyCase('charset=utf-8'), space)
     fc.assert(
       fc.property(parts, ([before, type, after, between, charset, end]) => {
@@ -95,7 +98,7 @@ describe('isJsonInUtf8', () => {
       fc.property(fc.array(part, { maxLength: 12 }), (texts) => {
         const compact = texts.join('').replaceAll(/ /g, '').replaceAll(/;+/g, ';').replace(/;$/, '')
         const expected = ['application/json', 'application/json;charset=utf-8', 'application/json;charset="utf-8"']
-        if (!expected.includes(compact)) expect(isJsonInUtf8(texts.join(''))).toBe(false)
+        return expected.includes(compact) || !isJsonInUtf8(texts.join(''))
       }),
       { seed: 2, numRuns: 500 },
     )

@@ -19,7 +19,7 @@ export interface RequestSlots<Principal> {
 }
 
 /**
- * Makes slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that arrive
+ * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that arrive
  * byte by byte take no slot from requests that have arrived. Waiting for slots is of no use: callers that wait would take
  * as much memory.
  */

@@ -87,6 +87,7 @@ describe('startHttpServer', () => {
     while (server.inFlight < 3) await new Promise((done) => setImmediate(done))
     socket.destroy()
     while (server.inFlight > 0) await new Promise((done) => setImmediate(done))
+    expect(server.inFlight).toBe(0)
   })
 
   test('waits for requests in flight when it closes, then closes their connections', async () => {

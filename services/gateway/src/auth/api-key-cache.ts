@@ -20,15 +20,30 @@ export interface ApiKeyCacheOptions {
 
 /** In-memory cache of API keys and their principals. */
 export interface ApiKeyCache {
+  /** Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not cached. */
+  find(key: string): Principal | null | ApiKeyLookUp
+}
+
+/** A key that only the database knows. */
+export interface ApiKeyLookUp {
   /**
-   * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired. Synchronous for a cached
-   * or malformed key; else a promise that rejects when the database is unavailable.
+   * Whether this process knows that the look-up is no guess: the key was valid in the last 10 minutes, or the same look-up
+   * is under way for another request.
    */
-  findPrincipal(key: string): Principal | null | Promise<Principal | null>
+  readonly isExpected: boolean
+  /** Looks the key up. Rejects when the database is unavailable. */
+  run(): Promise<Principal | null>
+}
+
+interface CachedPrincipal {
+  readonly principal: Principal
+  readonly readMs: number
 }
 
 /** Together with the at most 2 s of a look-up, a revoked key stops within 5 s (contract README, "Authentication"). */
 const LIFETIME_MS = 3_000
+/** How long an entry shows, after its lifetime, that a key was valid. */
+const EXPECTED_MS = 600_000
 const MAX_CACHED_KEYS = 50_000
 const MAX_KEYS_PER_STATEMENT = 200
 
@@ -38,10 +53,8 @@ const MAX_KEYS_PER_STATEMENT = 200
  */
 export function createApiKeyCache(options: ApiKeyCacheOptions): ApiKeyCache {
   const { db, now = () => performance.now(), onLookUp = () => {} } = options
-  const cache = new LRUCache<string, { readonly principal: Principal; readonly readMs: number }>({
-    max: MAX_CACHED_KEYS,
-  })
-  const lookUpsUnderWay = new Map<string, Promise<Principal | null>>()
+  const cache = new LRUCache<string, CachedPrincipal>({ max: MAX_CACHED_KEYS })
+  const lookUpsUnderWay = new Map<string, Promise<CachedPrincipal | null>>()
 
   const readPrincipal = batchCalls(
     async (prefixes: string[]) => {
@@ -53,39 +66,46 @@ export function createApiKeyCache(options: ApiKeyCacheOptions): ApiKeyCache {
     { maxSize: MAX_KEYS_PER_STATEMENT, concurrency: 2, isItemError: isStatementError },
   )
 
-  const lookUp = async (prefix: string): Promise<Principal | null> => {
+  const read = async (prefix: string): Promise<CachedPrincipal | null> => {
     // The age counts from before the look-up: what it returns may have changed while it was under way.
     const readMs = now()
     try {
       const principal = await readPrincipal(prefix)
-      if (principal) cache.set(prefix, { principal, readMs })
-      return principal
+      const cached = principal && { principal, readMs }
+      if (cached) cache.set(prefix, cached)
+      return cached
     } finally {
       lookUpsUnderWay.delete(prefix)
     }
   }
-
-  const find = (prefix: string): Principal | Promise<Principal | null> => {
-    const cached = cache.get(prefix)
-    if (cached && now() - cached.readMs < LIFETIME_MS) return cached.principal
-    const underWay = lookUpsUnderWay.get(prefix) ?? lookUp(prefix)
+  const lookUp = (prefix: string): Promise<CachedPrincipal | null> => {
+    const underWay = lookUpsUnderWay.get(prefix) ?? read(prefix)
     lookUpsUnderWay.set(prefix, underWay)
     return underWay
   }
 
   return {
-    findPrincipal: (key) => {
+    find: (key) => {
       const parsed = parseApiKey(key)
       if (!parsed) return null
+      const { prefix } = parsed
       const keySha256 = hashApiKey(key)
-      const check = (principal: Principal | null): Principal | null =>
-        principal && timingSafeEqual(principal.keySha256, keySha256) && isValid(principal) ? principal : null
-      const found = find(parsed.prefix)
-      return found instanceof Promise ? found.then(check) : check(found)
+      const hasKey = ({ principal }: CachedPrincipal): boolean => timingSafeEqual(principal.keySha256, keySha256)
+      const check = (cached: CachedPrincipal | null): Principal | null =>
+        cached && hasKey(cached) && isValid(cached, now()) ? cached.principal : null
+      const cached = cache.get(prefix)
+      const ageMs = cached ? now() - cached.readMs : Number.POSITIVE_INFINITY
+      if (cached && ageMs < LIFETIME_MS) return check(cached)
+      const wasValid = cached !== undefined && ageMs < EXPECTED_MS && hasKey(cached) && isValid(cached, cached.readMs)
+      return {
+        isExpected: wasValid || lookUpsUnderWay.has(prefix),
+        run: () => lookUp(prefix).then(check),
+      }
     },
   }
 }
 
-function isValid({ isRevoked, expiresAt }: Principal): boolean {
-  return !isRevoked && (expiresAt === null || expiresAt.getTime() > Date.now())
+/** The gateway's own clock only measures the time since the look-up: its time of day may be wrong. */
+function isValid({ principal: { isRevoked, expiresInMs }, readMs }: CachedPrincipal, nowMs: number): boolean {
+  return !isRevoked && (expiresInMs === null || nowMs - readMs < expiresInMs)
 }

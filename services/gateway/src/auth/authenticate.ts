@@ -4,9 +4,12 @@ import type { Request, Response } from 'express'
 import ipaddr from 'ipaddr.js'
 import type { AppContext } from '../app-context.ts'
 import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
+import type { ApiKeyLookUp } from './api-key-cache.ts'
 
 /** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
 const LOOK_UP_TIMEOUT_MS = 2_000
+
+type AuthenticationContext = Pick<AppContext, 'apiKeys' | 'rateLimits'>
 
 const BEARER = /^bearer +([^ ]+)$/i
 
@@ -14,26 +17,55 @@ const BEARER = /^bearer +([^ ]+)$/i
  * Finds the principal of the request's API key (contract README, "Authentication"). Synchronous for a cached key.
  * @throws ApiError 401 without a valid key, 429 after too many of those from one address, 503 without a database.
  */
-export function authenticate(
-  { apiKeys, rateLimits }: Pick<AppContext, 'apiKeys' | 'rateLimits'>,
+export function authenticate(ctx: AuthenticationContext, req: Request, res: Response): Principal | Promise<Principal> {
+  const key = readKey(req)
+  const found = key === undefined ? null : ctx.apiKeys.find(key)
+  if (found === null) return refuse(ctx, req, res, key)
+  return 'run' in found ? lookUp(ctx, req, res, found) : found
+}
+
+/**
+ * Looks up a key that is not cached. A look-up that may be a guess counts as a failed authentication from its beginning, so
+ * that an address causes no more of them than its limit, also at once; it is given back unless the key proves invalid.
+ */
+async function lookUp(
+  ctx: AuthenticationContext,
   req: Request,
   res: Response,
-): Principal | Promise<Principal> {
-  const key = readKey(req)
-  const found = key === undefined ? null : apiKeys.findPrincipal(key)
-  const refuse = async (): Promise<never> => {
-    // Only failed authentications are counted by address, so a valid key is never refused for its neighbours.
-    applyRateLimit(res, await rateLimits.consume('failed-authentications', toNetwork(req.ip ?? '')))
-    throw new ApiError('unauthorized', explainRefusal(req, key), { headers: { 'WWW-Authenticate': 'Bearer' } })
+  { isExpected, run }: ApiKeyLookUp,
+): Promise<Principal> {
+  const { rateLimits } = ctx
+  const network = networkOf(req)
+  const decision = isExpected ? undefined : rateLimits.consume('failed-authentications', network)
+  const counted = decision instanceof Promise ? await decision : decision
+  if (counted && !counted.isAllowed) applyRateLimit(res, counted)
+  let principal: Principal | null | undefined
+  try {
+    principal = await withTimeout(run(), LOOK_UP_TIMEOUT_MS, keysUnavailable)
+  } catch (error) {
+    throw isDatabaseUnavailable(error) ? keysUnavailable(error) : error
+  } finally {
+    if (counted && principal !== null) rateLimits.giveBack('failed-authentications', network)
   }
-  if (found === null) return refuse()
-  if (!(found instanceof Promise)) return found
-  return withTimeout(found, LOOK_UP_TIMEOUT_MS, keysUnavailable).then(
-    (principal) => principal ?? refuse(),
-    (error: unknown) => {
-      throw isDatabaseUnavailable(error) ? keysUnavailable(error) : error
-    },
-  )
+  if (principal) return principal
+  if (!counted) return refuse(ctx, req, res, readKey(req))
+  applyRateLimit(res, counted)
+  throw unauthorized(req, readKey(req))
+}
+
+/** Counts a failed authentication. Only these are counted by address, never requests with a valid key. */
+async function refuse(
+  { rateLimits }: AuthenticationContext,
+  req: Request,
+  res: Response,
+  key: string | undefined,
+): Promise<never> {
+  applyRateLimit(res, await rateLimits.consume('failed-authentications', networkOf(req)))
+  throw unauthorized(req, key)
+}
+
+function unauthorized(req: Request, key: string | undefined): ApiError {
+  return new ApiError('unauthorized', explainRefusal(req, key), { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
 function keysUnavailable(cause?: unknown): ApiError {
@@ -58,8 +90,8 @@ function explainRefusal(req: Request, key: string | undefined): string {
     : 'The Authorization header must be sent once, as "Authorization: Bearer wfk_…".'
 }
 
-/** Returns the IPv4 address or the IPv6 /64, the smallest network that a subscriber gets. */
-function toNetwork(address: string): string {
+/** Returns the caller's IPv4 address or IPv6 /64, the smallest network that a subscriber gets. */
+function networkOf({ ip: address = '' }: Request): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
   return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()

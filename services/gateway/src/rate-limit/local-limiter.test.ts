@@ -14,6 +14,15 @@ describe('createLocalLimiter', () => {
     expect(limiter.consume('a')).toEqual({ isAllowed: true, remaining: 1, resetMs: 60_000 })
   })
 
+  test('takes a count back, and never more than there are', () => {
+    const limiter = createLocalLimiter({ limit: 1, windowSeconds: 60 })
+    expect(limiter.consume('a').isAllowed).toBe(true)
+    limiter.giveBack('a')
+    limiter.giveBack('a')
+    limiter.giveBack('b')
+    expect(['a', 'a', 'b', 'b'].map((name) => limiter.consume(name).isAllowed)).toEqual([true, false, true, false])
+  })
+
   test('forgets the least recently used name beyond the maximum', () => {
     const limiter = createLocalLimiter({ limit: 1, windowSeconds: 60 }, { maxNames: 2 })
     const isAllowed = ['a', 'b', 'a', 'c', 'a', 'b'].map((name) => limiter.consume(name).isAllowed)

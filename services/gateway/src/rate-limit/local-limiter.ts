@@ -17,6 +17,8 @@ export interface LimitState {
 /** Counts requests by name in fixed windows. */
 export interface Limiter {
   consume(name: string): LimitState | Promise<LimitState>
+  /** Takes back one count of the name's window. */
+  giveBack(name: string): void
   close(): void
 }
 
@@ -52,6 +54,10 @@ export function createLocalLimiter(
         remaining: Math.max(0, limit - window.count),
         resetMs: window.endMs - nowMs,
       }
+    },
+    giveBack: (name) => {
+      const window = windows.get(name)
+      if (window && window.count > 0) window.count -= 1
     },
     close: () => {},
   }

@@ -20,6 +20,8 @@ export interface RateDecision {
 export interface RateLimits {
   /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
   consume(policy: RatePolicy, name: string): RateDecision | undefined | Promise<RateDecision>
+  /** Takes back one count. Best effort: a store that is unavailable keeps it until the window ends. */
+  giveBack(policy: RatePolicy, name: string): void
   close(): void
 }
 
@@ -33,7 +35,7 @@ export function createRateLimits(options: {
 }): RateLimits {
   const { config, logger, metrics } = options
   metrics.rateLimitStoreUp.set(1)
-  if (config.rateLimitPerMinute === 0) return { consume: () => undefined, close: () => {} }
+  if (config.rateLimitPerMinute === 0) return { consume: () => undefined, giveBack: () => {}, close: () => {} }
   const quota: Quota = { limit: config.rateLimitPerMinute, windowSeconds: WINDOW_SECONDS }
   const limiter =
     config.rateLimitStoreUrl === undefined
@@ -52,6 +54,7 @@ export function createRateLimits(options: {
         ? state.then((counted) => toDecision(policy, quota, counted))
         : toDecision(policy, quota, state)
     },
+    giveBack: (policy, name) => limiter.giveBack(`${policy}:${name}`),
     close: () => limiter.close(),
   }
 }

@@ -47,6 +47,9 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
         return local.consume(name)
       }
     },
+    giveBack: (name) => {
+      shared.reward(name).catch(() => local.giveBack(name))
+    },
     close: () => {
       redis.removeAllListeners('close')
       redis.disconnect()
