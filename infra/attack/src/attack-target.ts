@@ -51,7 +51,7 @@ export interface AttackTarget {
   /** The headers of the attacker's requests. */
   readonly headers: Record<string, string>
   /** Saves a webhook source of the attacker. Resolves to the status of the answer, and to the source's id. */
-  saveSource(name: string, example: object): Promise<{ status: number; sourceId: string }>
+  saveSource(name: string, example: object, isVerified?: boolean): Promise<{ status: number; sourceId: string }>
   /** Replaces a source's example in the database, as if it had been saved before the limits of today. */
   storeExample(sourceId: string, example: object): Promise<void>
   /** Creates a workflow of the attacker. */
@@ -99,8 +99,8 @@ export async function startAttackTarget(options: ServiceOptions = {}): Promise<A
       endpoint,
       answerAsModel: (answer) => void (answerAttacker = answer),
       headers,
-      saveSource: (name, example) =>
-        saveSource(environment, dispatcher, attacker, { name, example, endpointUrl: endpoint.url }),
+      saveSource: (name, example, isVerified = true) =>
+        saveSource(environment, dispatcher, attacker, { name, example, endpointUrl: endpoint.url, isVerified }),
       async storeExample(sourceId, example) {
         const query = 'UPDATE webhook_sources SET example_request_body = $2, version = version + 1 WHERE id = $1'
         await client.query(query, [sourceId, JSON.stringify(example)])

@@ -16,15 +16,18 @@ export const forgedKeys: Attack = {
     }
     const before = await countLookUps()
     const answers: number[] = []
-    await repeatFor({ seconds, connections: CONNECTIONS }, async () => {
+    const sendForged = async (): Promise<void> => {
       const headers = { authorization: `Bearer ${createApiKey().key}` }
       const response = await fetch(`${gateway.url}/v1/organization`, { headers })
       await response.arrayBuffer()
       answers.push(response.status)
-    })
+    }
+    // On a slow machine the limit is reached later.
+    for (let round = 0; round < 3 && answers.length < 2 * LIMIT; round += 1)
+      await repeatFor({ seconds, connections: CONNECTIONS }, sendForged)
     const lookUps = (await countLookUps()) - before
     // Requests that are under way when the limit is reached, and the victim's key, which is looked up every 3 seconds.
-    const allowed = LIMIT + CONNECTIONS + 2 * seconds
+    const allowed = LIMIT + CONNECTIONS + 2 * 3 * seconds
     expect(lookUps <= allowed, `${lookUps} look-ups, although the limit of failures is ${LIMIT}.`)
     return { done: `forged keys from one address: ${tally(answers)}; ${lookUps} look-ups`, violations }
   },

@@ -6,7 +6,7 @@ export const sourceNames: Attack = {
   async run(target) {
     const { expect, violations } = openExpectations()
     const names = Array.from({ length: 200 }, (_, n) => 'a'.repeat(n + 1))
-    for (const name of names) await target.saveSource(name, { text: 'x' })
+    await Promise.all(names.map((name) => target.saveSource(name, { text: 'x' }, false)))
     const descriptions = ['a'.repeat(50_000), `${'a'.repeat(200)}b `.repeat(247), 'aa '.repeat(16_000)]
     const ids: string[] = []
     for (const description of descriptions)
