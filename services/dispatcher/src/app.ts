@@ -20,9 +20,12 @@ import { checkPayloadDepth, sendPayload } from './routes/send-payload.ts'
 import { testSource } from './routes/test-webhook-source.ts'
 import { validateSource } from './sources/validate-source.ts'
 
-/** Enough for the largest example or payload (256 KiB) written with escapes and white space. */
-const BODY_MAX_BYTES = 1024 * 1024
-/** Maximum calls in flight. Each may hold a body of 1 MiB in memory. Runners are trusted not to take all. */
+/**
+ * Enough for the largest payload (256 KiB), which the runner writes compactly, and for the largest source with white space. To
+ * parse a body and check its depth takes about 50 ms at most.
+ */
+const BODY_MAX_BYTES = 512 * 1024
+/** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */
 const MAX_CALLS_IN_FLIGHT = 4_000
 
 /** Creates the internal API. Health, metrics and the OpenAPI document need no token. */

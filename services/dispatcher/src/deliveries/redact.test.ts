@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { createRedactor, REDACTED } from './redact.ts'
 
 const SECRET = 's3cret/äöü "+\\😀 \n'

@@ -37,8 +37,9 @@ describe('findInexactNumber', () => {
     '-1e400',
     '1e-400',
     '3.14159265358979323846',
+    `1.${'0'.repeat(399)}`,
   ])('finds %s, which JavaScript does not represent exactly', (number) => {
-    expect(findInexactNumber(`{"a":{"b":${number}},"c":1}`)).toBe(number)
+    expect(findInexactNumber(`{"a":{"b":${number}},"c":1}`)).toBe(number.slice(0, 40))
   })
 
   test('finds a number of a million digits in linear time', () => {

@@ -19,8 +19,11 @@ export function findInexactNumber(text: string): string | undefined {
   return found
 }
 
+/** A longer number says nothing more than zeros, and removing a million zeros with a pattern takes minutes. */
+const MAX_NUMBER_LENGTH = 400
+
 function isExact(source: string, value: number): boolean {
-  return Number.isFinite(value) && canonical(source) === canonical(String(value))
+  return Number.isFinite(value) && source.length <= MAX_NUMBER_LENGTH && canonical(source) === canonical(String(value))
 }
 
 /** Returns significant digits and exponent, which are equal for 1.50, 15e-1 and 1.5. */
