@@ -120,10 +120,10 @@ describe('limits', () => {
   })
 })
 
-describe('a suspended organization', () => {
-  const suspend = (isSuspended: boolean): Promise<unknown> =>
-    dispatcher.db.prisma.organization.update({ where: { id: dispatcher.organizationId }, data: { isSuspended } })
+const suspend = (isSuspended: boolean): Promise<unknown> =>
+  dispatcher.db.prisma.organization.update({ where: { id: dispatcher.organizationId }, data: { isSuspended } })
 
+describe('a suspended organization', () => {
   test('gets no payload: 403, nothing is recorded, and the same id is sent after the suspension', async () => {
     const sent = newId()
     await send(sent)

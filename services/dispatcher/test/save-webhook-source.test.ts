@@ -147,24 +147,24 @@ describe('404', () => {
   })
 })
 
-describe('a new address without a secret', () => {
-  const save = (id: string, change: Record<string, unknown>, query = ''): Promise<Answer> =>
-    dispatcher.save(id, { name: `Moving ${id}`, ...change }, query)
+const saveMoving = (id: string, change: Record<string, unknown>, query = ''): Promise<Answer> =>
+  dispatcher.save(id, { name: `Moving ${id}`, ...change }, query)
 
+describe('a new address without a secret', () => {
   test.each(['', '?verify=if_changed', '?verify=never'])(
     'is 422 if a secret is stored, and the secret does not travel there: %s',
     async (query) => {
       const other = await startCustomerEndpoint()
       const id = newId()
-      await save(id, { signing_secret: 'for the first address' })
-      expect(await save(id, { endpoint_url: other.url }, query)).toMatchObject({
+      await saveMoving(id, { signing_secret: 'for the first address' })
+      expect(await saveMoving(id, { endpoint_url: other.url }, query)).toMatchObject({
         status: 422,
         body: { error: { code: 'validation_error', details: [{ field: 'signing_secret', code: 'missing' }] } },
       })
       expect(other.requests).toEqual([])
-      expect((await save(id, { endpoint_url: other.url, signing_secret: 'for the second' })).status).toBe(200)
-      expect((await save(id, { signing_secret: null })).status).toBe(200)
-      expect((await save(id, { endpoint_url: other.url })).status).toBe(200)
+      expect((await saveMoving(id, { endpoint_url: other.url, signing_secret: 'for the second' })).status).toBe(200)
+      expect((await saveMoving(id, { signing_secret: null })).status).toBe(200)
+      expect((await saveMoving(id, { endpoint_url: other.url })).status).toBe(200)
       await other.close()
     },
   )
@@ -175,16 +175,16 @@ describe('a new address without a secret', () => {
     ['the port', (url: string) => url.replace(/:\d+/, ':1')],
   ])('is one that differs in %s', async (_what, change) => {
     const id = newId()
-    await save(id, { signing_secret: 'for the first address' })
-    const answer = await save(id, { endpoint_url: change(dispatcher.endpoint.url) })
+    await saveMoving(id, { signing_secret: 'for the first address' })
+    const answer = await saveMoving(id, { endpoint_url: change(dispatcher.endpoint.url) })
     expect(answer.body.error.details).toMatchObject([{ field: 'signing_secret', code: 'missing' }])
   })
 
   test('is not one that differs in its path or in the spelling of its host', async () => {
     const id = newId()
-    await save(id, { signing_secret: 'for this address' })
+    await saveMoving(id, { signing_secret: 'for this address' })
     const url = `${dispatcher.endpoint.url.replace('http:', 'HTTP:')}/other?a=1`
-    expect((await save(id, { endpoint_url: url })).status).toBe(200)
+    expect((await saveMoving(id, { endpoint_url: url })).status).toBe(200)
     expect(dispatcher.endpoint.requests[1]?.json).toMatchObject({ data: { signing_secret: 'for this address' } })
   })
 })

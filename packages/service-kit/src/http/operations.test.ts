@@ -69,6 +69,11 @@ async function call(
   return { status: answer.status, body: answer.body as Record<string, unknown>, violations }
 }
 
+/** The principal is the Authorization header. */
+const byName: Options['authorize'] = (req) => String(req.headers.authorization)
+const statusOf = async (app: Express, name: string): Promise<number> =>
+  (await request(app).get(`/things/${id}`).set('Authorization', name)).status
+
 describe('serveOperations', () => {
   test('gives the handler the checked parts: UUIDs in lower case, integers, defaults, and the principal', async () => {
     const answer = await call('get', `/things/${id.toUpperCase()}?name=a+b%2B&unknown=1`, {
@@ -202,10 +207,6 @@ describe('serveOperations', () => {
 
   describe('with slots', () => {
     const limits = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
-    /** The principal is the Authorization header. */
-    const byName: Options['authorize'] = (req) => String(req.headers.authorization)
-    const statusOf = async (app: Express, name: string): Promise<number> =>
-      (await request(app).get(`/things/${id}`).set('Authorization', name)).status
 
     test('answers 503 to a principal beyond its share, and to all beyond the total, until an answer has ended', async () => {
       const gates: (() => void)[] = []
@@ -240,9 +241,9 @@ describe('serveOperations', () => {
     test('bodies that do not arrive take no slot from other requests, and at most their share of the bodies', async () => {
       const app = express()
       const served = serve({ authorize: byName, slots: limits })
-      let arrived = 0
+      const arrived: unknown[] = []
       app.use((req, res) => {
-        arrived += 1
+        arrived.push(req)
         served(req, res)
       })
       const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
@@ -254,7 +255,7 @@ describe('serveOperations', () => {
         socket.write(`${head}Authorization: ada\r\nConnection: close\r\n\r\n`)
         return { socket, answer: once(socket, 'close').then(() => received.slice(9, 12)) }
       })
-      while (arrived < 4) await new Promise((done) => setImmediate(done))
+      while (arrived.length < 4) await new Promise((done) => setImmediate(done))
       const get = (name: string) => fetch(`${server.url}/things/${id}`, { headers: { authorization: name } })
       expect([(await get('ada')).status, (await get('bob')).status]).toEqual([200, 200])
       const put = await fetch(`${server.url}/things/${id}`, {
@@ -271,17 +272,17 @@ describe('serveOperations', () => {
 
     test('keeps the slot of a caller that disconnected until its handler has ended', async () => {
       const gate = Promise.withResolvers<string>()
-      let started = 0
+      const started: unknown[] = []
       const app = serve({
         slots: { ...limits, total: 1 },
-        handlers: { ...handlers, getThing: () => ((started += 1), gate.promise) },
+        handlers: { ...handlers, getThing: (given) => (started.push(given), gate.promise) },
       })
       const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
       const get = (signal?: AbortSignal) =>
         fetch(`${server.url}/things/${id}`, { headers: { authorization: 'ada' }, signal: signal ?? null })
       const abort = new AbortController()
       const first = get(abort.signal)
-      while (started === 0) await new Promise((done) => setImmediate(done))
+      while (started.length === 0) await new Promise((done) => setImmediate(done))
       abort.abort()
       await expect(first).rejects.toThrow('abort')
       while (server.inFlight > 0) await new Promise((done) => setImmediate(done))
