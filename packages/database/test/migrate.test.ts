@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
-import { expect, test } from '@jest/globals'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createTestDatabase, type TestDatabase } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { Client } from 'pg'
 import { migrate } from '../src/index.ts'
 
 const database = useTestDatabase()
@@ -27,6 +29,53 @@ test('has closed its connection when it resolves', async () => {
   await migrate({ databaseUrl: url.href })
   expect([opened, open]).toEqual([1, 0])
   proxy.close()
+})
+
+describe('while another connection holds a lock', () => {
+  let reader: Client
+  let urlOfOutdated: string
+  let outdated: TestDatabase
+
+  /** A database without its last migration, and a reader of the table that this migration changes. */
+  beforeEach(async () => {
+    outdated = await createTestDatabase()
+    urlOfOutdated = outdated.url
+    reader = new Client({ connectionString: urlOfOutdated, application_name: 'long reader' })
+    await reader.connect()
+    await reader.query("DELETE FROM schema_migrations WHERE name >= '006'")
+    await reader.query('BEGIN')
+    await reader.query('SELECT count(*) FROM workflows')
+  })
+  afterEach(async () => {
+    await reader.end()
+    await outdated.drop()
+  })
+
+  test('gives up its place in the queue for the lock, and is tried again', async () => {
+    const messages: string[] = []
+    const migrating = migrate({
+      databaseUrl: urlOfOutdated,
+      lockTimeoutMs: 300,
+      firstRetryMs: 1,
+      onRetry: (message) => {
+        messages.push(message)
+        if (messages.length === 2) void reader.query('ROLLBACK')
+      },
+    })
+    // The table has what the migration adds: it fails, but not because of the lock.
+    await expect(migrating).rejects.toMatchObject({ code: expect.stringMatching(/^42/) })
+    expect(messages).toEqual([
+      'A migration waits for a lock that another connection holds; attempt 2 of 10 follows.',
+      expect.stringMatching(
+        /holds: process \d+ \(long reader, idle in transaction since .+Z\): SELECT count\(\*\) FROM workflows; attempt 3 of 10/,
+      ),
+    ])
+  })
+
+  test('rejects after the last attempt, and names the connection', async () => {
+    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 300, firstRetryMs: 1, maxAttempts: 2 })
+    await expect(migrating).rejects.toThrow(/process \d+ \(long reader, .+ End that connection or its transaction/)
+  })
 })
 
 test('rejects with the reason when it cannot connect', async () => {

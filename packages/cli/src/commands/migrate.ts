@@ -17,7 +17,10 @@ export function addMigrateCommand(program: Command, run: Run): void {
 async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
   const problem = await checkServer(ctx.database())
   if (problem !== undefined) throw new CliError(problem)
-  const { applied } = await migrate({ databaseUrl: ctx.config.databaseUrl() })
+  const { applied } = await migrate({
+    databaseUrl: ctx.config.databaseUrl(),
+    onRetry: (message) => ctx.terminal.writeError(`${message}\n`),
+  })
   return {
     json: { applied },
     text: () =>
