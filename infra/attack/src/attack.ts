@@ -7,7 +7,7 @@ export interface Attack {
   /** Services that the attack itself ends, and whose process id therefore may change. */
   readonly ends?: readonly ServiceName[]
   /**
-   * False where the attack takes a resource that all tenants share, such as file descriptors: the victim may wait and be
+   * False where the attack takes a resource that all organizations share, such as file descriptors: the victim may wait and be
    * refused then, but no accepted start of it may be lost.
    */
   readonly checksLatency?: boolean

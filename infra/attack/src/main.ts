@@ -7,7 +7,7 @@ import { isHurt, reasonsOf, toTable } from './report.ts'
 import { type AttackReport, BAR, runAttack } from './run-attack.ts'
 
 await new Command('attack')
-  .description('Attacks the services, in processes of their own, and measures what another tenant notices.')
+  .description('Attacks the services, each in a child process, and measures what another organization notices.')
   .addArgument(new Argument('[names...]', 'the attacks; all by default').choices(ATTACKS.map(({ name }) => name)))
   .option('--seconds <count>', 'how long an attack goes on that repeats its requests', toSeconds, 5)
   .option('--json <file>', 'also write the reports to this file')

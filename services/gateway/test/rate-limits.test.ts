@@ -178,9 +178,8 @@ describe('shared through a store', () => {
       const key = await anotherKey(gateway)
       expect((await callGateway(other.url, 'GET', ORGANIZATION, { key })).status).toBe(200)
     }
-    const forge = (url: string) => () => callGateway(url, 'GET', ORGANIZATION, { key: createApiKey().key })
-    expect(await statuses(4, forge(gateway.url))).toEqual([401, 401, 401, 401])
-    expect(await statuses(4, forge(other.url))).toEqual([401, 401, 429, 429])
+    expect(await statuses(4, sendForgedKey(gateway.url))).toEqual([401, 401, 401, 401])
+    expect(await statuses(4, sendForgedKey(other.url))).toEqual([401, 401, 429, 429])
     await other.stop()
   })
 
@@ -239,3 +238,8 @@ describe('shared through a store', () => {
     })
   }
 })
+
+/** Returns a function that sends a well-formed key that does not exist. */
+function sendForgedKey(url: string) {
+  return () => callGateway(url, 'GET', ORGANIZATION, { key: createApiKey().key })
+}

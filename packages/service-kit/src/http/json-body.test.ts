@@ -79,13 +79,6 @@ describe('isJsonInUtf8', () => {
 
   test('accepts any letter case and white space around the parts, and nothing else', () => {
     const space = fc.stringMatching(/^[ \t]{0,10}$/)
-    const inAnyCase = (text: string) =>
-      fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((isUpper) =>
-        text
-          .split('')
-          .map((letter, index) => (isUpper[index] ? letter.toUpperCase() : letter))
-          .join(''),
-      )
     const parts = fc.tuple(space, inAnyCase('application/json'), space, space, inAnyCase('charset=utf-8'), space)
     fc.assert(
       fc.property(parts, ([before, type, after, between, charset, end]) => {
@@ -104,3 +97,13 @@ describe('isJsonInUtf8', () => {
     )
   })
 })
+
+/** The ASCII text in any letter case. */
+function inAnyCase(text: string) {
+  return fc.array(fc.boolean(), { minLength: text.length, maxLength: text.length }).map((isUpper) =>
+    text
+      .split('')
+      .map((letter, index) => (isUpper[index] ? letter.toUpperCase() : letter))
+      .join(''),
+  )
+}

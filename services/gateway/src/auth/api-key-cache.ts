@@ -32,7 +32,7 @@ export interface ApiKeyLookUp {
    */
   readonly isExpected: boolean
   /** Looks the key up. Rejects when the database is unavailable. */
-  run(): Promise<Principal | null>
+  readonly run: () => Promise<Principal | null>
 }
 
 interface CachedPrincipal {
