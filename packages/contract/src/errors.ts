@@ -35,7 +35,7 @@ export const ErrorBody = Type.Object(
   { ...CLOSED, title: 'ErrorBody', description: 'What went wrong.' },
 )
 
-/** The body of every error answer, whatever its status (contract README, "Errors"). */
+/** The body of every error answer, regardless of its status (contract README, "Errors"). */
 export const ErrorResponse = Type.Object(
   { error: ErrorBody },
   { ...CLOSED, title: 'ErrorResponse', description: 'The body of every error.' },

@@ -40,7 +40,7 @@ interface Waiter {
   resolve: (result: ReleaseSlot | LimitReached) => void
 }
 
-/** Creates a limiter. Each call takes constant time, whatever the number of keys and waiting callers. */
+/** Creates a limiter. Each call takes constant time, regardless of the number of keys and waiting callers. */
 export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
   /** Keys with a slot in flight or a waiting caller. */
   const states = new Map<string, KeyState>()

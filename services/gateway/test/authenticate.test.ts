@@ -231,7 +231,7 @@ describe('the cache and its clock', () => {
     }
   })
 
-  test('lets a cached key expire by the time since its look-up, whatever the time of day of the gateway', async () => {
+  test('lets a cached key expire by the time since its look-up, at any time of day of the gateway', async () => {
     const { rows } = await gateway.db.pool.query<{ expiresAt: Date }>(
       `SELECT clock_timestamp() + interval '1 minute' AS "expiresAt"`,
     )

@@ -47,7 +47,7 @@ Read the workflows of your organization, and start them with a piece of text.
 **Starts** are answered at once with 202; the workflow runs a moment later. Starts of one session run one after the other,
 in the order in which they were accepted. Send an \`Idempotency-Key\` to make a start safe to repeat.
 
-**Errors** have one shape, whatever their status. Match on \`error.code\`, never on \`error.message\`. Quote
+**Errors** have one shape, regardless of their status. Match on \`error.code\`, never on \`error.message\`. Quote
 \`error.request_id\` to support; it is also in the header \`X-Request-Id\`. A 422 lists every failing field in \`error.details\`. After a
 429 or a 503 wait as many seconds as \`Retry-After\` says. When a start is answered 503, or not at all, it may or may not have
 been accepted: repeat it with the same \`Idempotency-Key\`.

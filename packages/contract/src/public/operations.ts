@@ -99,7 +99,7 @@ export const OPERATIONS = {
     path: '/v1/workflows',
     summary: 'List workflows',
     description:
-      'Returns the workflows of the organization one page at a time, oldest first, active or not and whatever their scope. A page has fewer workflows than `limit` when they are large; `has_more` shows whether there are more.',
+      'Returns the workflows of the organization one page at a time, oldest first, active or not and regardless of their scope. A page has fewer workflows than `limit` when they are large; `has_more` shows whether there are more.',
     scope: 'read',
     query: WorkflowListQuery,
     success: { status: 200, schema: WorkflowPage, description: 'One page of workflows.' },

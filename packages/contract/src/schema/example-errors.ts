@@ -15,7 +15,7 @@ import { isJsonObject } from './payload-shape.ts'
  * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, exceeds a
  * limit, has the `type` of verification requests, or holds text or names that the service refuses. At most 20 entries;
  * empty if the example is valid. `field` is the example's name in the caller's input. An example that exceeds a limit has
- * that one entry only, and what follows is not read: the time is bounded, whatever the example's size.
+ * that one entry only, and what follows is not read: the time is bounded, regardless of the example's size.
  */
 export function findExampleErrors(example: unknown, field = 'example_request_body'): FieldError[] {
   if (!isJsonObject(example)) return [{ field, code: 'dict_type', message: 'must be a JSON object' }]

@@ -72,7 +72,7 @@ describe('isJsonInUtf8', () => {
     expect(isJsonInUtf8(type)).toBe(false)
   })
 
-  test('refuses more than 200 characters, whatever they are', () => {
+  test('refuses more than 200 characters of any kind', () => {
     expect(isJsonInUtf8('application/json'.padEnd(200))).toBe(true)
     expect(isJsonInUtf8('application/json'.padEnd(201))).toBe(false)
   })

@@ -63,7 +63,7 @@ describe('createRedactor', () => {
     expect(redact(`${text}x`)).toMatch(/^\\{0,3}\[hidden\]$/)
   })
 
-  test('leaves no secret in any encoding, whatever surrounds it', () => {
+  test('leaves no secret in any encoding and in any surrounding text', () => {
     const secret = fc
       .string({
         unit: fc.oneof(

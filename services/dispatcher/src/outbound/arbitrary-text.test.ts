@@ -100,7 +100,7 @@ describe('parseEgressProxy', () => {
 })
 
 describe('readAnswerText', () => {
-  test('returns null or one visible line of at most 300 characters, whatever the bytes', () => {
+  test('returns null or one visible line of at most 300 characters, for any bytes', () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 1_300 }),
       fc.string({ unit: 'binary', maxLength: 320 }).map((text) => new TextEncoder().encode(text)),

@@ -41,7 +41,7 @@ const broken = {
   wasSent: true,
 }
 
-test('whatever bytes an endpoint answers, the result is one of the documented outcomes', async () => {
+test('for any bytes that an endpoint answers, the result is one of the documented outcomes', async () => {
   let bytes = Buffer.alloc(0)
   const server = createServer((socket) => {
     socket.on('error', () => undefined)

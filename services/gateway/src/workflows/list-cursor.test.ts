@@ -48,7 +48,7 @@ describe('list cursors', () => {
     },
   )
 
-  test('decode to a time that PostgreSQL reads, or not at all, whatever their bytes', () => {
+  test('decode to a time that PostgreSQL reads, or not at all, for any bytes', () => {
     const time = fc.oneof(
       fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
       fc.bigInt({ min: -(10n ** 14n), max: 10n ** 15n }),

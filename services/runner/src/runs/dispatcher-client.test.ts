@@ -236,7 +236,7 @@ describe('an answer of the dispatcher', () => {
     fc.oneof(delivered, failed).map((body) => JSON.stringify(body)),
   )
 
-  test('is understood or reported as invalid, whatever it contains', () => {
+  test('is understood or reported as invalid, for any content', () => {
     fc.assert(
       fc.property(
         fc.oneof(fc.constantFrom(200, 403, 409, 503), fc.integer({ min: 200, max: 599 })),

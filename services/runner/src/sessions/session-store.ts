@@ -83,7 +83,7 @@ export function createSessionStore(options: {
         return outcome.isReleased ? { kind: 'released' } : await claimNext(session)
       }
       if (attempts === 1) return { kind: 'lease_lost' }
-      // An earlier attempt may have taken effect although its answer was lost. The lease tells: if it is still this
+      // An earlier attempt may have taken effect although its answer was lost. The lease decides: if it is still this
       // runner's, the session has a next run; if not, that attempt released it.
       const next = await claimNext(session)
       return next.kind === 'lease_lost' ? { kind: 'released' } : next
