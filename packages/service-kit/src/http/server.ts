@@ -67,9 +67,13 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     inFlight.add(res)
     res.once('close', () => inFlight.delete(res))
     if (closing) res.setHeader('Connection', 'close')
-    if (req.headers.host === undefined && req.httpVersion === '1.1') {
+    const target = toOriginForm(req.url ?? '')
+    if (req.httpVersionMajor !== 1 || target === undefined) {
+      refuse(res, new ApiError('invalid_request', 'The request is not valid HTTP/1.1.'))
+    } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
       refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
     } else {
+      req.url = target
       listener(req, res)
     }
   }
@@ -116,6 +120,16 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     },
     close: (graceMs = 10_000) => (closing ??= closeGracefully(server, inFlight, graceMs)),
   }
+}
+
+/**
+ * Returns the path and query of a request target (RFC 9112, section 3.2), and `*` unchanged; undefined for another target:
+ * Express answers one without a path by itself, as an HTML page.
+ */
+function toOriginForm(target: string): string | undefined {
+  if (target.startsWith('/') || target === '*') return target
+  const [, path] = /^https?:\/\/[^/?#]+(.*)$/i.exec(target) ?? []
+  return path === undefined || path.startsWith('/') ? path : `/${path}`
 }
 
 function toRequestError({ code }: NodeJS.ErrnoException): ApiError {

@@ -29,11 +29,13 @@ export async function openConnection(url: string): Promise<RawConnection> {
   return { socket, write: (bytes) => void socket.write(bytes), ended }
 }
 
-/** Sends the bytes and gives the first answer once the gateway has closed the connection; null without one. */
+/** Sends the bytes and returns the only answer once the gateway has closed the connection; null without one. */
 export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
   const connection = await openConnection(url)
   connection.write(bytes)
-  return parseAnswer(await connection.ended)
+  const received = await connection.ended
+  if (received.split('HTTP/1.1 ').length > 2) throw new Error(`More than one answer: ${received}`)
+  return parseAnswer(received)
 }
 
 /** Parses the first answer of the text received; null when there is none. */
