@@ -5,7 +5,9 @@ import { agentSettings } from '../src/agent/agent-settings.ts'
 import { createBuiltinAgent } from '../src/agent/builtin-agent.ts'
 import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+const readme = ['../README.md', '../src/agent/README.md']
+  .map((path) => readFileSync(new URL(path, import.meta.url), 'utf8'))
+  .join('\n')
 const agent = createBuiltinAgent()
 
 /** The fenced blocks of one kind, in order. */
@@ -31,7 +33,7 @@ function names(list = ''): string[] {
   return list.split(', ').filter((name) => name !== '')
 }
 
-describe('the README of the runner', () => {
+describe('the READMEs of the runner and its agents', () => {
   const payloads = blocks('json payload')
   const examples = blocks('json example').map((example, index) => [
     example,
