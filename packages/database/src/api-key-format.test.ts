@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 
 const otherDigit = (character: string | undefined): string => (character === 'a' ? 'b' : 'a')
@@ -46,5 +47,20 @@ describe('parseApiKey', () => {
 describe('hashApiKey', () => {
   test('is SHA-256 of the whole key', () => {
     expect(hashApiKey('abc').toString('hex')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  })
+
+  test('accepts no text but the keys that createApiKey makes', () => {
+    const { key } = createApiKey()
+    const digits = fc.stringMatching(/^[0-9A-Za-z]{38}$/)
+    const text = fc.oneof(
+      fc.string({ maxLength: 100 }),
+      fc.tuple(fc.stringMatching(/^[0-9A-Za-z]{8}$/), digits).map(([prefix, secret]) => `wfk_${prefix}_${secret}`),
+      fc.string({ minLength: 1, maxLength: 3 }).map((more) => key + more),
+    )
+    // A random checksum is right once in 4 billion times.
+    fc.assert(
+      fc.property(text, (candidate) => parseApiKey(candidate) === null),
+      { seed: 1, numRuns: 300 },
+    )
   })
 })

@@ -17,8 +17,15 @@ export function parseTrustProxy(text: string): TrustProxy {
   const networks = splitList(text)
   try {
     compileProxyList(networks)
+    if (networks.some(isAbbreviated)) throw new Error('a network is abbreviated')
   } catch {
     throw new Error(`${EXPECTED} (it is ${JSON.stringify(text)})`)
   }
   return networks
+}
+
+/** Whether a network has the form of a number: the library takes `100`, a number of proxies that is too large, for 0.0.0.100. */
+function isAbbreviated(network: string): boolean {
+  const [address = ''] = network.split('/')
+  return /^\d/.test(address) && !address.includes(':') && !/^\d+(\.\d+){3}$/.test(address)
 }

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { OPERATIONS } from '@workflow-service/contract'
+import * as fc from 'fast-check'
+import { ApiError } from './errors.ts'
 import { parseQuery, requestChecker, type UncheckedRequest } from './check-request.ts'
 
 describe('parseQuery', () => {
@@ -26,7 +28,7 @@ describe('parseQuery', () => {
   })
 })
 
-const startRequest = (value: object) =>
+const startRequest = (value: unknown) =>
   ({
     req: { url: '/', headers: {} },
     params: { workflow_id: '01890a5d-ac96-774b-bcce-b302099a8057' },
@@ -47,4 +49,61 @@ describe('requestChecker', () => {
     const body = JSON.parse('{"context":"text","__proto__":{"session_id":"x"}}') as object
     expect(() => check(startRequest(body))).toThrow('__proto__ is not a known field; remove it.')
   })
+
+  test('accepts any JSON body or refuses it with violations, and never fails otherwise', () => {
+    const body = fc.oneof(
+      fc.jsonValue(),
+      fc.record({ context: fc.jsonValue(), session_id: fc.jsonValue() }, { requiredKeys: [] }),
+    )
+    fc.assert(
+      fc.property(body, (value) => {
+        const { details = [{ field: 'accepted' }] } = refusalOf(() => check(startRequest(value))) ?? {}
+        expect(details.every(({ field }) => field !== '')).toBe(true)
+        expect(details.length).toBeGreaterThan(0)
+      }),
+      { seed: 1, numRuns: 300 },
+    )
+  })
 })
+
+describe('the query parser', () => {
+  test('reads back every query that URLSearchParams writes', () => {
+    const text = fc.string({ unit: 'grapheme', maxLength: 20 })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(text, text), { maxLength: 5 }), (pairs) => {
+        const expected = new URLSearchParams(pairs)
+        const values = parseQuery(`/?${expected.toString()}`)
+        expect([...values.keys()]).toEqual([...new Set(expected.keys())])
+        for (const [name, given] of values) expect(given).toEqual(expected.getAll(name))
+      }),
+      { seed: 2 },
+    )
+  })
+
+  test('gives text for any target, or throws URIError', () => {
+    const target = fc.array(fc.constantFrom('%', '%c3', '%9f', 'a', '=', '&', '?', '+', '[', ']', '#'), {
+      maxLength: 30,
+    })
+    fc.assert(
+      fc.property(target, (parts) => {
+        try {
+          return [...parseQuery(`/?${parts.join('')}`)].flat(2).every((text) => typeof text === 'string')
+        } catch (error) {
+          return error instanceof URIError
+        }
+      }),
+      { seed: 3, numRuns: 500 },
+    )
+  })
+})
+
+/** The 422 with which the call ended; undefined if it did not throw. Another error fails the test. */
+function refusalOf(call: () => unknown): ApiError | undefined {
+  try {
+    call()
+    return undefined
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 422) return error
+    throw error
+  }
+}

@@ -1,4 +1,4 @@
-import { compile, type FieldError, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
+import { compile, ERROR_DETAILS_MAX, type FieldError, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
 import type { Request } from 'express'
 import type { Static, TSchema } from 'typebox'
 import { invalidFields } from './errors.ts'
@@ -62,10 +62,18 @@ export interface UncheckedRequest<Principal> {
 interface PartValues {
   readonly values: unknown
   readonly violations: readonly FieldError[]
+  /** Number of further unknown fields, which an error only counts. */
+  readonly omittedCount?: number
+}
+
+/** The violations of a request, and how many more there are. */
+interface FoundViolations {
+  readonly list: FieldError[]
+  omittedCount: number
 }
 
 type PartReader<Principal> = (request: UncheckedRequest<Principal>, schema: TSchema) => PartValues
-type PartChecker<Principal> = (request: UncheckedRequest<Principal>, violations: FieldError[]) => unknown
+type PartChecker<Principal> = (request: UncheckedRequest<Principal>, found: FoundViolations) => unknown
 
 /**
  * Compiles an operation's schemas into a function that checks a request and throws all violations at once (422): path,
@@ -89,14 +97,14 @@ export function requestChecker<Operation extends HttpOperation, Principal>(
     rules.body,
   )
   return (request) => {
-    const violations: FieldError[] = []
+    const found: FoundViolations = { list: [], omittedCount: 0 }
     const parts = {
-      params: checkParams(request, violations),
-      query: checkQuery(request, violations),
-      headers: checkHeaders(request, violations),
-      body: checkBody(request, violations),
+      params: checkParams(request, found),
+      query: checkQuery(request, found),
+      headers: checkHeaders(request, found),
+      body: checkBody(request, found),
     }
-    if (violations.length > 0) throw invalidFields(violations)
+    if (found.list.length > 0) throw invalidFields(found.list, found.omittedCount)
     return parts as CheckedParts<Operation>
   }
 }
@@ -110,8 +118,8 @@ function partChecker<Principal>(
   if (!schema) return () => undefined
   const isValid = compile(schema)
   const order = Object.keys(propertiesOf(schema))
-  return (request, allViolations) => {
-    const { values, violations: readViolations } = read(request, schema)
+  return (request, found) => {
+    const { values, violations: readViolations, omittedCount = 0 } = read(request, schema)
     const violations = [...readViolations]
     const hasObject = values !== undefined
     if (hasObject && !isValid(values)) {
@@ -123,7 +131,8 @@ function partChecker<Principal>(
       const valid = withoutFields(values, violations) as Partial<never>
       violations.push(...rule(valid, { principal, bodyText: body.text ?? '', violations }))
     }
-    for (const violation of inSchemaOrder(violations, order)) allViolations.push(violation)
+    for (const violation of inSchemaOrder(violations, order)) found.list.push(violation)
+    found.omittedCount += omittedCount
     return lowerCaseUuids(schema, values)
   }
 }
@@ -192,18 +201,21 @@ function readBody(body: unknown, schema: TSchema, trimmed: readonly string[]): P
   const known = propertiesOf(schema)
   const values: Record<string, unknown> = isClosed(schema) ? {} : { ...body }
   const violations: FieldError[] = []
+  let omittedCount = 0
   if (isClosed(schema)) {
     const given = body as Record<string, unknown>
     for (const name of Object.keys(given)) {
       if (Object.hasOwn(known, name)) values[name] = given[name]
-      else violations.push({ field: name, code: 'extra_forbidden', message: 'is not a known field; remove it' })
+      else if (violations.length === ERROR_DETAILS_MAX) omittedCount += 1
+      else
+        violations.push({ field: name || 'body', code: 'extra_forbidden', message: 'is not a known field; remove it' })
     }
   }
   for (const name of trimmed) {
     const { [name]: value } = values
     if (typeof value === 'string') values[name] = trimWhiteSpace(value)
   }
-  return { values, violations }
+  return { values, violations, omittedCount }
 }
 
 function isClosed(schema: TSchema): boolean {
