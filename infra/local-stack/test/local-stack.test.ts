@@ -102,7 +102,8 @@ describe('npm start', () => {
       expect((await stat(join(localDir, 'env'))).mode & 0o777).toBe(0o600)
       const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
       expect(checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
-      expect(await listRuns()).toMatchObject([{ status: 'succeeded' }])
+      // The webhook arrives before the run ends.
+      await waitUntil(async () => (await listRuns())[0]?.status === 'succeeded')
 
       // The same request as the printed curl command.
       const [, url = ''] = /curl -X POST (\S+)/.exec(output) ?? []

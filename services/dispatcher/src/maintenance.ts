@@ -46,7 +46,7 @@ export function startMaintenance(ctx: AppContext): Maintenance {
  * Marks deliveries that no caller requests again. It waits half as long again as their deadline, so that an outcome that was
  * delayed by a short database outage is usually recorded first. A later outcome still replaces `unknown`.
  */
-export async function markAbandoned(
+async function markAbandoned(
   ctx: Pick<AppContext, 'db' | 'deliveryDeadlineMs' | 'deliveryMetrics' | 'logger'>,
 ): Promise<void> {
   const count = await markAbandonedDeliveries(ctx.db, { olderThanMs: ctx.deliveryDeadlineMs * 1.5 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { mayHoldText, readAnswerText } from './answer-text.ts'
+import { mayContainText, readAnswerText } from './answer-text.ts'
 
 const read = (text: string): string | null => readAnswerText(Buffer.from(text, 'utf8'))
 
@@ -69,7 +69,7 @@ describe('readAnswerText', () => {
   })
 })
 
-describe('mayHoldText', () => {
+describe('mayContainText', () => {
   test.each([
     [{}, true],
     [{ 'content-length': '4096' }, true],
@@ -80,5 +80,5 @@ describe('mayHoldText', () => {
     [{ 'content-encoding': 'br' }, false],
     [{ 'content-encoding': 'identity, gzip' }, false],
     [{ 'content-encoding': 'unknown' }, false],
-  ])('returns for %j: %p', (headers, expected) => expect(mayHoldText(headers)).toBe(expected))
+  ])('returns for %j: %p', (headers, expected) => expect(mayContainText(headers)).toBe(expected))
 })

@@ -5,7 +5,7 @@ import { ANSWER_MAX_LENGTH, countCodePoints } from '@workflow-service/contract'
 export const ANSWER_MAX_BYTES = 4096
 
 /** Whether the headers allow readable text: the body is neither compressed nor announced as too long. */
-export function mayHoldText(headers: IncomingHttpHeaders): boolean {
+export function mayContainText(headers: IncomingHttpHeaders): boolean {
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   const length = headers['content-length']
   return (encoding === '' || encoding === 'identity') && (length === undefined || Number(length) <= ANSWER_MAX_BYTES)

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
-import { ANSWER_MAX_BYTES, mayHoldText, readAnswerText } from './answer-text.ts'
+import { ANSWER_MAX_BYTES, mayContainText, readAnswerText } from './answer-text.ts'
 import { checkAddress } from './check-address.ts'
 import { checkUrl, type UrlHost } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
@@ -189,7 +189,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
       progress.answered = answered
-      if (answered.status > 299 || !mayHoldText(answer.headers)) {
+      if (answered.status > 299 || !mayContainText(answer.headers)) {
         resolve(answered)
         return
       }
