@@ -46,15 +46,19 @@ export type ErrorResponse = Static<typeof ErrorResponse>
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
 export type ErrorStatus = (typeof ERROR_STATUSES)[number]
 
-/** Every error code of both APIs with its status (contract README, "Errors"). */
+/** Every error code of the three APIs with its status (contract README, "Errors"). */
 export const ERROR_CODES = {
   invalid_request: 400,
   invalid_json: 400,
   unsupported_media_type: 400,
   body_too_large: 400,
   unauthorized: 401,
+  sign_in_failed: 401,
   insufficient_scope: 403,
   organization_suspended: 403,
+  forbidden_for_role: 403,
+  confirmation_required: 403,
+  cross_site_request: 403,
   not_found: 404,
   session_closed: 409,
   workflow_inactive: 409,
@@ -65,6 +69,12 @@ export const ERROR_CODES = {
   id_taken: 409,
   source_changed: 409,
   lease_lost: 409,
+  changed_meanwhile: 409,
+  email_taken: 409,
+  last_owner: 409,
+  link_not_usable: 409,
+  not_resendable: 409,
+  workflow_busy: 409,
   validation_error: 422,
   verification_failed: 422,
   rate_limited: 429,

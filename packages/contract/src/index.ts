@@ -2,6 +2,7 @@
  * Every shape on the wire, as data: one TypeBox constant is the TypeScript type, the ajv validator and the OpenAPI
  * component. This package validates and describes; it uses neither HTTP nor SQL. The contract in words is README.md.
  */
+export * from './app/index.ts'
 export * from './errors.ts'
 export * from './internal/openapi.ts'
 export * from './internal/operations.ts'

@@ -89,3 +89,7 @@ export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
 
 /** Field errors in one error answer. */
 export const ERROR_DETAILS_MAX = 100
+
+/** Password of an account; the shortest and the longest (contract README, "Application"). */
+export const PASSWORD_MIN_LENGTH = 12
+export const PASSWORD_MAX_LENGTH = 256

@@ -1,0 +1,17 @@
+import { type Static, Type } from 'typebox'
+import { InternalErrorBody } from '../internal/resources.ts'
+import { Closed } from './common.ts'
+
+/** The error body of the application's API: also that of a failed verification, and the current object after a conflict. */
+export const AppErrorBody = Closed('AppErrorBody', 'What went wrong.', {
+  ...InternalErrorBody.properties,
+  current: Type.Optional(
+    Type.Unknown({
+      description: 'With `changed_meanwhile`: the object as it is now, as the operation that reads it answers it.',
+    }),
+  ),
+})
+export type AppErrorBody = Static<typeof AppErrorBody>
+
+/** The body of every error of the application's API. */
+export const AppErrorResponse = Closed('AppErrorResponse', 'The body of every error.', { error: AppErrorBody })

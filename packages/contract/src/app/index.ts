@@ -1,0 +1,11 @@
+/** The application's API. `routes.ts` is also exported alone, for the page. */
+export * from './common.ts'
+export * from './errors.ts'
+export * from './operations.ts'
+export * from './overview.ts'
+export * from './people.ts'
+export * from './routes.ts'
+export * from './runs.ts'
+export * from './sign-in.ts'
+export * from './webhook-sources.ts'
+export * from './workflows.ts'

@@ -1,0 +1,61 @@
+import { type Static, Type } from 'typebox'
+import { NAME_MAX_LENGTH } from '../limits.ts'
+import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import { Closed, EditedVersion, PageOf, ROLES, Text, Version } from './common.ts'
+import { Email } from './sign-in.ts'
+
+export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
+  id: Uuid({ description: 'The organization.' }),
+  name: Type.String({ description: 'Its name.' }),
+  is_suspended: Type.Boolean({ description: 'Suspended: nothing of it runs or is sent.' }),
+  created_at: DateTime({ description: 'When it was made.' }),
+  version: Version,
+})
+export const SaveOrganizationIn = Closed('SaveOrganizationIn', 'New values of the organization.', {
+  name: Text(NAME_MAX_LENGTH, 'Its name.', 1),
+  version: EditedVersion,
+})
+export const DeleteOrganizationIn = Closed(
+  'DeleteOrganizationIn',
+  'Confirms what is deleted. Needs a confirmation first.',
+  {
+    name: Text(NAME_MAX_LENGTH, 'The name of the organization, as a confirmation.', 1),
+  },
+)
+
+/** `no_access`: listed in workflows, cannot sign in. `invited`: has an open invitation. */
+export const USER_STATES = ['active', 'invited', 'no_access', 'deactivated'] as const
+export const AppUserOut = Closed('AppUserOut', 'A user of the organization.', {
+  id: Uuid({ description: 'The user.' }),
+  email: Type.String({ description: 'Email address.' }),
+  first_name: Type.String({ description: 'First name; may be empty.' }),
+  last_name: Type.String({ description: 'Last name; may be empty.' }),
+  role: Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' })),
+  state: StringEnum(USER_STATES, { description: 'Whether the person can sign in.' }),
+  last_seen_at: Nullable(DateTime({ description: 'When the person last used the application.' })),
+  workflow_count: Type.Integer({ description: 'Workflows that list the person.' }),
+  version: Version,
+})
+export type AppUserOut = Static<typeof AppUserOut>
+export const AppUserPage = PageOf('AppUserPage', AppUserOut)
+export const CreateUserIn = Closed('CreateUserIn', 'A new user.', {
+  id: Uuid({ description: 'The id of the new user, chosen by the caller.' }),
+  email: Email,
+  first_name: Text(NAME_MAX_LENGTH, 'First name; may be empty.'),
+  last_name: Text(NAME_MAX_LENGTH, 'Last name; may be empty.'),
+  role: Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' })),
+})
+export const SaveUserIn = Closed('SaveUserIn', 'New values of a user; absent ones stay.', {
+  first_name: Type.Optional(Text(NAME_MAX_LENGTH, 'First name; may be empty.')),
+  last_name: Type.Optional(Text(NAME_MAX_LENGTH, 'Last name; may be empty.')),
+  role: Type.Optional(Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' }))),
+  is_deactivated: Type.Optional(Type.Boolean({ description: 'Deactivated users are signed out and cannot sign in.' })),
+  version: EditedVersion,
+})
+export const CreateUserLinkIn = Closed('CreateUserLinkIn', 'A link for a user; an earlier one of the same kind ends.', {
+  kind: StringEnum(['invitation', 'reset'], { description: 'What the link does.' }),
+})
+export const UserLinkOut = Closed('UserLinkOut', 'A one-time link. Shown once.', {
+  url: Type.String({ description: 'The link to hand to the person.' }),
+  expires_at: DateTime({ description: 'Until when it can be used.' }),
+})

@@ -1,0 +1,112 @@
+import { type Static, Type } from 'typebox'
+import { SCOPES } from '../public/operations.ts'
+import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import { NAME_MAX_LENGTH } from '../limits.ts'
+import { Closed, PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES, Text } from './common.ts'
+import { AppDeliveryOut, PAGE_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
+
+/** A run in a list. */
+export const RunOut = Closed('RunOut', 'A run.', {
+  id: Uuid({ description: 'The run, and its start.' }),
+  workflow: Closed('RunWorkflowOut', 'The workflow.', {
+    id: Uuid({ description: 'The workflow.' }),
+    name: Type.String({ description: 'Its name.' }),
+  }),
+  session_id: Uuid({ description: 'The session.' }),
+  number: Type.Integer({ description: 'Position in the session, from 1.' }),
+  status: StringEnum(RUN_STATUSES, { description: 'Its status.' }),
+  error: Nullable(Type.String({ description: 'Why it failed: a code, a colon and a sentence.' })),
+  attempts: Type.Integer({ description: 'How often a runner began it.' }),
+  origin: StringEnum(RUN_ORIGINS, { description: 'What began it.' }),
+  started_by: Nullable(
+    Closed('StartedByOut', 'The API key or the person.', {
+      kind: StringEnum(['api_key', 'person'], { description: 'Which of the two.' }),
+      id: Uuid({ description: 'Its id.' }),
+      name: Type.String({ description: 'Its name.' }),
+    }),
+  ),
+  created_at: DateTime({ description: 'When the start was accepted.' }),
+  started_at: Nullable(DateTime({ description: 'When a runner first began it.' })),
+  finished_at: Nullable(DateTime({ description: 'When it ended.' })),
+})
+export type RunOut = Static<typeof RunOut>
+export const RunPage = PageOf('RunPage', RunOut)
+
+/** A step of a run's journal; `data` is as contract README, "The journal" says for the kind. */
+export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
+  position: Type.Integer({ description: 'From 0.' }),
+  kind: Type.String({ description: '`message`, `model_answer`, `tool_call`, `tool_result` or `note`.' }),
+  data: Type.Unknown({ description: 'The step, by its kind.' }),
+  created_at: DateTime({ description: 'When it was recorded.' }),
+})
+export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and deliveries.', {
+  ...RunOut.properties,
+  context: Type.String({ description: 'The text that it was started with.' }),
+  input_message: Type.String({ description: "The trigger's message at that time." }),
+  request_id: Type.String({ description: 'The request that started it.' }),
+  input_tokens: Type.Integer({ description: 'Tokens that models read.' }),
+  output_tokens: Type.Integer({ description: 'Tokens that models wrote.' }),
+  steps: Type.Array(RunStepOut, { description: 'The journal, at most 500 steps.' }),
+  deliveries: Type.Array(AppDeliveryOut, { description: 'Its deliveries, oldest first, at most 200.' }),
+})
+export type RunDetailOut = Static<typeof RunDetailOut>
+export const RunListQuery = Type.Object(
+  {
+    ...PAGE_QUERY,
+    ...PERIOD_QUERY,
+    status: Type.Optional(StringEnum(RUN_STATUSES, { description: 'Only runs with this status.' })),
+    workflow_id: Type.Optional(Uuid({ description: 'Only runs of this workflow.' })),
+    session_id: Type.Optional(Uuid({ description: 'Only runs of this session.' })),
+  },
+  { title: 'RunListQuery', description: 'Query parameters of the runs.' },
+)
+
+/** A session in a list. */
+export const SessionOut = Closed('SessionOut', 'A session.', {
+  id: Uuid({ description: 'The session.' }),
+  is_open: Type.Boolean({ description: 'Whether starts are accepted.' }),
+  start_count: Type.Integer({ description: 'Starts so far.' }),
+  waiting_count: Type.Integer({ description: 'Of them, those that have not ended.' }),
+  created_at: DateTime({ description: 'When it was opened.' }),
+  closed_at: Nullable(DateTime({ description: 'When it was closed.' })),
+})
+export const SessionPage = PageOf('SessionPage', SessionOut)
+export const SessionDetailOut = Closed('SessionDetailOut', 'A session with its latest runs.', {
+  ...SessionOut.properties,
+  runs: Type.Array(RunOut, { description: 'Its latest runs, in their order, at most 100.' }),
+})
+export const CreateSessionIn = Closed('CreateSessionIn', 'A new session.', {
+  id: Uuid({ description: 'The id of the new session, chosen by the caller.' }),
+})
+export const SessionListQuery = Type.Object(
+  { ...PAGE_QUERY, state: Type.Optional(StringEnum(['open', 'closed'], { description: 'Only open or closed ones.' })) },
+  { title: 'SessionListQuery', description: 'Query parameters of the sessions.' },
+)
+
+/** An API key without the key itself. */
+export const ApiKeyOut = Closed('ApiKeyOut', 'An API key.', {
+  id: Uuid({ description: 'The key.' }),
+  name: Type.String({ description: 'Its name.' }),
+  prefix: Type.String({ description: 'The first 12 characters.' }),
+  scopes: Type.Array(StringEnum(SCOPES, { description: 'A permission.' }), { description: 'What it may do.' }),
+  created_by: Nullable(PersonOut),
+  created_at: DateTime({ description: 'When it was made.' }),
+  expires_at: Nullable(DateTime({ description: 'From when it is refused; null: never.' })),
+  revoked_at: Nullable(DateTime({ description: 'When it was revoked.' })),
+  last_used_at: Nullable(DateTime({ description: 'When it was last used, to the minute.' })),
+})
+export const ApiKeyPage = PageOf('ApiKeyPage', ApiKeyOut)
+export const CreateApiKeyIn = Closed('CreateApiKeyIn', 'A new API key.', {
+  id: Uuid({ description: 'The id of the new key, chosen by the caller.' }),
+  name: Text(NAME_MAX_LENGTH, 'Unique in the organization.', 1),
+  scopes: Type.Array(StringEnum(SCOPES, { description: 'A permission.' }), {
+    minItems: 1,
+    maxItems: 2,
+    description: 'What it may do.',
+  }),
+  expires_at: Nullable(DateTime({ description: 'From when it is refused; null: never.' })),
+})
+export const NewApiKeyOut = Closed('NewApiKeyOut', 'A new API key with the key itself, shown once.', {
+  ...ApiKeyOut.properties,
+  key: Nullable(Type.String({ description: 'The key; null when the request was repeated: it is shown once.' })),
+})

@@ -1,0 +1,97 @@
+import { type Static, Type } from 'typebox'
+import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH } from '../limits.ts'
+import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import { Closed, ROLES, Text } from './common.ts'
+
+const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
+export const Email = Type.String({
+  minLength: 3,
+  maxLength: EMAIL_MAX_LENGTH,
+  format: 'storable',
+  pattern: '^[^\\s@]+@[^\\s@]+$',
+  description: 'Email address; accounts are found by it, ignoring case.',
+})
+const Token = Type.String({ minLength: 1, maxLength: 200, description: 'The token in the fragment of a link.' })
+const PersonName = Text(NAME_MAX_LENGTH, 'First and last name.', 1)
+
+export const SetupStateOut = Closed('SetupStateOut', 'What the sign-in page needs to know.', {
+  needs_setup: Type.Boolean({ description: 'No account exists yet: the operator has a setup link.' }),
+  has_oidc: Type.Boolean({ description: 'Whether sign-in with OpenID Connect is configured.' }),
+})
+export const SetUpIn = Closed('SetUpIn', 'The first owner of an organization.', {
+  token: Token,
+  organization_name: Text(NAME_MAX_LENGTH, 'Name of the organization; ignored if the link belongs to one.', 1),
+  name: PersonName,
+  email: Email,
+  password: Password,
+})
+export const SignInIn = Closed('SignInIn', 'Email address and password.', { email: Email, password: Password })
+export const OpenLinkIn = Closed('OpenLinkIn', 'A link to look at.', { token: Token })
+export const LINK_KINDS = ['setup', 'invitation', 'reset'] as const
+export const LinkOut = Closed('LinkOut', 'What a one-time link is for.', {
+  kind: StringEnum(LINK_KINDS, { description: 'What it does.' }),
+  organization_name: Nullable(Type.String({ description: 'The organization; null if setup creates one.' })),
+  email: Nullable(Type.String({ description: 'The email address that it is for; null for setup.' })),
+  name: Nullable(Type.String({ description: 'The name of that person, if known.' })),
+  role: Nullable(StringEnum(ROLES, { description: 'The role that the person gets; null for a reset.' })),
+  has_account: Type.Boolean({ description: 'Whether the address has an account: its password is asked then.' }),
+  expires_at: DateTime({ description: 'Until when it can be used.' }),
+})
+export const AcceptLinkIn = Closed('AcceptLinkIn', 'Accepts an invitation, or sets a new password.', {
+  token: Token,
+  name: Type.Optional(PersonName),
+  password: Password,
+})
+
+export const MeOut = Closed('MeOut', 'The person who is signed in.', {
+  account: Closed('AccountOut', 'The account.', {
+    id: Uuid({ description: 'The account.' }),
+    email: Type.String({ description: 'Email address.' }),
+    name: Type.String({ description: 'Name.' }),
+    has_password: Type.Boolean({ description: 'Whether the account has a password.' }),
+    has_oidc: Type.Boolean({ description: 'Whether the account signs in with OpenID Connect.' }),
+  }),
+  user_id: Uuid({ description: 'The person as a user of the organization.' }),
+  role: StringEnum(ROLES, { description: 'The role in the organization.' }),
+  organization: Closed('MyOrganizationOut', 'The organization that the person works in.', {
+    id: Uuid({ description: 'The organization.' }),
+    name: Type.String({ description: 'Its name.' }),
+    is_suspended: Type.Boolean({ description: 'Suspended: nothing of it runs or is sent.' }),
+  }),
+  organizations: Type.Array(
+    Closed('MembershipOut', 'An organization of the person.', {
+      id: Uuid({ description: 'The organization.' }),
+      name: Type.String({ description: 'Its name.' }),
+      role: StringEnum(ROLES, { description: 'The role there.' }),
+    }),
+    { description: 'Every organization of the person.' },
+  ),
+  confirmed_until: Nullable(
+    DateTime({ description: 'Until when the person counts as confirmed for sensitive changes; null: not confirmed.' }),
+  ),
+  api_url: Nullable(Type.String({ description: 'Address of the public API, for curl lines; null if not known.' })),
+})
+export type MeOut = Static<typeof MeOut>
+export const SaveMeIn = Closed('SaveMeIn', 'Name and email address. Another address needs a confirmation first.', {
+  name: PersonName,
+  email: Email,
+})
+export const ChangePasswordIn = Closed('ChangePasswordIn', 'A new password. Needs a confirmation first.', {
+  new_password: Password,
+})
+export const SwitchOrganizationIn = Closed('SwitchOrganizationIn', 'The organization to work in.', {
+  organization_id: Uuid({ description: 'One of the organizations of the person.' }),
+})
+export const ConfirmIn = Closed('ConfirmIn', 'The password, once more.', { password: Password })
+export const SignInOut = Closed('SignInOut', 'A sign-in of the person.', {
+  id: Uuid({ description: 'The sign-in.' }),
+  method: StringEnum(['password', 'oidc', 'link'], { description: 'How the person signed in.' }),
+  address: Nullable(Type.String({ description: 'The IP address at sign-in.' })),
+  user_agent: Nullable(Type.String({ description: 'The browser at sign-in.' })),
+  created_at: DateTime({ description: 'When.' }),
+  last_seen_at: DateTime({ description: 'When it was last used, to the minute.' }),
+  is_current: Type.Boolean({ description: 'Whether this request uses it.' }),
+})
+export const SignInList = Closed('SignInList', 'Sign-ins, newest first.', {
+  data: Type.Array(SignInOut, { description: 'The sign-ins that have not ended.' }),
+})
