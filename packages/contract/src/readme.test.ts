@@ -1,6 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { APP_OPERATIONS, type AppOperation, WHO } from './app/operations.ts'
+import { EVENT_TOPICS } from './app/overview.ts'
+import { LINK_KINDS } from './app/sign-in.ts'
 import { ERROR_CODES, FIELD_CODES } from './errors.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation, VERIFY_MODES } from './internal/operations.ts'
 import * as internalResources from './internal/resources.ts'
@@ -27,6 +30,7 @@ const SECTIONS = [
   'Endpoint addresses',
   'Deliveries',
   'Internal API',
+  'Application',
   'Errors',
   'Limits',
   'Queue messages',
@@ -177,6 +181,25 @@ describe('the README of the contract', () => {
       return `${method.toUpperCase()} ${shortPath}`
     })
     expect(listed.toSorted()).toEqual(operations.toSorted())
+  })
+
+  test("lists every operation of the application's API with who may call it", () => {
+    const rows = readTable('Application', 'Operation').map((row) => [
+      ...namesIn(row['Operation'] ?? ''),
+      ...namesIn(row['Who'] ?? ''),
+      Number(row['Success']),
+    ])
+    const operations = Object.values<AppOperation>(APP_OPERATIONS)
+    expect(rows).toEqual(
+      operations.map(({ method, path, who, success }) => [`${method.toUpperCase()} ${path}`, who, success.status]),
+    )
+  })
+
+  test('lists who may call, the links and the hints of the application', () => {
+    expect(columnNames(readTable('Application', '`who`'), '`who`')).toEqual([...WHO])
+    expect(columnNames(readTable('Application', 'Link'), 'Link')).toEqual([...LINK_KINDS])
+    const hints = /\*\*Hints\.\*\*[^:]*\{"topics":\[…\]\}`:([^.]*)\./.exec(sectionTexts.get('Application') ?? '')
+    expect(namesIn(hints?.[1] ?? '')).toEqual([...EVENT_TOPICS])
   })
 
   test('lists every delivery outcome, verification reason, verification mode and kind of step', () => {

@@ -9,7 +9,7 @@ export function describeInternalApi(): Record<string, unknown> {
     version: '1.0.0',
     description:
       'The application, the CLI and the runner use it to save webhook sources, read delivery logs and send payloads. Not for customers.',
-    bearer: 'A token of INTERNAL_API_TOKEN.',
+    credential: { kind: 'bearer', description: 'A token of INTERNAL_API_TOKEN.' },
     operations: Object.values<InternalOperation>(INTERNAL_OPERATIONS),
     error: InternalErrorResponse,
     errors: [

@@ -32,8 +32,11 @@ export function describePublicApi(): Record<string, unknown> {
     operations: Object.values<Operation>(OPERATIONS).map(toDescribed),
     error: ErrorResponse,
     errors: ERRORS,
-    bearer:
-      'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are created in the application or with `wf keys create`.',
+    credential: {
+      kind: 'bearer',
+      description:
+        'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are created in the application or with `wf keys create`.',
+    },
     responseHeaders: RESPONSE_HEADERS,
   })
 }

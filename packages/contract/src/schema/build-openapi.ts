@@ -14,6 +14,8 @@ export interface DescribedOperation {
   readonly headers?: TSchema
   readonly body?: TSchema
   readonly bodyExamples?: Examples
+  /** Whether the operation needs no credential. */
+  readonly isOpen?: boolean
   readonly successes: readonly {
     readonly status: number
     readonly schema?: TSchema
@@ -42,6 +44,11 @@ export interface DescribedHeader {
   readonly statuses?: readonly number[]
 }
 
+/** How a caller authenticates: with a bearer token, or with a cookie of this name. */
+export type Credential =
+  | { readonly kind: 'bearer'; readonly description: string }
+  | { readonly kind: 'cookie'; readonly cookie: string; readonly description: string }
+
 /** An API to describe. */
 export interface DescribedApi {
   readonly title: string
@@ -55,8 +62,8 @@ export interface DescribedApi {
   readonly error: TSchema
   /** The errors of every operation. */
   readonly errors: readonly DescribedError[]
-  /** Describes the bearer credential. */
-  readonly bearer: string
+  /** The credential of every operation that is not open. */
+  readonly credential: Credential
   /** Response headers, by name. */
   readonly responseHeaders?: Readonly<Record<string, DescribedHeader>>
 }
@@ -86,15 +93,22 @@ export function buildOpenApi(api: DescribedApi): Json {
     info: { title, version, description, ...(license ? { license } : {}) },
     ...(servers ? { servers } : {}),
     ...(tags ? { tags } : {}),
-    security: [{ bearer: [] }],
+    security: [{ [api.credential.kind]: [] }],
     paths,
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
       ...(namedErrors.length > 0 ? { responses: Object.fromEntries(namedErrors) } : {}),
       ...(responseHeaders ? { headers: describeHeaders(responseHeaders) } : {}),
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: api.bearer } },
+      securitySchemes: { [api.credential.kind]: describeCredential(api.credential) },
     },
   }
+}
+
+function describeCredential(credential: Credential): Json {
+  const { description } = credential
+  return credential.kind === 'bearer'
+    ? { type: 'http', scheme: 'bearer', description }
+    : { type: 'apiKey', in: 'cookie', name: credential.cookie, description }
 }
 
 function describeOperation(api: DescribedApi, operation: DescribedOperation, components: Components): Json {
@@ -111,6 +125,7 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
     summary,
     description,
     ...(tag === undefined ? {} : { tags: [tag] }),
+    ...(operation.isOpen ? { security: [] } : {}),
     parameters: [
       ...describeParameters(operation.params, 'path'),
       ...describeParameters(operation.query, 'query'),

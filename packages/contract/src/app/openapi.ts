@@ -1,0 +1,74 @@
+import { buildOpenApi, type DescribedError, type DescribedOperation } from '../schema/build-openapi.ts'
+import { AppErrorResponse } from './errors.ts'
+import { APP_OPERATIONS, type AppOperation, type Who } from './operations.ts'
+
+/** Describes the application's API as an OpenAPI document, from the schemas that validate its requests (contract README, "Application"). */
+export function describeAppApi(): Record<string, unknown> {
+  return buildOpenApi({
+    title: 'Workflow Automation Service: application',
+    version: '1.0.0',
+    description:
+      "The API of the application's own page. It may change with any release; customers' programs use the public API.\n\nEvery method but GET needs `Sec-Fetch-Site: same-origin` or an `Origin` equal to `APP_URL`.",
+    license: { name: 'MIT', identifier: 'MIT' },
+    servers: [{ url: '..', description: 'The host that serves this document.' }],
+    credential: { kind: 'cookie', cookie: '__Host-session', description: 'Set by the operations that sign in.' },
+    operations: Object.values<AppOperation>(APP_OPERATIONS).map(toDescribed),
+    error: AppErrorResponse,
+    errors: ERRORS,
+  })
+}
+
+const WHO_DESCRIPTIONS: Record<Who, string> = {
+  anyone: 'Needs no sign-in.',
+  link: 'Needs a one-time link, whose token is in the body.',
+  signed_in: 'Needs a sign-in.',
+  member: 'Needs the role `member` or a higher one.',
+  admin: 'Needs the role `admin` or `owner`.',
+  owner: 'Needs the role `owner`.',
+}
+
+const ERRORS: readonly DescribedError[] = [
+  {
+    status: 400,
+    name: 'BadRequest',
+    description:
+      'The request cannot be read: `invalid_request`, `invalid_json`, `unsupported_media_type`, `body_too_large`.',
+  },
+  { status: 401, name: 'Unauthorized', description: 'Not signed in: `unauthorized`; or `sign_in_failed`.' },
+  {
+    status: 403,
+    name: 'Forbidden',
+    description:
+      '`forbidden_for_role`, `confirmation_required` (confirm with the password, then try again), `cross_site_request`, or `organization_suspended`.',
+  },
+  { status: 404, name: 'NotFound', description: 'Unknown, or not visible to the person: `not_found`.' },
+  {
+    status: 409,
+    name: 'Conflict',
+    description:
+      '`changed_meanwhile` with the object as it is now in `current`, or a rule is not met: `name_taken`, `id_taken`, `email_taken`, `last_owner`, `link_not_usable`, `not_resendable`, `workflow_busy`, `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`, `session_closed`, `source_changed`, `idempotency_conflict`.',
+  },
+  {
+    status: 422,
+    name: 'UnprocessableContent',
+    description:
+      '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
+  },
+  { status: 429, name: 'TooManyRequests', description: '`rate_limited`: try again after `Retry-After` seconds.' },
+  { status: 500, name: 'InternalServerError', description: 'An unexpected error: `internal_error`.' },
+  {
+    status: 503,
+    name: 'ServiceUnavailable',
+    description: '`service_unavailable`: the database or the dispatcher does not answer; try again.',
+  },
+]
+
+function toDescribed(operation: AppOperation): DescribedOperation {
+  const { description, success, who } = operation
+  return {
+    ...operation,
+    description: `${description}\n\n${WHO_DESCRIPTIONS[who]}`,
+    ...(who === 'anyone' || who === 'link' ? { isOpen: true } : {}),
+    successes: [success],
+  }
+}
