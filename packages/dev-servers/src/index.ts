@@ -3,6 +3,7 @@
  * with the process that started it, also when that process is killed. Never part of the image.
  */
 export { EmbeddedPostgresError } from './embedded-postgres-error.ts'
+export { findChromium } from './find-chromium.ts'
 export { searchPath } from './find-program.ts'
 export { freePort } from './free-port.ts'
 export type { PrivateServer } from './private-server.ts'

@@ -1,0 +1,84 @@
+import { mkdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { afterAll, afterEach, beforeAll, expect } from '@jest/globals'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  launchChromium,
+  type Page,
+} from './launch-chromium.ts'
+import { collectProblems } from './page-problems.ts'
+
+export type { BrowserContextOptions, Locator, Page } from './launch-chromium.ts'
+
+/** The browser of a test file. Using it outside of hooks and tests throws. */
+export interface UsedBrowser {
+  /**
+   * Opens an empty page in a new context (no cookies, no cache), which is closed after the test. A page error, a console
+   * error, a report of the Content Security Policy or a request to another host than loopback then fails the test.
+   */
+  newPage: (options?: BrowserContextOptions) => Promise<Page>
+  /** Accepts problems of the current test that match, such as the console errors of a page whose server is stopped. */
+  expectProblem: (pattern: RegExp) => void
+}
+
+/**
+ * Starts a Chromium for the test file, or for the `describe` block that calls it: before its first test, ended after its
+ * last one. Imported as `@workflow-service/testkit/use-browser`, because `@jest/globals` cannot be loaded outside of Jest.
+ */
+export function useBrowser(): UsedBrowser {
+  let browser: Browser | undefined
+  let opened: { context: BrowserContext; problems: readonly string[] }[] = []
+  let expected: RegExp[] = []
+
+  // The first run on a machine without Chromium installs it.
+  beforeAll(async () => {
+    browser = await launchChromium()
+  }, 300_000)
+  afterEach(async () => {
+    const ended = opened
+    const accepted = expected
+    opened = []
+    expected = []
+    await Promise.all(ended.map(async ({ context }) => await context.close()))
+    const problems = ended.flatMap((each) => each.problems)
+    expect(problems.filter((problem) => !accepted.some((pattern) => pattern.test(problem)))).toEqual([])
+  })
+  afterAll(async () => await browser?.close())
+
+  return {
+    async newPage(options) {
+      if (!browser) throw new Error('The browser exists only inside of hooks and tests')
+      const context = await browser.newContext(options)
+      // Shorter than a test's time limit, so that the error names what the page did not show.
+      context.setDefaultTimeout(10_000)
+      opened.push({ context, problems: collectProblems(context) })
+      return await context.newPage()
+    },
+    expectProblem: (pattern) => void expected.push(pattern),
+  }
+}
+
+/**
+ * Checks the accessibility of the page, or of the part that the selector names, with axe: WCAG 2.2 A and AA, and its best
+ * practices. Takes about 0.3 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
+ */
+export async function findAxeIssues(page: Page, selector?: string): Promise<string[]> {
+  // Without the legacy mode, axe opens another page for every check; the pages under test have no frames.
+  const axe = new AxeBuilder({ page }).setLegacyMode(true)
+  const { violations } = await (selector ? axe.include(selector) : axe).analyze()
+  return violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(
+      ({ target, failureSummary = '' }) =>
+        `${id}: ${help}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`,
+    ),
+  )
+}
+
+/** Writes a picture of the whole page as PNG; creates the folder. */
+export async function takeScreenshot(page: Page, file: string): Promise<void> {
+  await mkdir(dirname(file), { recursive: true })
+  await page.screenshot({ path: file, fullPage: true, animations: 'disabled' })
+}

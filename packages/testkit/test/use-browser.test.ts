@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals'
+import { startCustomerEndpoint } from '../src/index.ts'
+import { collectProblems } from '../src/page-problems.ts'
+import { findAxeIssues, useBrowser } from '../src/use-browser.ts'
+
+const browser = useBrowser()
+
+describe('the browser of a test file', () => {
+  test('gives each page a new context, and finds nothing wrong with an accessible page', async () => {
+    await using site = await serve('<button>Save</button>')
+    const page = await browser.newPage()
+    await page.goto(site.url)
+    expect(await page.getByRole('button', { name: 'Save' }).isVisible()).toBe(true)
+    expect(await findAxeIssues(page)).toEqual([])
+
+    await page.context().addCookies([{ name: 'a', value: 'b', url: site.url }])
+    const other = await browser.newPage()
+    expect(await other.context().cookies()).toEqual([])
+  })
+
+  test('reports what axe finds, with the element', async () => {
+    await using site = await serve('<img src="/picture.png">')
+    const page = await browser.newPage()
+    await page.goto(site.url)
+    expect(await findAxeIssues(page)).toEqual([expect.stringMatching(/^image-alt: .*: img: /)])
+  })
+
+  test.each([
+    ['an exception', '<script src="/throws.js"></script>', /^Page error: Error: from the page/],
+    ['a console error', '<script src="/complains.js"></script>', /^a complaint$/],
+    ['a report of the Content Security Policy', '<script>alert(1)</script>', /Content Security Policy/],
+    ['an answer of 500', '<img alt="" src="/fails">', /status of 500/],
+    ['a request to another host', '<img alt="" src="http://other.invalid/">', /^Request to another host: http:/],
+  ])('%s fails the test', async (_what, body, problem) => {
+    browser.expectProblem(/./)
+    await using site = await serve(body)
+    const page = await browser.newPage()
+    const problems = collectProblems(page.context())
+    await page.goto(site.url)
+    expect(problems).toContainEqual(expect.stringMatching(problem))
+  })
+})
+
+/** Serves one page with a strict policy. Unknown paths are 404, which is no problem of the page. */
+async function serve(body: string) {
+  const endpoint = await startCustomerEndpoint({
+    answer: { status: 404 },
+    paths: {
+      '/': {
+        headers: { 'content-type': 'text/html', 'content-security-policy': "default-src 'self'" },
+        body: `<!doctype html><html lang="en"><title>A page</title><main><h1>Hello</h1>${body}</main></html>`,
+      },
+      '/throws.js': script('throw new Error("from the page")'),
+      '/complains.js': script('console.error("a complaint")'),
+      '/fails': { status: 500 },
+    },
+  })
+  return { url: endpoint.url, [Symbol.asyncDispose]: endpoint.close }
+}
+
+function script(text: string) {
+  return { headers: { 'content-type': 'text/javascript' }, body: text }
+}
