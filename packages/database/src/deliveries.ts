@@ -22,6 +22,10 @@ export interface Delivery {
   requestId: string | null
   createdAt: Date
   finishedAt: Date | null
+  /** The delivery that this one repeats. */
+  resendOf: string | null
+  /** The user who sent it again. */
+  sentBy: string | null
 }
 
 /** A delivery to record as `in_flight` before the first byte is sent. */
@@ -69,10 +73,19 @@ export interface DeliveryResult {
   answer: string | null
 }
 
-/** A payload to claim. `lease` is null when no run sends it. */
+/** A payload to claim. `lease` is null when no runner sends it. */
 export interface DeliveryClaimRequest extends NewDelivery {
   organizationId: string
   lease: DeliveryLease | null
+  /** Null for a new payload. */
+  resend: Resend | null
+}
+
+/** What a delivery that repeats an earlier one takes over from it. */
+export interface Resend {
+  of: string
+  sentBy: string | null
+  sessionId: string | null
 }
 
 // Inserts in the order of the ids, so that two batches with the same ids do not deadlock. The last case of `kind`: a claim
@@ -81,14 +94,15 @@ const CLAIM_DELIVERIES: NamedStatement = {
   name: 'claim-deliveries',
   text: `
     WITH request AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[])
+      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
+        $9::uuid[], $10::uuid[])
         WITH ORDINALITY
-        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, position)
+        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
     ),
     checked AS MATERIALIZED (
       SELECT request.*, source.endpoint_url, source.signing_secret, source.example_request_body, source.version,
         source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
-        request.session_id IS NULL OR session.id IS NOT NULL AS has_lease,
+        request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
         coalesce(organization.is_suspended, false) AS is_suspended
       FROM request
       LEFT JOIN organizations AS organization ON organization.id = request.organization_id
@@ -99,8 +113,9 @@ const CLAIM_DELIVERIES: NamedStatement = {
         AND session.lease_epoch = request.epoch
     ),
     claimed AS (
-      INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id)
-      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id
+      INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
+        resend_of, sent_by)
+      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of, sent_by
       FROM checked WHERE has_source AND has_lease AND NOT is_suspended
       ORDER BY id
       ON CONFLICT (id) DO NOTHING
@@ -137,10 +152,12 @@ export async function claimDeliveries(
       requests.map(({ organizationId }) => organizationId),
       requests.map(({ sourceId }) => sourceId),
       requests.map(({ requestBody }) => requestBody),
-      requests.map(({ lease }) => lease?.sessionId ?? null),
+      requests.map(({ lease, resend }) => (lease ?? resend)?.sessionId ?? null),
       requests.map(({ lease }) => lease?.epoch ?? null),
       requests.map(({ runId }) => runId),
       requests.map(({ requestId }) => requestId),
+      requests.map(({ resend }) => resend?.of ?? null),
+      requests.map(({ resend }) => resend?.sentBy ?? null),
     ],
   )
   const seen = new Set<string>()
@@ -247,6 +264,7 @@ const FIND_DELIVERY_STATE: NamedStatement = {
     SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
       duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
       request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
+      resend_of AS "resendOf", sent_by AS "sentBy",
       (1000 * extract(epoch FROM clock_timestamp() - created_at))::float8 AS "ageMs"
     FROM deliveries WHERE id = $1`,
 }
@@ -293,7 +311,8 @@ export async function listDeliveries(
   const { rows } = await db.pool.query<Delivery>(
     `SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
        duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
-       request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt"
+       request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
+       resend_of AS "resendOf", sent_by AS "sentBy"
      FROM deliveries
      WHERE organization_id = $1 AND source_id = $2
        AND created_at >= $3 AND created_at < $4 AND (created_at, id) < ($5, $6)

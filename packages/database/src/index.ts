@@ -34,6 +34,7 @@ export {
   markAbandonedDeliveries,
   recordOutcomes,
   removeUnsentDelivery,
+  type Resend,
   recordVerification,
   UNKNOWN_REASON,
 } from './deliveries.ts'

@@ -16,13 +16,14 @@ export interface WebhookSource {
   updatedAt: Date
   /** Null when it was saved without a verification request. */
   verifiedAt: Date | null
+  /** Incremented by every save. */
+  version: number
 }
 
 /** A stored source, as the dispatcher needs it for a save or a test. */
 export interface StoredWebhookSource extends WebhookSource {
   /** Encrypted; null when there is none. */
   signingSecret: Buffer | null
-  version: number
 }
 
 /** What a save would replace, or why it is refused. */
@@ -58,7 +59,7 @@ const LIST_SOURCES: NamedStatement = {
   text: `
     SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
       signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"
+      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version
     FROM webhook_sources
     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
 }
@@ -251,7 +252,7 @@ const INSERT_SOURCE = `
   ON CONFLICT (id) DO NOTHING
   RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
     signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"`
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version`
 
 const UPDATE_SOURCE = `
   UPDATE webhook_sources SET name = $3, name_key = $4, description = $5, endpoint_url = $6,
@@ -260,7 +261,7 @@ const UPDATE_SOURCE = `
   WHERE organization_id = $1 AND id = $2 AND version = $10 AND deleted_at IS NULL
   RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
     signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt"`
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version`
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(

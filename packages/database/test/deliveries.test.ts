@@ -47,6 +47,7 @@ function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequ
     runId: null,
     requestId: 'r',
     lease: null,
+    resend: null,
     ...changes,
   }
 }

@@ -143,6 +143,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
         runId: null,
         requestId: 'r',
         lease,
+        resend: null,
       })),
     ),
   recordOutcomes: (on) =>

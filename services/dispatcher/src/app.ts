@@ -16,7 +16,7 @@ import { getSource } from './routes/get-webhook-source.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { listSources } from './routes/list-webhook-sources.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
-import { checkPayloadDepth, sendPayload } from './routes/send-payload.ts'
+import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { testSource } from './routes/test-webhook-source.ts'
 import { validateSource } from './sources/validate-source.ts'
 
@@ -56,7 +56,7 @@ export function createApp(ctx: AppContext): Express {
       rules: {
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
         listDeliveries: { query: checkDeliveryCursor },
-        sendPayload: { body: checkPayloadDepth },
+        sendPayload: { body: checkDelivery },
       },
       maxBodyBytes: BODY_MAX_BYTES,
       slots: { total: MAX_CALLS_IN_FLIGHT, perKey: MAX_CALLS_IN_FLIGHT, keyOf: () => 'all callers' },

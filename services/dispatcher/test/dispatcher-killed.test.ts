@@ -46,6 +46,13 @@ const send = (id: string): Promise<Answer> =>
     payload: PAYLOAD,
   })
 
+const resend = (id: string, resendOf: string): Promise<Answer> =>
+  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
+    organization_id: organizationId,
+    resend_of: resendOf,
+    sent_by: newId(),
+  })
+
 async function killAndRestart(): Promise<void> {
   dispatcher.process.kill('SIGKILL')
   await dispatcher.process.exited
@@ -105,6 +112,22 @@ describe('a dispatcher that is killed', () => {
     const answer = await send(id)
     expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
     expect((await send(id)).body).toEqual(answer.body)
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('while it sends a payload again: the outcome is unknown, and it is sent once', async () => {
+    const [first, id] = [newId(), newId()]
+    await send(first)
+    endpoint.requests.length = 0
+    endpoint.answerWith('hang')
+    const call = resend(id, first).catch(() => 'disconnected')
+    await endpoint.waitForRequests(1)
+    await killAndRestart()
+    expect(await call).toBe('disconnected')
+    endpoint.answerWith({ status: 200 })
+    const answer = await resend(id, first)
+    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', resend_of: first } })
+    expect((await resend(id, first)).body).toEqual(answer.body)
     expect(endpoint.requests).toHaveLength(1)
   })
 

@@ -37,6 +37,30 @@ describe('409', () => {
     expect((await dispatcher.save(newId(), { name: 'old name' })).status).toBe(201)
   })
 
+  test.each([0, 2])('a version that is not the stored one (%i) changes nothing and sends nothing', async (version) => {
+    const id = newId()
+    const saved = await dispatcher.save(id, { name: `Versioned ${id}` }, '?version=0')
+    expect(saved).toMatchObject({ status: 201, body: { version: 1 } })
+    dispatcher.endpoint.requests.length = 0
+    expect(await dispatcher.save(id, { name: `Other ${id}` }, `?version=${version}`)).toMatchObject({
+      status: 409,
+      body: { error: { code: 'source_changed' } },
+    })
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+    expect((await dispatcher.readSource(id)).body).toEqual(saved.body)
+  })
+
+  test('a repeated save with the version that it replaced is answered 200 and sends nothing', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: `Repeated ${id}` })
+    const change = { name: `Repeated ${id}`, description: 'changed' }
+    const saved = await dispatcher.save(id, change, '?version=1')
+    expect(saved).toMatchObject({ status: 200, body: { version: 2, description: 'changed' } })
+    dispatcher.endpoint.requests.length = 0
+    expect(await dispatcher.save(id, change, '?version=1')).toEqual({ ...saved, headers: expect.anything() })
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
   test('another organization may use the same name', async () => {
     const other = await dispatcher.createOrganization()
     await dispatcher.save(newId(), { name: 'Shared name' })

@@ -52,6 +52,7 @@ describe('201 and 200', () => {
       created_at: expect.any(String),
       updated_at: expect.any(String),
       verified_at: expect.any(String),
+      version: 1,
     })
     expect((await dispatcher.readSource(id)).body).toEqual(answer.body)
   })

@@ -45,7 +45,6 @@ export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and
       name: Type.String({ description: 'Its name.' }),
     }),
   ),
-  resend_of: Nullable(Uuid({ description: 'The delivery that this one repeats.' })),
   resent_as: Type.Array(Uuid({ description: 'A delivery that repeats this one.' }), {
     description: 'Oldest first, at most 20.',
   }),

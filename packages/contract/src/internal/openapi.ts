@@ -16,11 +16,14 @@ export function describeInternalApi(): Record<string, unknown> {
       { status: 400, description: 'The request cannot be read: not JSON, too large, another content type.' },
       { status: 401, description: 'No token, or an unknown one.' },
       { status: 403, description: '`organization_suspended` for a payload: nothing was sent.' },
-      { status: 404, description: 'The organization, the source or the route does not exist.' },
+      {
+        status: 404,
+        description: 'The organization, the source, the delivery to send again or the route does not exist.',
+      },
       {
         status: 409,
         description:
-          '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost` or `idempotency_conflict` for a delivery.',
+          '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost`, `idempotency_conflict` or `not_resendable` for a delivery.',
       },
       {
         status: 422,

@@ -45,6 +45,14 @@ export const WebhookSourceSaveQuery = Type.Object(
           '`always`: one verification request, even if nothing has changed. `if_changed`: none, and nothing is written, if the stored source is equal and verified. `never`: none; the source is stored unverified. For manifests only.',
       }),
     ),
+    version: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_147_483_647,
+        description:
+          'The version that was edited; 0 for a new source. If the stored one is another, nothing is sent (409 `source_changed`).',
+      }),
+    ),
   },
   { title: 'WebhookSourceSaveQuery', description: 'Query parameters of a save.' },
 )
@@ -165,7 +173,7 @@ export const INTERNAL_OPERATIONS = {
     path: '/internal/deliveries/{delivery_id}',
     summary: 'Send a payload',
     description:
-      'Sends the payload at most once for a delivery id, and answers once the outcome is known, which takes up to a minute. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
+      'Sends the payload, or that of an earlier delivery again, at most once for a delivery id, and answers once the outcome is known, which takes up to a minute. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
     params: DeliveryParams,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],

@@ -61,6 +61,7 @@ export const WebhookSourceOut = Type.Object(
     verified_at: Nullable(
       DateTime({ description: 'When its endpoint last confirmed; null if it was saved without verification.' }),
     ),
+    version: Type.Integer({ description: 'Incremented by every save; a save may name the version that it edited.' }),
   },
   { ...CLOSED, title: 'WebhookSourceOut', description: 'A webhook source.' },
 )
@@ -83,12 +84,14 @@ export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number]
 export const DELIVERY_KINDS = ['verification', 'payload'] as const
 export type DeliveryKind = (typeof DELIVERY_KINDS)[number]
 
-/** A payload to send at most once (contract README, "Internal API"). */
+/** A payload, or that of an earlier delivery, to send at most once (contract README, "Internal API"). */
 export const DeliveryIn = Type.Object(
   {
     organization_id: Uuid({ description: 'The organization.' }),
-    source_id: Uuid({ description: 'The webhook source to send to.' }),
-    payload: JsonObject('The payload; it follows the example.'),
+    source_id: Type.Optional(
+      Uuid({ description: 'The webhook source to send to. Required unless `resend_of` is given.' }),
+    ),
+    payload: Type.Optional(JsonObject('The payload; it follows the example. Required unless `resend_of` is given.')),
     run_id: Type.Optional(Nullable(Uuid({ description: 'The run that sends it.' }))),
     lease: Type.Optional(
       Nullable(
@@ -105,6 +108,12 @@ export const DeliveryIn = Type.Object(
         ),
       ),
     ),
+    resend_of: Type.Optional(
+      Uuid({
+        description: 'The delivery whose payload is sent again to its source. Excludes the fields of a new payload.',
+      }),
+    ),
+    sent_by: Type.Optional(Nullable(Uuid({ description: 'The user who sends it again.' }))),
   },
   { ...CLOSED, title: 'DeliveryIn', description: 'A payload to send at most once.' },
 )
@@ -131,10 +140,12 @@ export const DeliveryOut = Type.Object(
     ),
     request_body: JsonObject('What was sent, without the signing secret.'),
     session_id: Nullable(Uuid({ description: 'The session of the run.' })),
-    run_id: Nullable(Uuid({ description: 'The run that sent it.' })),
+    run_id: Nullable(Uuid({ description: 'The run that sent it, or whose payload was sent again.' })),
     request_id: Nullable(Type.String({ description: 'The request that caused it.' })),
     created_at: DateTime({ description: 'When it was recorded.' }),
     finished_at: Nullable(DateTime({ description: 'When its outcome was known; null while in flight.' })),
+    resend_of: Nullable(Uuid({ description: 'The delivery that this one repeats.' })),
+    sent_by: Nullable(Uuid({ description: 'The user who sent it again.' })),
   },
   { ...CLOSED, title: 'DeliveryOut', description: 'One outbound request and its outcome.' },
 )

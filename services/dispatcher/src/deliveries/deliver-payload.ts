@@ -15,6 +15,7 @@ import {
   findDeliveryState,
   isDatabaseUnavailable,
   removeUnsentDelivery,
+  type Resend,
   SecretError,
   UNKNOWN_REASON,
 } from '@workflow-service/database'
@@ -42,6 +43,7 @@ export interface PayloadRequest {
   payload: Record<string, unknown>
   runId: string | null
   lease: DeliveryLease | null
+  resend: Resend | null
   requestId: string
 }
 
@@ -89,11 +91,11 @@ function limitReached({ config }: AppContext, limit: LimitReached): ApiError {
 async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSlot: ReleaseSlot): Promise<Delivery> {
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
-  const { id, organizationId, sourceId, runId, requestId, lease } = request
-  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, lease })
+  const { id, organizationId, sourceId, runId, requestId, lease, resend } = request
+  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, lease, resend })
   switch (claim.kind) {
     case 'no_source':
-      throw notFound('Webhook source')
+      throw resend ? notResendable('its webhook source is deleted') : notFound('Webhook source')
     case 'lease_lost':
       throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
     case 'organization_suspended':
@@ -109,9 +111,11 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
         sourceId,
         kind: 'payload',
         requestBody: request.payload,
-        sessionId: lease?.sessionId ?? null,
+        sessionId: (lease ?? resend)?.sessionId ?? null,
         runId,
         requestId,
+        resendOf: resend?.of ?? null,
+        sentBy: resend?.sentBy ?? null,
         createdAt: claim.createdAt,
       })
       const result = await send(ctx, request, requestBody, claim.target, claimedMs)
@@ -217,7 +221,7 @@ async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise
 }
 
 /**
- * Returns the recorded delivery if it has the same payload and source. The run and the lease may differ.
+ * Returns the recorded delivery if it has the same payload and source, and repeats the same delivery. The run and the lease may differ.
  * @throws ApiError 409 `idempotency_conflict` if it has not, or belongs to another organization.
  */
 function assertSamePayload(delivery: Delivery, request: PayloadRequest): Delivery {
@@ -225,6 +229,7 @@ function assertSamePayload(delivery: Delivery, request: PayloadRequest): Deliver
     delivery.kind === 'payload' &&
     delivery.organizationId === request.organizationId &&
     delivery.sourceId === request.sourceId &&
+    delivery.resendOf === (request.resend?.of ?? null) &&
     isDeepStrictEqual(asJson(delivery.requestBody), asJson(request.payload))
   if (!isSame) throw idempotencyConflict()
   return delivery
@@ -240,6 +245,11 @@ function idempotencyConflict(): ApiError {
     'idempotency_conflict',
     'This delivery id was used for a different request. Nothing was sent. Use a new id for another payload.',
   )
+}
+
+/** Returns the refusal to send the payload of an earlier delivery again. */
+export function notResendable(why: string): ApiError {
+  return new ApiError('not_resendable', `The delivery cannot be sent again: ${why}. Nothing was sent.`)
 }
 
 function refused(reason: string): DeliveryResult {

@@ -1,6 +1,16 @@
 import type { Delivery } from '@workflow-service/database'
 
-type Known = 'id' | 'organizationId' | 'sourceId' | 'kind' | 'requestBody' | 'sessionId' | 'runId' | 'requestId'
+type Known =
+  | 'id'
+  | 'organizationId'
+  | 'sourceId'
+  | 'kind'
+  | 'requestBody'
+  | 'sessionId'
+  | 'runId'
+  | 'requestId'
+  | 'resendOf'
+  | 'sentBy'
 
 /** Returns a delivery that has just been recorded and has no outcome yet. */
 export function inFlightDelivery(fields: Pick<Delivery, Known | 'createdAt'>): Delivery {

@@ -26,7 +26,7 @@ interface Save {
 
 /**
  * Saves a source: verifies it with one request and writes it in one statement after a 2xx answer. If another save was
- * written meanwhile, this one fails with 409 `source_changed`, unless both have the same values.
+ * written meanwhile, or since the version that was edited, this one fails with 409 `source_changed`, unless both have the same values.
  */
 export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource'] {
   return async ({ params, query, body: input, requestId }) => {
@@ -34,6 +34,8 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
     const mode = query.verify ?? 'always'
     const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never' }
     const stored = await findStored(ctx, save)
+    if (query.version !== undefined && query.version !== (stored?.version ?? 0))
+      return answerToLostSave(ctx, save, stored)
     assertSecretMayTravel(input, stored)
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
@@ -100,7 +102,7 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
     case 'name_taken':
       throw nameTaken()
     case 'changed_meanwhile':
-      return await answerToLostSave(ctx, save)
+      return answerToLostSave(ctx, save, await findStored(ctx, save))
     default:
       return saved satisfies never
   }
@@ -113,8 +115,7 @@ function encryptSecret(ctx: AppContext, { organizationId, sourceId, input }: Sav
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
-async function answerToLostSave(ctx: AppContext, save: Save): Promise<OperationAnswer> {
-  const winner = await findStored(ctx, save)
+function answerToLostSave(ctx: AppContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
   if (winner && isSaved(ctx, save, winner)) return { status: 200, body: toWebhookSourceOut(winner) }
   throw new ApiError(
     'source_changed',

@@ -2,28 +2,50 @@ import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH } from '@workflow-s
 import type { AppContext } from '../app-context.ts'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
+import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
-/** Sends a payload at most once and answers when its outcome is known. */
+/** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: AppContext): InternalHandlers['sendPayload'] {
   return async ({ params, body, requestId }) => {
-    const delivery = await deliverPayload(ctx, {
-      id: params.delivery_id,
-      organizationId: body.organization_id,
-      sourceId: body.source_id,
-      payload: body.payload,
-      runId: body.run_id ?? null,
-      lease: body.lease ? { sessionId: body.lease.session_id.toLowerCase(), epoch: body.lease.epoch } : null,
-      requestId,
-    })
+    const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
+    const common = { id: params.delivery_id, organizationId, requestId }
+    const delivery =
+      sourceId === undefined || payload === undefined
+        ? await resendPayload(ctx, { ...common, sourceId, resendOf: String(resendOf), sentBy: body.sent_by ?? null })
+        : await deliverPayload(ctx, {
+            ...common,
+            sourceId,
+            payload,
+            runId: body.run_id ?? null,
+            lease: lease ? { sessionId: lease.session_id.toLowerCase(), epoch: lease.epoch } : null,
+            resend: null,
+          })
     return { status: 200, body: toDeliveryOut(delivery) }
   }
 }
 
-/** Refuses a payload that is too deep to be compared or stored. Other differences from the example are an outcome. */
-export function checkPayloadDepth({ payload }: Partial<DeliveryIn>): readonly FieldError[] {
-  if (!isDeeperThan(payload, PAYLOAD_MAX_DEPTH)) return []
-  const message = `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`
-  return [{ field: 'payload', code: 'too_deep', message }]
+/**
+ * Refuses a payload that is too deep to be compared or stored, and a body that is neither a new payload nor one to send
+ * again. Other differences from the example are an outcome.
+ */
+export function checkDelivery(
+  valid: Partial<DeliveryIn>,
+  { violations }: { readonly violations: readonly FieldError[] },
+): readonly FieldError[] {
+  const { payload, resend_of: resendOf } = valid
+  if (resendOf !== undefined) {
+    const excluded = (['payload', 'run_id', 'lease'] as const).filter((field) => (valid[field] ?? null) !== null)
+    return excluded.map((field) => ({ field, code: 'extra_forbidden', message: 'must not be given with resend_of' }))
+  }
+  const invalid = new Set(violations.map(({ field }) => field))
+  const errors: FieldError[] = (['source_id', 'payload'] as const)
+    .filter((field) => valid[field] === undefined && !invalid.has(field) && !invalid.has('resend_of'))
+    .map((field) => ({ field, code: 'missing', message: 'is required' }))
+  if (isDeeperThan(payload, PAYLOAD_MAX_DEPTH)) {
+    const message = `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`
+    errors.push({ field: 'payload', code: 'too_deep', message })
+  }
+  return errors
 }

@@ -14,6 +14,7 @@ export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
     created_at: source.createdAt.toISOString(),
     updated_at: source.updatedAt.toISOString(),
     verified_at: source.verifiedAt?.toISOString() ?? null,
+    version: source.version,
   }
 }
 
@@ -36,5 +37,7 @@ export function toDeliveryOut(delivery: Delivery): DeliveryOut {
     request_id: delivery.requestId,
     created_at: delivery.createdAt.toISOString(),
     finished_at: delivery.finishedAt?.toISOString() ?? null,
+    resend_of: delivery.resendOf,
+    sent_by: delivery.sentBy,
   }
 }

@@ -68,6 +68,8 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
       sessionId: null,
       runId: null,
       requestId,
+      resendOf: null,
+      sentBy: null,
       createdAt,
     })
     // The answer's text is not logged: only payload answers are read by the agent, and this one may repeat the secret.

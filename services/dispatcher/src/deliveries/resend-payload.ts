@@ -1,0 +1,57 @@
+import { type Delivery, findDeliveryState } from '@workflow-service/database'
+import { notFound } from '@workflow-service/service-kit'
+import type { AppContext } from '../app-context.ts'
+import { deliverPayload, notResendable } from './deliver-payload.ts'
+
+/** A payload delivery to send again under a new id. */
+export interface ResendRequest {
+  id: string
+  organizationId: string
+  /** If given, the earlier delivery must be of this source. */
+  sourceId: string | undefined
+  resendOf: string
+  /** The user who sends it again. */
+  sentBy: string | null
+  requestId: string
+}
+
+/**
+ * Sends the payload of an earlier delivery again, at most once for its id. Implements contract README, "Internal API"
+ * (sending a payload again).
+ * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, and those of `deliverPayload`.
+ */
+export async function resendPayload(ctx: AppContext, request: ResendRequest): Promise<Delivery> {
+  const { id, organizationId, resendOf, sentBy, requestId } = request
+  // The record of a repeated call has all that the earlier delivery has, which may be deleted meanwhile.
+  const recorded = await findDelivery(ctx, id)
+  const earlier =
+    recorded?.organizationId === organizationId && recorded.resendOf === resendOf
+      ? recorded
+      : await findResendable(ctx, request)
+  return await deliverPayload(ctx, {
+    id,
+    organizationId,
+    sourceId: earlier.sourceId,
+    payload: earlier.requestBody,
+    runId: earlier.runId,
+    lease: null,
+    resend: { of: resendOf, sentBy, sessionId: earlier.sessionId },
+    requestId,
+  })
+}
+
+async function findResendable(
+  ctx: AppContext,
+  { organizationId, sourceId, resendOf }: ResendRequest,
+): Promise<Delivery> {
+  const earlier = await findDelivery(ctx, resendOf)
+  const isFound = earlier?.organizationId === organizationId && (sourceId ?? earlier.sourceId) === earlier.sourceId
+  if (!isFound) throw notFound('Delivery')
+  if (earlier.kind === 'verification') throw notResendable('it is a verification request')
+  if (earlier.outcome === 'in_flight') throw notResendable('its outcome is not known yet')
+  return earlier
+}
+
+async function findDelivery(ctx: AppContext, id: string): Promise<Delivery | undefined> {
+  return ctx.outcomes.find(id) ?? (await findDeliveryState(ctx.db, id))?.delivery
+}
