@@ -126,3 +126,14 @@ ALTER TABLE starts
 ALTER TABLE starts VALIDATE CONSTRAINT starts_origin_check;
 
 CREATE INDEX sessions_list ON sessions (organization_id, created_at DESC, id DESC);
+
+-- A deleted workflow is hidden at once; a maintenance task deletes its runs in batches, then the row.
+ALTER TABLE workflows ADD COLUMN deleted_at timestamptz(3);
+CREATE INDEX workflows_deleted ON workflows (deleted_at) WHERE deleted_at IS NOT NULL;
+-- The list of a member: these, and those that list the member.
+CREATE INDEX workflows_company_wide ON workflows (organization_id, created_at, id) WHERE scope = 'company_wide';
+
+-- Identifies the saved values of a file without reading its content. A constant default for the rows that exist, so that
+-- PostgreSQL does not rewrite the table.
+ALTER TABLE files ADD COLUMN version uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000';
+ALTER TABLE files ALTER COLUMN version SET DEFAULT gen_random_uuid();

@@ -67,6 +67,7 @@ const FIND_WORKFLOWS: NamedStatement = {
         WITH ORDINALITY AS lookup (organization_id, workflow_id, position)
       JOIN workflows AS workflow
         ON workflow.organization_id = lookup.organization_id AND workflow.id = lookup.workflow_id
+        AND workflow.deleted_at IS NULL
       JOIN organizations AS organization ON organization.id = lookup.organization_id
     ),
     everyone AS MATERIALIZED (
@@ -150,6 +151,7 @@ const FIND_WORKFLOW_VERSIONS: NamedStatement = {
       WITH ORDINALITY AS lookup (organization_id, workflow_id, position)
     JOIN workflows AS workflow
       ON workflow.organization_id = lookup.organization_id AND workflow.id = lookup.workflow_id
+      AND workflow.deleted_at IS NULL
     JOIN organizations AS organization ON organization.id = lookup.organization_id`,
 }
 
@@ -177,7 +179,7 @@ const LIST_WORKFLOWS: NamedStatement = {
     SELECT id, created_at AS "createdAt",
       version || ' ' || (SELECT users_version FROM organizations WHERE id = $1) AS version
     FROM workflows
-    WHERE organization_id = $1 AND (created_at, id) > ($2, $3)
+    WHERE organization_id = $1 AND (created_at, id) > ($2, $3) AND deleted_at IS NULL
     ORDER BY created_at, id LIMIT $4`,
 }
 
@@ -196,7 +198,7 @@ const SEARCH_WORKFLOWS: NamedStatement = {
   text: `
     WITH near AS MATERIALIZED (
       SELECT id, created_at, version, strpos(search_text, $5) > 0 AS is_match FROM workflows
-      WHERE organization_id = $1 AND (created_at, id) > ($2, $3)
+      WHERE organization_id = $1 AND (created_at, id) > ($2, $3) AND deleted_at IS NULL
       ORDER BY created_at, id LIMIT 250
     ),
     counts AS MATERIALIZED (
@@ -210,6 +212,7 @@ const SEARCH_WORKFLOWS: NamedStatement = {
       WHERE (SELECT is_open AND is_frequent FROM counts)
         AND organization_id = $1
         AND (created_at, id) > ((SELECT last_created_at FROM counts), (SELECT last_id FROM counts))
+        AND deleted_at IS NULL
         AND strpos(search_text, $5) > 0
       ORDER BY created_at, id LIMIT $4
     ),
@@ -218,7 +221,7 @@ const SEARCH_WORKFLOWS: NamedStatement = {
       WHERE (SELECT is_open AND NOT is_frequent FROM counts)
         AND workflow_search_grams(organization_id, search_text, 1)
           @> (SELECT workflow_search_grams($1, $5, least(char_length($5), 3)))
-        AND organization_id = $1
+        AND organization_id = $1 AND deleted_at IS NULL
     ),
     rare AS (
       SELECT id, created_at, version FROM candidate
