@@ -2,6 +2,7 @@
  * All SQL of the service. Functions take the database first and the organization second. Named statements serve the hot
  * paths; Prisma serves single rows where speed does not matter.
  */
+export { createHintSender, type Hint, type HintListener, type HintSender, listenToHints } from './hints.ts'
 export { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 export {
   type ApiKey,

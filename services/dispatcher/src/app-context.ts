@@ -1,4 +1,11 @@
-import { createDatabase, createSecretBox, type Database, type SecretBox } from '@workflow-service/database'
+import {
+  createDatabase,
+  createHintSender,
+  createSecretBox,
+  type Database,
+  type HintSender,
+  type SecretBox,
+} from '@workflow-service/database'
 import {
   createInFlightLimiter,
   createLogger,
@@ -21,6 +28,8 @@ export interface AppContext {
   readonly config: DispatcherConfig
   readonly logger: Logger
   readonly db: Database
+  /** Tells the application what changed. */
+  readonly hints: HintSender
   readonly store: DeliveryStore
   readonly secrets: SecretBox
   readonly sendRequest: SendRequest
@@ -75,11 +84,16 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
   const store = createDeliveryStore(db)
+  const hints = createHintSender({
+    db,
+    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+  })
   const outcomes = createOutcomeRecorder({ store, logger })
   return {
     config,
     logger,
     db,
+    hints,
     store,
     secrets: createSecretBox(config.secretsKeys),
     sendRequest:
@@ -98,6 +112,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     }),
     dispose: async () => {
       outcomes.stop()
+      await hints.close()
       await db.close()
     },
   }

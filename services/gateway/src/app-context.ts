@@ -1,4 +1,4 @@
-import { createDatabase, type Database } from '@workflow-service/database'
+import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
   createInFlightLimiter,
@@ -26,6 +26,8 @@ export interface AppContext {
   readonly config: GatewayConfig
   readonly logger: Logger
   readonly db: Database
+  /** Tells the application what changed. */
+  readonly hints: HintSender
   readonly sessionQueue: SessionQueue
   readonly apiKeys: ApiKeyCache
   readonly apiKeyUsage: ApiKeyUsage
@@ -69,6 +71,10 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
       onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
     })
   if (overrides.sessionQueue) gatewayMetrics.brokerUp.set(1)
+  const hints = createHintSender({
+    db,
+    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+  })
   const apiKeyUsage = createApiKeyUsage({ db, logger })
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({ sessionQueue, metrics: gatewayMetrics })
@@ -76,6 +82,7 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     config,
     logger,
     db,
+    hints,
     sessionQueue,
     apiKeys: createApiKeyCache({ db, onLookUp: (count) => gatewayMetrics.apiKeyLookUps.inc(count) }),
     apiKeyUsage,
@@ -102,6 +109,7 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
       if (!overrides.sessionQueue) await sessionQueue.close()
       rateLimits.close()
       await apiKeyUsage.close()
+      await hints.close()
       await db.close()
     },
   }

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { createDatabase, type Database, measureBacklog } from '@workflow-service/database'
+import {
+  createDatabase,
+  createHintSender,
+  type Database,
+  type HintSender,
+  measureBacklog,
+} from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
   createLogger,
@@ -25,6 +31,8 @@ export interface AppContext extends RunContext {
   readonly config: RunnerConfig
   readonly timing: RunnerTiming
   readonly db: Database
+  /** Tells the application what changed. */
+  readonly hints: HintSender
   readonly sessionQueue: SessionQueue
   readonly activeSessions: ActiveSessions
   readonly sessionStore: SessionStore
@@ -80,6 +88,10 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     maxConnections: config.databasePoolSize,
     onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
   })
+  const hints = createHintSender({
+    db,
+    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+  })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
     activeSessions: () => activeSessions.size,
@@ -112,6 +124,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     timing,
     logger,
     db,
+    hints,
     sessionQueue,
     activeSessions,
     sessionStore: createSessionStore({
@@ -136,6 +149,7 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     dispose: async () => {
       if (!overrides.sessionQueue) await sessionQueue.close()
       await dispatcher.close()
+      await withTimeout(hints.close(), CLOSE_MS).catch(() => {})
       await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database connections did not close in time'))
     },
   }

@@ -17,10 +17,11 @@ export function startAutoRuns(ctx: AppContext, intervalMs: number): Pick<Repeate
 }
 
 /** Starts a batch of due auto-runs, and resolves to their number. */
-async function startDue({ db, logger, runnerMetrics, sessionQueue }: AppContext): Promise<number> {
+async function startDue({ db, hints, logger, runnerMetrics, sessionQueue }: AppContext): Promise<number> {
   const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
   for (const { startId, sessionId, workflowId, organizationId, requestId, dueAt } of started) {
     runnerMetrics.autoRuns.inc()
+    hints.add(organizationId, 'runs', 'sessions')
     logger.info(
       {
         run_id: startId,

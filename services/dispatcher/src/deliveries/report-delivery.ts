@@ -1,9 +1,13 @@
 import type { Delivery } from '@workflow-service/database'
 import type { AppContext } from '../app-context.ts'
 
-/** Counts the delivery in the metrics, and writes one log line with the ids that connect it to its run. */
-export function reportDelivery(ctx: Pick<AppContext, 'logger' | 'deliveryMetrics'>, delivery: Delivery): void {
+/** Counts the delivery in the metrics, hints at it, and writes one log line with the ids that connect it to its run. */
+export function reportDelivery(
+  ctx: Pick<AppContext, 'logger' | 'deliveryMetrics' | 'hints'>,
+  delivery: Delivery,
+): void {
   ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
+  ctx.hints.add(delivery.organizationId, 'deliveries')
   ctx.logger.info(
     {
       request_id: delivery.requestId,

@@ -96,6 +96,7 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
   switch (saved.kind) {
     case 'saved': {
       const isNew = stored === null
+      ctx.hints.add(organizationId, 'webhook_sources')
       ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook source saved')
       return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
     }

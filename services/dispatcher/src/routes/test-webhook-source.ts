@@ -20,7 +20,10 @@ export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource
       bodyExample: source.exampleRequestBody,
       requestId,
     })
-    if (!failure) await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
+    if (!failure) {
+      await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
+      ctx.hints.add(organizationId, 'webhook_sources')
+    }
     return { status: 200, body: toDeliveryOut(delivery) }
   }
 }

@@ -25,7 +25,8 @@ const CONFLICTS: Record<ConflictCode, string> = {
 export function startWorkflow({
   starts,
   sessionNotifier,
-}: Pick<AppContext, 'starts' | 'sessionNotifier'>): PublicApiHandlers['startWorkflow'] {
+  hints,
+}: Pick<AppContext, 'starts' | 'sessionNotifier' | 'hints'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
     const { params, body, headers, principal, requestId } = request
     const idempotencyKey = headers['Idempotency-Key']
@@ -41,7 +42,10 @@ export function startWorkflow({
         idempotencyKey === undefined ? null : { key: idempotencyKey, requestSha256: hashStartRequest(request) },
     })
     if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toError(outcome.kind)
-    if (outcome.kind === 'accepted') sessionNotifier.notify(outcome.sessionId, requestId)
+    if (outcome.kind === 'accepted') {
+      sessionNotifier.notify(outcome.sessionId, requestId)
+      hints.add(principal.organizationId, 'runs', 'sessions')
+    }
     const answer: WorkflowStartOut = {
       id: outcome.startId,
       workflow_id: params.workflow_id,

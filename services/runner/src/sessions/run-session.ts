@@ -14,6 +14,7 @@ export async function runSession(ctx: AppContext, session: LeasedSession, acquir
     let run = acquired.run ?? (await claimNextRun(ctx, session))
     let prefetchedSources: AcquiredSession['sources'] | undefined = acquired.sources
     while (run) {
+      ctx.hints.add(run.organizationId, 'runs')
       const outcome = await executeRun(ctx, session, run, prefetchedSources)
       prefetchedSources = undefined
       if (outcome.kind === 'lease_lost') return reportLostLease(ctx, session)
@@ -53,6 +54,7 @@ async function finishRun(
     error: outcome.kind === 'failed' ? outcome.error : null,
     shouldClaimNext: !isStopping,
   })
+  ctx.hints.add(run.organizationId, 'runs', 'sessions')
   if (next.kind === 'released') {
     if (isStopping) wakeOtherRunners(ctx, session)
     return undefined

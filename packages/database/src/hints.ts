@@ -1,0 +1,144 @@
+import type { EventTopic } from '@workflow-service/contract'
+import { Client } from 'pg'
+import type { Database } from './client.ts'
+
+/** What changed, as the event stream sends it to the pages of an organization. */
+export interface Hint {
+  readonly organizationId: string
+  readonly topics: readonly EventTopic[]
+}
+
+/** Collects hints and sends them beside the statements of the process. A lost hint does no harm. */
+export interface HintSender {
+  /** Returns at once; the hint is sent within 250 ms. */
+  add(organizationId: string, ...topics: EventTopic[]): void
+  /** Sends what was added. Never rejects. */
+  close(): Promise<void>
+}
+
+const CHANNEL = 'app_events'
+const SEND_INTERVAL_MS = 250
+/** With all topics, an entry has 130 bytes, and a notification at most 8,000. */
+const ORGANIZATIONS_PER_NOTIFICATION = 50
+
+/**
+ * Creates a sender that sends one statement per 250 ms, and none while nothing is added. NOTIFY within the statements that
+ * change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions that notify.
+ */
+export function createHintSender(options: {
+  db: Pick<Database, 'pool'>
+  /** Called for the first failure after a success. */
+  onError: (error: unknown) => void
+}): HintSender {
+  const { db, onError } = options
+  let pending = new Map<string, Set<EventTopic>>()
+  let timer: NodeJS.Timeout | undefined
+  let hasFailed = false
+
+  const send = async (): Promise<void> => {
+    clearTimeout(timer)
+    timer = undefined
+    const entries = [...pending].map(([organizationId, topics]) => [organizationId, [...topics]] as const)
+    pending = new Map()
+    const payloads: string[] = []
+    for (let first = 0; first < entries.length; first += ORGANIZATIONS_PER_NOTIFICATION) {
+      payloads.push(JSON.stringify(Object.fromEntries(entries.slice(first, first + ORGANIZATIONS_PER_NOTIFICATION))))
+    }
+    if (payloads.length === 0) return
+    try {
+      await db.pool.query('SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload', [CHANNEL, payloads])
+      hasFailed = false
+    } catch (error) {
+      if (!hasFailed) onError(error)
+      hasFailed = true
+    }
+  }
+  return {
+    add: (organizationId, ...topics) => {
+      let known = pending.get(organizationId)
+      if (!known) pending.set(organizationId, (known = new Set()))
+      for (const topic of topics) known.add(topic)
+      timer ??= setTimeout(() => void send(), SEND_INTERVAL_MS).unref()
+    },
+    close: send,
+  }
+}
+
+/** Receives the hints of all processes. */
+export interface HintListener {
+  close(): Promise<void>
+}
+
+const FIRST_RECONNECT_MS = 200
+const MAX_RECONNECT_MS = 5_000
+/** A connection that does not answer within this time is replaced. */
+const PING_INTERVAL_MS = 15_000
+
+/**
+ * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: hints may be lost.
+ */
+export function listenToHints(options: {
+  url: string
+  applicationName: string
+  onHint: (hint: Hint) => void
+  onGap: () => void
+  onState: (state: 'up' | 'down', error?: Error) => void
+}): HintListener {
+  const { url, applicationName, onHint, onGap, onState } = options
+  let isClosed = false
+  let client: Client | undefined
+  let retry: NodeJS.Timeout | undefined
+  let delayMs = FIRST_RECONNECT_MS
+  let hasBeenUp = false
+
+  const connect = async (): Promise<void> => {
+    const current = new Client({
+      connectionString: url,
+      application_name: applicationName,
+      keepAlive: true,
+      connectionTimeoutMillis: 4_000,
+      query_timeout: 5_000,
+    })
+    client = current
+    let ping: NodeJS.Timeout | undefined
+    let isDown = false
+    const reconnect = (error?: Error): void => {
+      if (isDown) return
+      isDown = true
+      clearInterval(ping)
+      void current.end().catch(() => {})
+      if (isClosed) return
+      onState('down', error)
+      retry = setTimeout(() => void connect(), delayMs)
+      delayMs = Math.min(2 * delayMs, MAX_RECONNECT_MS)
+    }
+    current.on('error', reconnect)
+    current.on('end', () => reconnect())
+    current.on('notification', ({ payload = '{}' }) => {
+      for (const [organizationId, topics] of Object.entries(JSON.parse(payload) as Record<string, EventTopic[]>)) {
+        onHint({ organizationId, topics })
+      }
+    })
+    try {
+      await current.connect()
+      await current.query(`LISTEN ${CHANNEL}`)
+    } catch (error) {
+      reconnect(error as Error)
+      return
+    }
+    if (isDown) return
+    delayMs = FIRST_RECONNECT_MS
+    onState('up')
+    if (hasBeenUp) onGap()
+    hasBeenUp = true
+    ping = setInterval(() => void current.query('SELECT 1').catch(reconnect), PING_INTERVAL_MS).unref()
+  }
+  void connect()
+  return {
+    close: async () => {
+      isClosed = true
+      clearTimeout(retry)
+      await client?.end().catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { createHintSender, type Database, type Hint, type HintListener, listenToHints, newId } from '../src/index.ts'
+
+const database = useTestDatabase({ maxConnections: 5 })
+const listeners: HintListener[] = []
+afterEach(async () => {
+  await Promise.all(listeners.splice(0).map((listener) => listener.close()))
+})
+
+async function listen(applicationName = 'hints-test') {
+  const heard = { hints: [] as Hint[], states: [] as string[], gaps: 0 }
+  listeners.push(
+    listenToHints({
+      url: database.url,
+      applicationName,
+      onHint: (hint) => heard.hints.push(hint),
+      onGap: () => (heard.gaps += 1),
+      onState: (state) => heard.states.push(state),
+    }),
+  )
+  await waitUntil(() => heard.states.includes('up'))
+  return heard
+}
+
+/** A sender that counts its statements. */
+function createSender(query?: () => Promise<never>) {
+  const sent = { statements: 0, errors: 0 }
+  const pool = {
+    query: (...args: Parameters<Database['pool']['query']>) => {
+      sent.statements += 1
+      return query ? query() : database.db.pool.query(...args)
+    },
+  } as unknown as Database['pool']
+  return { sent, sender: createHintSender({ db: { pool }, onError: () => (sent.errors += 1) }) }
+}
+
+describe('hints', () => {
+  test('of 250 ms are merged by organization and sent with one statement, and nothing is sent when idle', async () => {
+    const heard = await listen()
+    const { sent, sender } = createSender()
+    const [acme, other] = [newId(), newId()]
+    for (let count = 0; count < 1_000; count += 1) sender.add(acme, 'runs')
+    sender.add(acme, 'runs', 'sessions')
+    sender.add(other, 'deliveries')
+    expect(sent.statements).toBe(0)
+    await waitUntil(() => heard.hints.length === 2)
+    expect(heard.hints).toEqual([
+      { organizationId: acme, topics: ['runs', 'sessions'] },
+      { organizationId: other, topics: ['deliveries'] },
+    ])
+    await sender.close()
+    expect(sent.statements).toBe(1)
+  })
+
+  test('of any number of organizations fit into notifications', async () => {
+    const heard = await listen()
+    const { sender } = createSender()
+    const ids = Array.from({ length: 1_000 }, newId)
+    const topics = [
+      'workflows',
+      'webhook_sources',
+      'deliveries',
+      'runs',
+      'sessions',
+      'api_keys',
+      'users',
+      'organization',
+    ]
+    for (const id of ids) sender.add(id, ...(topics as Hint['topics']))
+    await sender.close()
+    await waitUntil(() => heard.hints.length === ids.length)
+    expect(heard.hints.map(({ organizationId }) => organizationId)).toEqual(ids)
+    expect(heard.hints.at(-1)?.topics).toEqual(topics)
+  })
+
+  test('that cannot be sent are reported once, until one is sent again', async () => {
+    const { sent, sender } = createSender(() => Promise.reject(new Error('no database')))
+    for (let count = 0; count < 3; count += 1) {
+      sender.add(newId(), 'runs')
+      await sender.close()
+    }
+    expect(sent).toEqual({ statements: 3, errors: 1 })
+  })
+})
+
+describe('a listener', () => {
+  test('reconnects by itself after its connection broke, says that hints may be lost, and hears the next ones', async () => {
+    const heard = await listen('hints-broken')
+    await database.db.pool.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hints-broken'`,
+    )
+    await waitUntil(() => heard.gaps === 1)
+    expect(heard.states).toEqual(['up', 'down', 'up'])
+    const { sender } = createSender()
+    const id = newId()
+    sender.add(id, 'users')
+    await waitUntil(() => heard.hints.length === 1)
+    expect(heard.hints).toEqual([{ organizationId: id, topics: ['users'] }])
+  })
+})
