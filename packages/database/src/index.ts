@@ -14,6 +14,14 @@ export {
   revokeApiKey,
   touchApiKeys,
 } from './api-keys.ts'
+export { type Membership, type MyAccount, readMe } from './accounts.ts'
+export {
+  type AuditActor,
+  type AuditChange,
+  changedFields,
+  type NewAuditEvent,
+  recordAuditEvent,
+} from './audit-events.ts'
 export { startDueAutoRuns } from './auto-runs.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
@@ -83,6 +91,17 @@ export {
 } from './runs.ts'
 export { workflowSearchText } from './search-text.ts'
 export { createSecretBox, rotateSecrets, type SecretBox, SecretError } from './secrets.ts'
+export {
+  CONFIRMATION_MINUTES,
+  createSignIn,
+  findSignedInUser,
+  hashToken,
+  newToken,
+  type NewSignIn,
+  SIGN_IN_MAX_DAYS,
+  type SignedInUser,
+  type SignInMethod,
+} from './sign-ins.ts'
 export { closeSession, openSession, type SessionRow } from './sessions.ts'
 export {
   deleteOldIdempotencyKeys,
@@ -92,6 +111,9 @@ export {
   type StartOutcome,
   type StartRefusal,
 } from './starts.ts'
+export { foldCase } from './fold-case.ts'
+export { inTransaction } from './in-transaction.ts'
+export { versionOf } from './versions.ts'
 export {
   confirmWebhookSource,
   deleteWebhookSource,

@@ -40,6 +40,20 @@ export const SharedSettings = {
       'Keys for signing secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt.',
     examples: ['$(openssl rand -base64 32)'],
   }),
+  TRUST_PROXY: Type.String({
+    default: 'false',
+    description:
+      "Proxies whose X-Forwarded-For header gives the caller's address: their number, or their networks; false trusts none.",
+    examples: ['1', '10.0.0.0/8,127.0.0.1'],
+  }),
+  RATE_LIMIT_STORE_URL: Type.Optional(
+    Type.String({
+      format: 'redis-url',
+      writeOnly: true,
+      description: 'Redis or Valkey in which all processes count together; without it, each process counts alone.',
+      examples: ['redis://redis:6379'],
+    }),
+  ),
   HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',

@@ -1,5 +1,10 @@
 import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
-import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
+import {
+  connectRabbitMq,
+  createSessionNotifier,
+  type SessionNotifier,
+  type SessionQueue,
+} from '@workflow-service/messaging'
 import {
   createInFlightLimiter,
   createLogger,
@@ -14,7 +19,6 @@ import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
 import type { GatewayConfig } from './config.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './gateway-metrics.ts'
 import { createRateLimits, type RateLimits } from './rate-limit/rate-limits.ts'
-import { createSessionNotifier, type SessionNotifier } from './starts/session-notifier.ts'
 import { createStartRecorder, type StartRecorder } from './starts/start-recorder.ts'
 import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
 
@@ -77,7 +81,10 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
   })
   const apiKeyUsage = createApiKeyUsage({ db, logger })
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
-  const sessionNotifier = createSessionNotifier({ sessionQueue, metrics: gatewayMetrics })
+  const sessionNotifier = createSessionNotifier({
+    sessionQueue,
+    onOutcome: (outcome) => gatewayMetrics.sessionMessages.inc({ outcome }),
+  })
   return {
     config,
     logger,

@@ -1,6 +1,13 @@
-import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
+import {
+  parseTrustProxy,
+  poolSizeSetting,
+  portSetting,
+  readSettings,
+  SharedSettings,
+  splitList,
+  type TrustProxy,
+} from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { parseTrustProxy, type TrustProxy } from './trust-proxy.ts'
 
 /** The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
 export const GatewaySettings = Type.Object({
@@ -22,20 +29,8 @@ export const GatewaySettings = Type.Object({
       'Requests per minute of one API key, and failed authentications per minute of one address; 0 is no limit.',
     examples: [600],
   }),
-  RATE_LIMIT_STORE_URL: Type.Optional(
-    Type.String({
-      format: 'redis-url',
-      writeOnly: true,
-      description: 'Redis or Valkey in which all gateways count together; without it, each process counts alone.',
-      examples: ['redis://redis:6379'],
-    }),
-  ),
-  TRUST_PROXY: Type.String({
-    default: 'false',
-    description:
-      "Proxies whose X-Forwarded-For header gives the caller's address: their number, or their networks; false trusts none.",
-    examples: ['1', '10.0.0.0/8,127.0.0.1'],
-  }),
+  RATE_LIMIT_STORE_URL: SharedSettings.RATE_LIMIT_STORE_URL,
+  TRUST_PROXY: SharedSettings.TRUST_PROXY,
   CORS_ORIGINS: Type.String({
     format: 'origin-list',
     default: '',

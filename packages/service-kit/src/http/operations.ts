@@ -4,6 +4,7 @@ import { type CheckedParts, type HttpOperation, type OperationRules, requestChec
 import { notFound, serviceUnavailable } from './errors.ts'
 import { type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
 import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
+import { markAsStream } from './open-streams.ts'
 import { writeJson } from './write-json.ts'
 
 /** Operations by their ids. */
@@ -17,8 +18,20 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
   readonly requestId: string
 }
 
-/** A handler's answer: JSON as text or bytes with the operation's success status, or a status with an object or no body. */
-export type OperationAnswer = string | Buffer | { readonly status: number; readonly body?: object }
+/**
+ * A handler's answer: JSON as text or bytes with the operation's success status; a status with an object or no body, and
+ * further headers, names and values in turn; or a stream, which `stream` begins and writes.
+ */
+export type OperationAnswer =
+  | string
+  | Buffer
+  | { readonly status: number; readonly body?: object; readonly headers?: readonly string[] }
+  | StreamAnswer
+
+/** An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop. */
+export interface StreamAnswer {
+  readonly stream: (req: Request, res: Response) => void
+}
 
 /** A handler for each operation of the table; a missing one does not compile. */
 export type OperationHandlers<Table extends OperationTable, Principal> = {
@@ -95,7 +108,9 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     const { principal } = request
     const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId })
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
-      writeAnswer(res, ready, requestId, operation.success?.status),
+      'stream' in Object(ready)
+        ? beginStream(request.req, res, ready as StreamAnswer)
+        : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, requestId, operation.success?.status),
     )
   }
   return {
@@ -126,13 +141,25 @@ function limitTime(
   return withTimeout(answer, timeoutMs, () => serviceUnavailable('This took too long; try again in a moment.'))
 }
 
-function writeAnswer(res: Response, answer: OperationAnswer, requestId: string, successStatus = 200): void {
+function beginStream(req: Request, res: Response, { stream }: StreamAnswer): void {
+  if (res.closed) return
+  markAsStream(res)
+  stream(req, res)
+}
+
+function writeAnswer(
+  res: Response,
+  answer: Exclude<OperationAnswer, StreamAnswer>,
+  requestId: string,
+  successStatus = 200,
+): void {
   const headers = res.locals['answerHeaders'] as readonly string[] | undefined
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
     writeJson(res, { status: successStatus, body: answer, requestId, headers })
   } else {
     const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
-    writeJson(res, { status: answer.status, body, requestId, headers })
+    const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
+    writeJson(res, { status: answer.status, body, requestId, headers: all })
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { serviceUnavailable } from './errors.ts'
+import { isStream } from './open-streams.ts'
 
 /** How many requests may be in flight. */
 export interface RequestSlotsOptions<Principal> {
@@ -14,7 +15,7 @@ export interface RequestSlotsOptions<Principal> {
 export interface RequestSlots<Principal> {
   /** Reads a body. */
   whileReading<Body>(principal: Principal, read: () => Promise<Body>): Promise<Body>
-  /** Answers a request whose body has been read. The slot is free once the answer has been sent. */
+  /** Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has begun. */
   whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
 }
 
@@ -38,7 +39,7 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
       const releaseSlot = acquire(answering, keyOf(principal))
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
-        if (res.closed) releaseSlot()
+        if (res.closed || isStream(res)) releaseSlot()
         else res.once('close', releaseSlot)
       }
       let answered: void | Promise<void>

@@ -10,6 +10,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ApiError } from './errors.ts'
 import { toErrorResponse, writeError } from './errors.ts'
+import { onStream } from './open-streams.ts'
 import { newRequestId } from './request-id.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
@@ -32,11 +33,11 @@ export interface HttpServer {
   readonly port: number
   /** The server's address as seen from this machine, without a slash at the end. */
   readonly url: string
-  /** Number of requests whose answer has not ended. */
+  /** Number of requests whose answer has not ended; open streams do not count. */
   readonly inFlight: number
   /**
-   * Accepts no new connection, waits up to `graceMs` (default 10,000) for requests in flight, then closes the remaining
-   * connections. Safe to call again.
+   * Accepts no new connection, ends the open streams, waits up to `graceMs` (default 10,000) for requests in flight, then closes
+   * the remaining connections. Safe to call again.
    */
   close(graceMs?: number): Promise<void>
 }
@@ -53,6 +54,7 @@ const LINGER_MS = 1_000
  */
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
   const inFlight = new Set<ServerResponse>()
+  const streams = new Set<ServerResponse>()
   const lastResponses = new WeakMap<Duplex, ServerResponse>()
   let closing: Promise<void> | undefined
   const { onRefusal = () => {} } = options
@@ -65,7 +67,15 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     lastResponses.set(req.socket, res)
     inFlight.add(res)
-    res.once('close', () => inFlight.delete(res))
+    res.once('close', () => {
+      inFlight.delete(res)
+      streams.delete(res)
+    })
+    onStream(res, () => {
+      inFlight.delete(res)
+      if (closing) endStream(res)
+      else streams.add(res)
+    })
     if (closing) res.setHeader('Connection', 'close')
     const target = toOriginForm(req.url ?? '')
     if (req.httpVersionMajor !== 1 || target === undefined) {
@@ -118,7 +128,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     get inFlight() {
       return inFlight.size
     },
-    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, inFlight, graceMs)),
+    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, inFlight, streams, graceMs)),
   }
 }
 
@@ -183,11 +193,23 @@ function toReachableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-async function closeGracefully(server: Server, inFlight: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
+/** Ends the answer and its connection at once: a reader that does not read would hold up the stop. */
+function endStream(res: ServerResponse): void {
+  res.end()
+  res.req.socket.destroySoon()
+}
+
+async function closeGracefully(
+  server: Server,
+  inFlight: ReadonlySet<ServerResponse>,
+  streams: ReadonlySet<ServerResponse>,
+  graceMs: number,
+): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => server.closeAllConnections(), graceMs)
   server.close(() => resolve())
   server.closeIdleConnections()
+  for (const res of streams) endStream(res)
   // Otherwise their connections would stay open for a next request.
   for (const res of inFlight) if (!res.headersSent) res.setHeader('Connection', 'close')
   await promise

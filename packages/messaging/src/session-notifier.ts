@@ -1,6 +1,5 @@
-import type { SessionQueue } from '@workflow-service/messaging'
 import { withTimeout } from '@workflow-service/service-kit'
-import type { GatewayMetrics } from '../gateway-metrics.ts'
+import type { SessionQueue } from './session-queue.ts'
 
 /** Publishes which sessions have starts to run (contract README, "Queue messages"). */
 export interface SessionNotifier {
@@ -14,13 +13,12 @@ const CLOSE_TIMEOUT_MS = 2_000
 
 export function createSessionNotifier(options: {
   sessionQueue: SessionQueue
-  metrics: Pick<GatewayMetrics, 'sessionMessages'>
+  onOutcome?: (outcome: Awaited<ReturnType<SessionQueue['publish']>>) => void
 }): SessionNotifier {
-  const { sessionQueue, metrics } = options
+  const { sessionQueue, onOutcome = () => {} } = options
   const unconfirmed = new Set<Promise<void>>()
   const publish = async (sessionId: string, requestId: string): Promise<void> => {
-    const outcome = await sessionQueue.publish({ session_id: sessionId }, { requestId })
-    metrics.sessionMessages.inc({ outcome })
+    onOutcome(await sessionQueue.publish({ session_id: sessionId }, { requestId }))
   }
   return {
     notify: (sessionId, requestId) => {

@@ -1,0 +1,68 @@
+import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
+import {
+  connectRabbitMq,
+  createSessionNotifier,
+  type SessionNotifier,
+  type SessionQueue,
+} from '@workflow-service/messaging'
+import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import type { AppConfig } from './config.ts'
+import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
+
+/** Everything that the application's routes use. */
+export interface AppContext {
+  readonly config: AppConfig
+  readonly logger: Logger
+  readonly db: Database
+  readonly metrics: Registry
+  readonly sessionQueue: SessionQueue
+  readonly sessionNotifier: SessionNotifier
+  readonly dispatcher: DispatcherClient
+  /** What changed, for the pages that are open. */
+  readonly hints: HintSender
+  /** Closes every connection and sends what is still pending. */
+  close(): Promise<void>
+}
+
+/** Parts that a test, or a program that runs all services in one process, provides itself. */
+export interface AppOverrides {
+  /** The caller closes it. */
+  sessionQueue?: SessionQueue
+  logger?: Logger
+}
+
+/** Never fails: a database or a broker that is unavailable fails the requests that need it. */
+export function createAppContext(config: AppConfig, overrides: AppOverrides = {}): AppContext {
+  const logger = overrides.logger ?? createLogger({ service: 'app', level: config.logLevel })
+  const metrics = createMetrics('app')
+  const db = createDatabase({
+    url: config.databaseUrl,
+    applicationName: 'app',
+    maxConnections: config.databasePoolSize,
+    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
+  })
+  const sessionQueue =
+    overrides.sessionQueue ??
+    connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
+  const sessionNotifier = createSessionNotifier({ sessionQueue })
+  const hints = createHintSender({
+    db,
+    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+  })
+  return {
+    config,
+    logger,
+    db,
+    metrics,
+    sessionQueue,
+    sessionNotifier,
+    dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken }),
+    hints,
+    close: async () => {
+      await sessionNotifier.close()
+      if (!overrides.sessionQueue) await sessionQueue.close()
+      await hints.close()
+      await db.close()
+    },
+  }
+}

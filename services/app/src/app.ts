@@ -1,0 +1,121 @@
+import { APP_OPERATIONS, type AppOperationId } from '@workflow-service/contract'
+import { isDatabaseUnavailable } from '@workflow-service/database'
+import {
+  type ApiError,
+  answerHealthz,
+  assignRequestId,
+  handleErrors,
+  handleNotFound,
+  healthRoutes,
+  type OperationsOptions,
+  serveOperations,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
+import express, { type Express, type RequestHandler } from 'express'
+import type { AppContext } from './app-context.ts'
+import { authorize } from './auth/authorize.ts'
+import type { Principal, Visitor } from './auth/principal.ts'
+import { dataHandlers, dataRules } from './routes/data/index.ts'
+import { identityHandlers, identityRules } from './routes/identity/index.ts'
+import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
+import { securityHeaders } from './security-headers.ts'
+import { servePage } from './serve-page.ts'
+
+/** A file of 1 MiB in which every character takes two bytes as JSON. */
+const MAX_BODY_BYTES = 2.5 * 1024 * 1024
+const MAX_REQUESTS_IN_FLIGHT = 500
+/** A resend answers when its outcome is known, after 50 s at most. */
+const HANDLER_TIMEOUT_MS = 65_000
+
+/** Creates the application: its API under `/app/`, and the page. */
+export function createApp(ctx: AppContext): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.set('query parser', false)
+  app.set('case sensitive routing', true)
+  app.set('strict routing', true)
+  app.set('trust proxy', ctx.config.trustProxy)
+  app.use(assignRequestId)
+  app.use(logRequests(ctx))
+  app.use(securityHeaders(ctx.config.appUrl))
+  app.get('/healthz', answerHealthz)
+  app.use('/app/', serveApi(ctx))
+  app.use(servePage(ctx.config.consoleFolder))
+  app.use(handleNotFound)
+  app.use(handleErrors(ctx.logger, toDatabaseError))
+  return app
+}
+
+type Served = OperationsOptions<typeof APP_OPERATIONS, Visitor | Principal>
+
+function serveApi(ctx: AppContext): RequestHandler {
+  const handlers = { ...identityHandlers(ctx), ...workflowsHandlers(ctx), ...dataHandlers(ctx) }
+  const ids = Object.keys(handlers) as AppOperationId[]
+  const serve = serveOperations({
+    operations: Object.fromEntries(ids.map((id) => [id, APP_OPERATIONS[id]])) as typeof APP_OPERATIONS,
+    authorize: authorize(ctx),
+    // `authorize` gives each operation the caller that its `who` promises.
+    handlers: handlers as unknown as Served['handlers'],
+    rules: { ...identityRules, ...workflowsRules, ...dataRules },
+    maxBodyBytes: MAX_BODY_BYTES,
+    slots: {
+      total: MAX_REQUESTS_IN_FLIGHT,
+      perKey: MAX_REQUESTS_IN_FLIGHT / 2,
+      keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : ''),
+    },
+    handlerTimeoutMs: HANDLER_TIMEOUT_MS,
+  })
+  return (req, res, next) => {
+    // Express removes the mount path; the operations have it.
+    req.url = req.originalUrl
+    return serve(req, res, next)
+  }
+}
+
+/** Creates the operators' routes. RabbitMQ and the dispatcher are optional: most pages work without them. */
+export function createMetricsApp(ctx: AppContext): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(
+    healthRoutes({
+      metrics: ctx.metrics,
+      checks: { postgres: () => ctx.db.ping() },
+      optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
+    }),
+  )
+  return app
+}
+
+/** Logs each request of the API when its answer ends. */
+function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
+  return (req, res, next) => {
+    const startedMs = performance.now()
+    const { path } = req
+    res.once('close', () => {
+      const { operationId, principal } = res.locals as { operationId?: string; principal?: Principal }
+      const isFile = !path.startsWith('/app/') && res.statusCode < 400
+      logger[isFile ? 'debug' : 'info'](
+        {
+          request_id: res.locals['requestId'],
+          operation: operationId,
+          method: req.method,
+          path,
+          status: res.statusCode,
+          duration_ms: Math.round(performance.now() - startedMs),
+          is_cut_off: !res.writableFinished,
+          organization_id: principal?.organizationId,
+          user_id: principal?.userId,
+        },
+        'request.answered',
+      )
+    })
+    next()
+  }
+}
+
+function toDatabaseError(error: unknown): ApiError | undefined {
+  if (!isDatabaseUnavailable(error)) return undefined
+  return serviceUnavailable('The database does not answer; try again in a moment.', error)
+}

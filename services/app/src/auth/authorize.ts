@@ -1,0 +1,56 @@
+import { type AppOperation, ROLES, type Who } from '@workflow-service/contract'
+import { findSignedInUser, recordAuditEvent } from '@workflow-service/database'
+import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
+import type { Request, Response } from 'express'
+import type { AppContext } from '../app-context.ts'
+import { readSessionCookie } from './cookie.ts'
+import type { Principal, Visitor } from './principal.ts'
+
+/** Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation. */
+export function authorize(ctx: Pick<AppContext, 'config' | 'db'>) {
+  return async (req: Request, res: Response, operation: AppOperation | undefined): Promise<Visitor | Principal> => {
+    const visitor: Visitor = { address: req.ip ?? '', userAgent: req.headers['user-agent'] ?? null }
+    if (!operation) return visitor
+    assertSameOrigin(req, operation, ctx.config.appUrl)
+    if (operation.who === 'anyone' || operation.who === 'link') return visitor
+    const token = readSessionCookie(req.headers.cookie)
+    const user = token === undefined ? undefined : await findSignedInUser(ctx.db, token)
+    if (!user) throw new ApiError('unauthorized', 'Sign in first.')
+    const principal: Principal = { ...user, ...visitor }
+    res.locals['principal'] = principal
+    if (isAllowed(principal, operation.who)) return principal
+    await recordAuditEvent(ctx.db.pool, {
+      principal,
+      action: 'access.refused',
+      target: { kind: 'operation', id: null, name: operation.id },
+      requestId: String(res.locals['requestId']),
+    })
+    throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.who)} can do this.`)
+  }
+}
+
+/**
+ * Refuses requests that a page of another origin may have sent with the person's cookie. Browsers send `Sec-Fetch-Site` or,
+ * older ones, `Origin`; a page cannot set either. A form cannot send `application/json`.
+ * @throws ApiError 403 `cross_site_request`
+ */
+function assertSameOrigin(req: Request, operation: AppOperation, appUrl: string | undefined): void {
+  const isRead = operation.method === 'get'
+  if (isRead && operation.id !== 'streamEvents') return
+  const { 'sec-fetch-site': site, origin, 'content-type': contentType } = req.headers
+  const isSameOrigin = site === undefined ? origin !== undefined && origin === appUrl : site === 'same-origin'
+  if (isSameOrigin && (isRead || isJsonInUtf8(contentType ?? ''))) return
+  throw new ApiError(
+    'cross_site_request',
+    'Requests that change something must come from the application itself, with Content-Type: application/json.',
+  )
+}
+
+function isAllowed({ role }: Principal, who: Who): boolean {
+  if (who === 'signed_in') return true
+  return ROLES.indexOf(role) <= ROLES.indexOf(who as (typeof ROLES)[number])
+}
+
+function describeRoles(who: Who): string {
+  return who === 'owner' ? 'owners' : 'admins and owners'
+}

@@ -1,0 +1,127 @@
+import { fileURLToPath } from 'node:url'
+import {
+  parseTrustProxy,
+  poolSizeSetting,
+  portSetting,
+  readSettings,
+  SharedSettings,
+  splitList,
+  type TrustProxy,
+} from '@workflow-service/service-kit'
+import { Type } from 'typebox'
+
+function optionalUrl(description: string, example: string) {
+  return Type.Optional(Type.String({ format: 'http-url', description, examples: [example] }))
+}
+
+/** The application's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
+export const AppSettings = Type.Object({
+  DATABASE_URL: SharedSettings.DATABASE_URL,
+  AMQP_URL: SharedSettings.AMQP_URL,
+  AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
+  DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
+  INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
+  APP_URL: optionalUrl(
+    'The address of the application as people type it: links are made with it, and OpenID Connect returns to it.',
+    'https://workflows.example.com',
+  ),
+  API_URL: optionalUrl(
+    'The address of the public API, which the application shows in examples of calls.',
+    'https://api.example.com',
+  ),
+  HOST: SharedSettings.HOST,
+  PORT: portSetting({ default: 8083, description: 'The port of the application; 0 selects a free one.' }),
+  METRICS_PORT: portSetting({
+    default: 9083,
+    description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
+  }),
+  LOG_LEVEL: SharedSettings.LOG_LEVEL,
+  RATE_LIMIT_STORE_URL: SharedSettings.RATE_LIMIT_STORE_URL,
+  TRUST_PROXY: SharedSettings.TRUST_PROXY,
+  OIDC_ISSUER: optionalUrl(
+    'The issuer of the OpenID Connect provider; with it, people can sign in there.',
+    'https://accounts.google.com',
+  ),
+  OIDC_CLIENT_ID: Type.Optional(
+    Type.String({ description: 'The id of the application at the provider.', examples: ['workflow-service'] }),
+  ),
+  OIDC_CLIENT_SECRET: Type.Optional(
+    Type.String({
+      writeOnly: true,
+      description: 'The secret of the application at the provider.',
+      examples: ['the-secret-of-the-client'],
+    }),
+  ),
+  DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+})
+
+/** An OpenID Connect provider. */
+export interface OidcConfig {
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string
+}
+
+/** The application's configuration. */
+export interface AppConfig {
+  databaseUrl: string
+  databasePoolSize: number
+  /** Not used when `AppOverrides.sessionQueue` is given. */
+  amqpUrl: string
+  amqpQueueType: 'quorum' | 'classic'
+  dispatcherUrl: string
+  internalApiToken: string
+  /** An origin. */
+  appUrl: string | undefined
+  apiUrl: string | undefined
+  host: string
+  port: number
+  metricsPort: number
+  logLevel: string
+  /** Undefined when each process counts alone. */
+  rateLimitStoreUrl: string | undefined
+  trustProxy: TrustProxy
+  oidc: OidcConfig | undefined
+  /** The folder of the built page. */
+  consoleFolder: string
+}
+
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', import.meta.url))
+
+/**
+ * Reads the application's configuration from the environment.
+ * @throws SettingsError with every error at once.
+ */
+export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
+  const settings = readSettings(AppSettings, env, {
+    parsers: { TRUST_PROXY: parseTrustProxy },
+    otherErrors: oidcErrors(env),
+  })
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
+  return {
+    databaseUrl: settings.DATABASE_URL,
+    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    amqpUrl: settings.AMQP_URL,
+    amqpQueueType: settings.AMQP_QUEUE_TYPE,
+    dispatcherUrl: settings.DISPATCHER_URL,
+    internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    appUrl: settings.APP_URL === undefined ? undefined : new URL(settings.APP_URL).origin,
+    apiUrl: settings.API_URL?.replace(/\/+$/, ''),
+    host: settings.HOST,
+    port: settings.PORT,
+    metricsPort: settings.METRICS_PORT,
+    logLevel: settings.LOG_LEVEL,
+    rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
+    trustProxy: settings.TRUST_PROXY,
+    oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
+    consoleFolder: CONSOLE_FOLDER,
+  }
+}
+
+function oidcErrors(env: NodeJS.ProcessEnv): string[] {
+  const names = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET']
+  const missing = names.filter((name) => !env[name]?.trim())
+  if (missing.length === names.length) return []
+  if (!env['APP_URL']?.trim()) missing.push('APP_URL')
+  return missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`)
+}

@@ -1,0 +1,249 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from '@jest/globals'
+import {
+  APP_OPERATIONS,
+  type AppAnswer,
+  AppErrorResponse,
+  type AppErrorBody,
+  type AppOperationId,
+  compile,
+  ERROR_CODES,
+  type Role,
+  type SessionMessage,
+} from '@workflow-service/contract'
+import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
+import { createInProcessQueue } from '@workflow-service/messaging'
+import { createCapturedLogger } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { type AppConfig, readAppConfig } from '../../src/config.ts'
+import { type RunningApp, startApp } from '../../src/start-app.ts'
+
+/** A person of a test organization who is signed in. */
+export interface TestPerson {
+  readonly accountId: string
+  readonly userId: string
+  readonly email: string
+  readonly role: Role
+  readonly organizationId: string
+  /** The value of the session cookie. */
+  readonly token: string
+}
+
+/** An organization with a person of each role. */
+export interface TestOrganization extends Readonly<Record<Role, TestPerson>> {
+  readonly id: string
+  readonly name: string
+}
+
+/** The parts of a request. */
+export interface AppCall {
+  readonly params?: Record<string, string>
+  readonly query?: Record<string, string | number | boolean | undefined>
+  readonly body?: unknown
+  /** Replace those of a page of the application. */
+  readonly headers?: Record<string, string | undefined>
+  /** Another process of the application. */
+  readonly url?: string
+}
+
+/** An answer that the contract allows. `body` has the operation's type, `error` the error's. */
+export interface AppResponse<Id extends AppOperationId> {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly body: AppAnswer<Id>
+  readonly error: AppErrorBody
+  /** The token of the session cookie that the answer sets; empty: the cookie is removed. */
+  readonly cookie: string | undefined
+}
+
+/** An application in this process with its own database. Its properties exist only inside of hooks and tests. */
+export interface TestApp {
+  readonly url: string
+  readonly metricsUrl: string
+  readonly config: AppConfig
+  readonly db: Database
+  readonly databaseUrl: string
+  /** Made before the first test. */
+  readonly organization: TestOrganization
+  readonly logLines: Record<string, unknown>[]
+  /** Messages published to the session queue. */
+  readonly published: SessionMessage[]
+  /** Calls an operation as a person, with a token, or (null) not signed in; throws when the contract does not allow the answer. */
+  call<Id extends AppOperationId>(
+    who: TestPerson | string | null,
+    operationId: Id,
+    call?: AppCall,
+  ): Promise<AppResponse<Id>>
+  createOrganization(name?: string): Promise<TestOrganization>
+  createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
+  /** Starts another process of the application on the same database. */
+  startAnother(change?: Partial<AppConfig>): Promise<RunningApp>
+}
+
+/** The token of the internal API in tests. */
+export const INTERNAL_API_TOKEN = 'test-token-of-the-internal-api-0123456789'
+
+/** Returns the environment of an application on this database. */
+export function testEnv(databaseUrl: string): Record<string, string> {
+  return {
+    DATABASE_URL: databaseUrl,
+    AMQP_URL: 'amqp://127.0.0.1:1',
+    DISPATCHER_URL: 'http://127.0.0.1:1',
+    INTERNAL_API_TOKEN,
+    APP_URL: 'http://localhost:8083',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+  }
+}
+
+/**
+ * Sets up an application for the test file, or for the `describe` block that calls it: started before its first test, stopped
+ * after its last one. `env` may be a function, for values that exist only after earlier hooks.
+ */
+export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
+  const app = {} as TestApp
+  const running: RunningApp[] = []
+  // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
+  afterAll(async () => {
+    await Promise.all(running.map((each) => each.stop()))
+  })
+  const database = useTestDatabase({ maxConnections: 5 })
+  beforeAll(async () => {
+    const { db } = database
+    const { logger, lines } = createCapturedLogger({ service: 'app' })
+    const config: AppConfig = {
+      ...readAppConfig({ ...testEnv(database.url), ...(typeof env === 'function' ? env() : env) }),
+      consoleFolder: join(mkdtempSync(join(tmpdir(), 'app-test-')), 'dist'),
+    }
+    const queue = createInProcessQueue()
+    const published: SessionMessage[] = []
+    const sessionQueue: typeof queue = {
+      ...queue,
+      publish: (message, properties) => {
+        published.push(message)
+        return queue.publish(message, properties)
+      },
+    }
+    const startAnother: TestApp['startAnother'] = async (change = {}) => {
+      const started = await startApp({ ...config, ...change }, { logger, sessionQueue })
+      running.push(started)
+      return started
+    }
+    const createPerson: TestApp['createPerson'] = (organizationId, role, email) =>
+      insertPerson(db, organizationId, role, email)
+    const createOrganization: TestApp['createOrganization'] = async (name = `Acme ${newId()}`) => {
+      const id = newId()
+      await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [id, name])
+      const [owner, admin, member] = await Promise.all(
+        (['owner', 'admin', 'member'] as const).map((role) => createPerson(id, role)),
+      )
+      return { id, name, owner: owner!, admin: admin!, member: member! }
+    }
+    const { url, metricsPort } = await startAnother()
+    const organization = await createOrganization('Acme')
+    Object.assign(app, {
+      url,
+      metricsUrl: `http://127.0.0.1:${metricsPort}`,
+      config,
+      db,
+      databaseUrl: database.url,
+      organization,
+      logLines: lines,
+      published,
+      call: (who, operationId, call = {}) => callApp(call.url ?? url, who, operationId, call),
+      createOrganization,
+      createPerson,
+      startAnother,
+    } satisfies TestApp)
+  }, 120_000)
+  return app
+}
+
+async function insertPerson(
+  db: Database,
+  organizationId: string,
+  role: Role,
+  email = `${role}-${newId()}@acme.test`,
+): Promise<TestPerson> {
+  const [accountId, userId] = [newId(), newId()]
+  await db.pool.query('INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, $3, $4)', [
+    accountId,
+    email,
+    foldCase(email),
+    `The ${role}`,
+  ])
+  await db.pool.query(
+    'INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($1, $2, $3, $4, $5, $6)',
+    [userId, organizationId, email, `The ${role}`, accountId, role],
+  )
+  const signIn = { accountId, organizationId, method: 'password', address: null, userAgent: 'test' } as const
+  return { accountId, userId, email, role, organizationId, token: await createSignIn(db.pool, signIn) }
+}
+
+const isErrorResponse = compile(AppErrorResponse)
+const answerChecks = new Map<string, ReturnType<typeof compile>>()
+
+async function callApp<Id extends AppOperationId>(
+  url: string,
+  who: TestPerson | string | null,
+  operationId: Id,
+  call: AppCall,
+): Promise<AppResponse<Id>> {
+  const { method, path } = APP_OPERATIONS[operationId]
+  const filled = path.replaceAll(/\{(\w+)\}/g, (part, name: string) => encodeURIComponent(call.params?.[name] ?? part))
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(call.query ?? {})) if (value !== undefined) search.set(name, String(value))
+  const token = typeof who === 'object' ? who?.token : who
+  const headers = new Headers()
+  const sent = {
+    'sec-fetch-site': 'same-origin',
+    'content-type': method === 'get' ? undefined : 'application/json',
+    cookie: token === undefined ? undefined : `__Host-session=${token}`,
+    ...call.headers,
+  }
+  for (const [name, value] of Object.entries(sent)) if (value !== undefined) headers.set(name, value)
+  const response = await fetch(`${url}${filled}${search.size > 0 ? `?${search.toString()}` : ''}`, {
+    method: method.toUpperCase(),
+    headers,
+    redirect: 'manual',
+    ...(call.body === undefined ? {} : { body: typeof call.body === 'string' ? call.body : JSON.stringify(call.body) }),
+  })
+  const text = await response.text()
+  const body = text === '' ? undefined : (JSON.parse(text) as unknown)
+  const problem = contractProblem(operationId, response, body)
+  if (problem) throw new Error(`${operationId}: ${problem}\n${response.status} ${text}`)
+  const cookie = /^__Host-session=([^;]*)/.exec(response.headers.get('set-cookie') ?? '')?.[1]
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: body as AppAnswer<Id>,
+    error: ((body ?? {}) as { error: AppErrorBody }).error,
+    cookie,
+  }
+}
+
+/** Says how an answer breaks the contract; undefined if it does not. */
+function contractProblem(
+  operationId: AppOperationId,
+  { status, headers }: Response,
+  body: unknown,
+): string | undefined {
+  const { success } = APP_OPERATIONS[operationId]
+  if (headers.get('cache-control') !== 'no-store') return 'Cache-Control is not no-store'
+  if (status < 400) {
+    if (status !== success.status) return `status ${status} is not declared`
+    if (!('schema' in success)) return body === undefined ? undefined : 'has a body'
+    const check = answerChecks.get(operationId) ?? compile(success.schema)
+    answerChecks.set(operationId, check)
+    return check(body) ? undefined : `does not match its schema: ${JSON.stringify(check.errors?.slice(0, 3))}`
+  }
+  if (!isErrorResponse(body)) return `does not match the error's schema: ${JSON.stringify(isErrorResponse.errors)}`
+  const { code, request_id: requestId } = body.error
+  if (ERROR_CODES[code as keyof typeof ERROR_CODES] !== status) return `code ${code} is not of status ${status}`
+  return requestId === headers.get('x-request-id') ? undefined : 'request_id is not X-Request-Id'
+}
