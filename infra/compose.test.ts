@@ -41,7 +41,7 @@ const optional = example.filter((line) => line.isCommentedOut)
 /** Settings that docker-compose.yml leaves at their defaults: the ports inside the containers. */
 const NOT_CONFIGURABLE = ['HOST', 'PORT', 'METRICS_PORT']
 /** The setting that names the port of /readyz. */
-const READY_PORT = { gateway: 'METRICS_PORT', dispatcher: 'PORT', runner: 'PORT' } as const
+const READY_PORT = { gateway: 'METRICS_PORT', dispatcher: 'PORT', runner: 'PORT', app: 'METRICS_PORT' } as const
 
 describe('the settings of the containers', () => {
   test.each(SERVICE_NAMES)('are for the %s all that it reads, and no others', (name) => {
@@ -71,7 +71,7 @@ describe('the settings of the containers', () => {
 
   test('name the address at which the dispatcher listens', () => {
     const port = defaultPort('dispatcher', 'PORT')
-    for (const name of ['runner', 'wf'])
+    for (const name of ['runner', 'app', 'wf'])
       expect(service(name).environment['DISPATCHER_URL']).toBe(`http://dispatcher:${port}`)
   })
 })
@@ -124,15 +124,18 @@ describe('the containers', () => {
     }
   })
 
-  test('publish only the public API and RabbitMQ, on 127.0.0.1 by default', () => {
+  test('publish only the public API, the application and RabbitMQ, on 127.0.0.1 by default', () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
       ports.map((port) => ({ name, port: interpolate(port, {}) })),
     )
-    const publicPort = defaultPort('gateway', 'PORT')
     expect(published.filter(({ port }) => !port.startsWith('127.0.0.1:'))).toEqual([])
-    expect(published.filter(({ name }) => SERVICE_NAMES.includes(name as ServiceName))).toEqual([
-      { name: 'gateway', port: `127.0.0.1:${publicPort}:${publicPort}` },
-    ])
+    const ofServices = published.filter(({ name }) => SERVICE_NAMES.includes(name as ServiceName))
+    expect(ofServices).toEqual(
+      (['gateway', 'app'] as const).map((name) => {
+        const port = defaultPort(name, 'PORT')
+        return { name, port: `127.0.0.1:${port}:${port}` }
+      }),
+    )
   })
 
   test('keep PostgreSQL on the internal network, and have no fixed names, so that they can be scaled', () => {

@@ -39,6 +39,11 @@ const COMPOSE_PORTS: readonly Entry[] = [
     lines: ['#GATEWAY_HOST=127.0.0.1', '#GATEWAY_PORT=8080'],
   },
   {
+    description:
+      'Address and port of the application on this machine. Put a proxy that terminates TLS in front before you publish it on another address.',
+    lines: ['#APP_HOST=127.0.0.1', '#APP_PORT=8083'],
+  },
+  {
     description: 'Ports of RabbitMQ and of its management pages, on 127.0.0.1 only.',
     lines: ['#RABBITMQ_PORT=5672', '#RABBITMQ_MANAGEMENT_PORT=15672'],
   },

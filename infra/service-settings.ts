@@ -1,14 +1,16 @@
+import { AppSettings, readAppConfig } from '../services/app/src/config.ts'
 import { DispatcherSettings, readDispatcherConfig } from '../services/dispatcher/src/config.ts'
 import { GatewaySettings, readGatewayConfig } from '../services/gateway/src/config.ts'
 import { readRunnerConfig, RunnerSettings } from '../services/runner/src/config.ts'
 
-export type ServiceName = 'gateway' | 'dispatcher' | 'runner'
+export type ServiceName = 'gateway' | 'dispatcher' | 'runner' | 'app'
 
 /** For each service the JSON Schema of its settings, and the function that reads and checks them. */
 export const SERVICE_SETTINGS = {
   gateway: { schema: GatewaySettings, read: readGatewayConfig },
   dispatcher: { schema: DispatcherSettings, read: readDispatcherConfig },
   runner: { schema: RunnerSettings, read: readRunnerConfig },
+  app: { schema: AppSettings, read: readAppConfig },
 }
 
 export const SERVICE_NAMES = Object.keys(SERVICE_SETTINGS) as ServiceName[]

@@ -7,6 +7,14 @@ export const LOCAL_HOST = '127.0.0.1'
 
 const LocalSettings = Type.Object({
   PORT: portSetting({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
+  APP_PORT: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      description: 'The port of the application; without it, 8083 or, if that is taken, a free one.',
+      examples: [8083],
+    }),
+  ),
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
 })
 
@@ -26,6 +34,8 @@ export interface LocalConfig {
   readonly localDir: string
   /** The port of the public API. */
   readonly port: number
+  /** The port of the application; undefined lets `chooseAppPort` choose. */
+  readonly appPort: number | undefined
   readonly logLevel: string
   /** Settings that the services get unchanged. */
   readonly servicesEnv: NodeJS.ProcessEnv
@@ -39,6 +49,7 @@ export function readLocalConfig(env: NodeJS.ProcessEnv = process.env): LocalConf
   return {
     localDir: readLocalDir(env),
     port: settings.PORT,
+    appPort: settings.APP_PORT,
     logLevel: settings.LOG_LEVEL,
     servicesEnv: Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
     isStartedByNpm: env['npm_lifecycle_event'] !== undefined,

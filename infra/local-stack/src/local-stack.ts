@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
+import { readAppConfig, startApp } from '@workflow-service/app'
 import { createDatabase, migrate } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
@@ -14,7 +15,7 @@ import { startDemoEndpoint } from './demo-endpoint.ts'
 import { startLocalPostgres } from './local-postgres.ts'
 import { completeSecrets, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
 import { type Loggers, openLogs } from './open-logs.ts'
-import { checkPort } from './running-instance.ts'
+import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
 import { servicesEnv, type SharedSettings } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
@@ -27,7 +28,7 @@ export interface LocalStack {
 }
 
 /**
- * Starts PostgreSQL, the three services, the demo and its endpoint in this process. On the first start, starts the demo
+ * Starts PostgreSQL, the services, the demo and its endpoint in this process. On the first start, starts the demo
  * workflow. `signal` aborts between two steps. When it rejects, nothing is left running.
  * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
@@ -52,6 +53,7 @@ async function startAll(
   const savedSettings = await readSavedSettings(localDir)
   checkServiceSettings(config)
   await checkPort(config, savedSettings)
+  const appPort = await chooseAppPort(config, savedSettings)
   const loggers = await openLogs(config, screen, stack)
 
   const postgres = await screen.step('PostgreSQL', async (setNote) => {
@@ -87,12 +89,18 @@ async function startAll(
   // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.
   await saveSettings(localDir, settings)
 
-  const { dispatcherUrl, gatewayUrl } = await screen.step('Dispatcher, runner and gateway', async (setNote) => {
-    const urls = await startServices(config, settings, loggers, stack)
-    setNote(`public API on ${urls.gatewayUrl}`)
-    return urls
+  const urls = await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
+    const started = await startServices(config, appPort, settings, loggers, stack)
+    setNote(`public API on ${started.gatewayUrl}`)
+    return started
   })
-  await saveSettings(localDir, { ...settings, DISPATCHER_URL: dispatcherUrl, GATEWAY_URL: gatewayUrl })
+  const { dispatcherUrl, gatewayUrl, appUrl } = urls
+  await saveSettings(localDir, {
+    ...settings,
+    DISPATCHER_URL: dispatcherUrl,
+    GATEWAY_URL: gatewayUrl,
+    APP_URL: appUrl,
+  })
   signal.throwIfAborted()
 
   const demo = await readDemo(settings)
@@ -112,6 +120,8 @@ async function startAll(
   screen.ready({
     isFirstStart,
     gatewayUrl,
+    appUrl,
+    setupLink: undefined,
     curl: curlCommand(gatewayUrl, apiKey, demo),
     wf,
     localDir,
@@ -141,16 +151,18 @@ function checkServiceSettings(config: LocalConfig): void {
     SECRETS_KEY: `${'A'.repeat(43)}=`,
   })
   readRunnerConfig(services.runner('http://x'))
+  readAppConfig(services.app({ dispatcherUrl: 'http://x', gatewayUrl: 'http://x', appPort: 1 }))
   readGatewayConfig(services.gateway)
 }
 
-/** Starts the three services on one in-process queue. `stack` stops them, in the opposite order. */
+/** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */
 async function startServices(
   config: LocalConfig,
+  appPort: number,
   settings: SharedSettings,
   loggers: Loggers,
   stack: AsyncDisposableStack,
-): Promise<{ dispatcherUrl: string; gatewayUrl: string }> {
+): Promise<{ dispatcherUrl: string; gatewayUrl: string; appUrl: string }> {
   const sessionQueue = createInProcessQueue()
   stack.defer(async () => await sessionQueue.close())
   const services = servicesEnv(config, settings)
@@ -163,7 +175,10 @@ async function startServices(
   stack.defer(async () => await runner.stop())
   const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })
   stack.defer(async () => await gateway.stop())
-  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url }
+  const addresses = { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appPort }
+  const app = await startApp(readAppConfig(services.app(addresses)), { sessionQueue, logger: loggers.app })
+  stack.defer(async () => await app.stop())
+  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: app.url }
 }
 
 /** How long to wait for the demo's webhook, which takes a fraction of a second. */

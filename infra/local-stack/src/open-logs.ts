@@ -7,7 +7,7 @@ import { describeFileError, LocalStackError } from './local-stack-error.ts'
 import { openLogFile } from './log-file.ts'
 import type { Screen } from './screen.ts'
 
-const LOG_NAMES = ['postgres', 'dispatcher', 'runner', 'gateway'] as const
+const LOG_NAMES = ['postgres', 'dispatcher', 'runner', 'gateway', 'app'] as const
 
 export type Loggers = Record<(typeof LOG_NAMES)[number], Logger>
 

@@ -1,30 +1,60 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { freePort } from '@workflow-service/dev-servers'
 import got from 'got'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
 /** Checks that the port is free before anything is started or written. @throws LocalStackError */
 export async function checkPort({ port }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<void> {
-  if (port === 0) return
+  const error = await listenError(port)
+  if (error && (await isRunning(savedSettings, port))) throw alreadyRunningError(savedSettings)
+  if (error) throw portError('PORT', port, error)
+}
+
+const DEFAULT_APP_PORT = 8083
+
+/**
+ * Chooses the port of the application: the configured one, else that of the last start, 8083, or any free one. The
+ * application has to know it before it listens: it compares the origin of requests with its own address.
+ * @throws LocalStackError if the configured one is taken.
+ */
+export async function chooseAppPort({ appPort }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<number> {
+  if (appPort) {
+    const error = await listenError(appPort)
+    if (error) throw portError('APP_PORT', appPort, error)
+    return appPort
+  }
+  const { APP_URL: lastUrl } = savedSettings
+  const preferred = appPort === 0 ? [] : [lastUrl ? Number(new URL(lastUrl).port) : DEFAULT_APP_PORT, DEFAULT_APP_PORT]
+  for (const port of preferred) if (!(await listenError(port))) return port
+  return await freePort()
+}
+
+/** Resolves to the error of listening on the port; undefined if it is free or 0. */
+async function listenError(port: number): Promise<NodeJS.ErrnoException | undefined> {
+  if (port === 0) return undefined
   const server = createServer()
   try {
     server.listen(port, LOCAL_HOST)
     await once(server, 'listening')
     server.close()
     await once(server, 'close')
+    return undefined
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EACCES') {
-      throw new LocalStackError(`This user may not listen on port ${port}. Use another one: PORT=8090 npm start`)
-    }
-    if (await isRunning(savedSettings, port)) throw alreadyRunningError(savedSettings)
-    const otherPort = port > 65_000 ? 8090 : port + 10
-    throw new LocalStackError(
-      `Another program uses port ${port}. Stop that program, or use another port: PORT=${otherPort} npm start`,
-      { cause: error },
-    )
+    return error as NodeJS.ErrnoException
   }
+}
+
+function portError(setting: string, port: number, error: NodeJS.ErrnoException): LocalStackError {
+  if (error.code === 'EACCES') {
+    return new LocalStackError(`This user may not listen on port ${port}. Use another one: ${setting}=8090 npm start`)
+  }
+  const otherPort = port > 65_000 ? 8090 : port + 10
+  return new LocalStackError(
+    `Another program uses port ${port}. Stop that program, or use another port: ${setting}=${otherPort} npm start`,
+    { cause: error },
+  )
 }
 
 /** Whether the local stack that saved these settings still answers; with `port`, only if it listens on that port. */

@@ -28,6 +28,9 @@ export interface Screen {
 export interface ReadyFacts {
   readonly isFirstStart: boolean
   readonly gatewayUrl: string
+  readonly appUrl: string
+  /** The one-time link that makes its reader the owner of the demo's organization; undefined once it has an owner. */
+  readonly setupLink: { readonly url: string; readonly organizationName: string } | undefined
   /** The command that starts the demo workflow again. */
   readonly curl: string
   /** The command that runs `wf` on this local stack. */
@@ -118,12 +121,20 @@ export function createScreen(terminal: Terminal): Screen {
       line()
       line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
     },
-    ready: ({ isFirstStart, gatewayUrl, curl, wf, localDir, logsDir }) => {
-      heading(
-        isFirstStart
-          ? 'Do it again, from another terminal'
-          : 'Ready, with the data of the last time. In another terminal:',
+    ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, curl, wf, localDir, logsDir }) => {
+      heading(setupLink ? 'Open the application' : 'Ready, with the data of the last time')
+      if (setupLink) {
+        indented(colour('cyan', setupLink.url))
+        line()
+        line(`This link makes you the owner of ${setupLink.organizationName}. It works once: do not pass it on.`)
+      } else {
+        line(`The application: ${colour('cyan', appUrl)}`)
+      }
+      line()
+      line(
+        `${isFirstStart ? 'Or start the workflow again' : 'Start the workflow'} through the API, from another terminal:`,
       )
+      line()
       indented(curl)
       line()
       const facts: [string, string][] = [

@@ -10,6 +10,13 @@ export interface SharedSettings {
   readonly SECRETS_KEY: string
 }
 
+/** What the environments depend on besides the settings: the addresses of the other services. */
+export interface Addresses {
+  readonly dispatcherUrl: string
+  readonly gatewayUrl: string
+  readonly appPort: number
+}
+
 /** Returns the environment of each service. AMQP_URL is a required setting; the in-process queue replaces the broker. */
 export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TOKEN, SECRETS_KEY }: SharedSettings) {
   const shared = {
@@ -29,5 +36,14 @@ export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TO
     },
     runner: (dispatcherUrl: string) => ({ ...shared, PORT: '0', INTERNAL_API_TOKEN, DISPATCHER_URL: dispatcherUrl }),
     gateway: { ...shared, PORT: String(config.port), METRICS_PORT: '0' },
+    app: ({ dispatcherUrl, gatewayUrl, appPort }: Addresses) => ({
+      ...shared,
+      PORT: String(appPort),
+      METRICS_PORT: '0',
+      APP_URL: `http://${LOCAL_HOST}:${appPort}`,
+      API_URL: gatewayUrl,
+      INTERNAL_API_TOKEN,
+      DISPATCHER_URL: dispatcherUrl,
+    }),
   }
 }

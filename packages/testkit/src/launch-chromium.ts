@@ -12,7 +12,7 @@ const OFFLINE_FLAGS = [
 ]
 
 /**
- * Starts a headless Chromium, which takes about 0.5 s. It ends with this process, unless this process is killed by SIGKILL.
+ * Starts a headless Chromium, which takes about 0.5 s. It ends with this process, also when that is killed.
  * Rejects, with what to do, when there is none and it cannot be installed.
  */
 export async function launchChromium(
