@@ -45,7 +45,7 @@ async function lookUp(
   } catch (error) {
     throw isDatabaseUnavailable(error) ? keysUnavailable(error) : error
   } finally {
-    if (counted && principal !== null) rateLimits.giveBack('failed-authentications', network)
+    if (counted && principal !== null) rateLimits.giveBack('failed-authentications', network, counted)
   }
   if (principal) return principal
   if (!counted) return refuse(ctx, req, res, readKey(req))

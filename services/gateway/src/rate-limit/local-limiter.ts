@@ -12,19 +12,22 @@ export interface LimitState {
   readonly remaining: number
   /** Milliseconds until the window ends. */
   readonly resetMs: number
+  /** By `performance.now()`, when the store's window ends; undefined for a request that this process counted. */
+  readonly storedUntilMs?: number
 }
 
 /** Counts requests by name in fixed windows. */
 export interface Limiter {
   consume(name: string): LimitState | Promise<LimitState>
-  /** Takes back one count of the name's window. */
-  giveBack(name: string): void
+  /** Takes back the count that `consume` returned this state for. */
+  giveBack(name: string, state: LimitState): void
   close(): void
 }
 
 /** Counts in this process, without a promise. */
 export interface LocalLimiter extends Limiter {
   consume(name: string): LimitState
+  giveBack(name: string): void
 }
 
 /** Bounds the memory that requests from ever new addresses can take. */

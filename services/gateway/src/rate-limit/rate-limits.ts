@@ -14,14 +14,15 @@ export interface RateDecision {
   readonly resetSeconds: number
   /** Names and values in turn. */
   readonly headers: readonly string[]
+  readonly state: LimitState
 }
 
 /** The rate limits of the contract README, "Limits". */
 export interface RateLimits {
   /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
   consume(policy: RatePolicy, name: string): RateDecision | undefined | Promise<RateDecision>
-  /** Takes back one count. Best effort: a store that is unavailable keeps it until the window ends. */
-  giveBack(policy: RatePolicy, name: string): void
+  /** Takes back the decision's count. Best effort: a store that is unavailable keeps it until the window ends. */
+  giveBack(policy: RatePolicy, name: string, decision: RateDecision): void
   close(): void
 }
 
@@ -54,17 +55,14 @@ export function createRateLimits(options: {
         ? state.then((counted) => toDecision(policy, quota, counted))
         : toDecision(policy, quota, state)
     },
-    giveBack: (policy, name) => limiter.giveBack(`${policy}:${name}`),
+    giveBack: (policy, name, { state }) => limiter.giveBack(`${policy}:${name}`, state),
     close: () => limiter.close(),
   }
 }
 
 /** Adds the headers of draft-ietf-httpapi-ratelimit-headers-10: `r` is what is left, `t` the seconds until the reset. */
-function toDecision(
-  policy: RatePolicy,
-  { limit, windowSeconds }: Quota,
-  { isAllowed, remaining, resetMs }: LimitState,
-): RateDecision {
+function toDecision(policy: RatePolicy, { limit, windowSeconds }: Quota, state: LimitState): RateDecision {
+  const { isAllowed, remaining, resetMs } = state
   const resetSeconds = Math.max(1, Math.ceil(resetMs / 1_000))
   const headers = [
     'RateLimit-Policy',
@@ -72,5 +70,5 @@ function toDecision(
     'RateLimit',
     `"${policy}";r=${remaining};t=${resetSeconds}`,
   ]
-  return { isAllowed, resetSeconds, headers }
+  return { isAllowed, resetSeconds, headers, state }
 }

@@ -47,8 +47,10 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
         return local.consume(name)
       }
     },
-    giveBack: (name) => {
-      shared.reward(name).catch(() => local.giveBack(name))
+    // Elsewhere or in a later window, the store would have a count less than requests, and allow one too many.
+    giveBack: (name, { storedUntilMs }) => {
+      if (storedUntilMs === undefined) local.giveBack(name)
+      else if (performance.now() < storedUntilMs) shared.reward(name).catch(() => {})
     },
     close: () => {
       redis.removeAllListeners('close')
@@ -58,7 +60,12 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
 }
 
 function toState({ remainingPoints, msBeforeNext }: flexible.RateLimiterRes, isAllowed: boolean): LimitState {
-  return { isAllowed, remaining: remainingPoints, resetMs: msBeforeNext }
+  return {
+    isAllowed,
+    remaining: remainingPoints,
+    resetMs: msBeforeNext,
+    storedUntilMs: performance.now() + msBeforeNext,
+  }
 }
 
 /** Connects, and keeps reconnecting; reports each change of the connection once. */
