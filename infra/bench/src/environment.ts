@@ -52,6 +52,7 @@ export interface Environment {
   startGateway(env?: Record<string, string>, limits?: ProcessLimits): Promise<Service>
   startDispatcher(env?: Record<string, string>, limits?: ProcessLimits): Promise<Service>
   startRunner(dispatcherUrl: string, env?: Record<string, string>): Promise<Service>
+  startApp(dispatcherUrl: string, env?: Record<string, string>): Promise<Service>
   /** Runs a script that prints `listening PORT`. Its path is absolute, or relative to this folder. */
   startScript(script: string, args?: string[]): Promise<{ process: StartedProcess; url: string }>
   /** Stops everything that was started here. */
@@ -112,6 +113,11 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
       const port = await freePort()
       const ownEnv = { INTERNAL_API_TOKEN: TOKEN, DISPATCHER_URL: dispatcherUrl }
       return startService('runner', { ...ownEnv, ...env }, { port, readyPort: port })
+    },
+    async startApp(dispatcherUrl, env = {}) {
+      const [port, readyPort] = [await freePort(), await freePort()]
+      const ownEnv = { METRICS_PORT: String(readyPort), INTERNAL_API_TOKEN: TOKEN, DISPATCHER_URL: dispatcherUrl }
+      return startService('app', { ...ownEnv, ...env }, { port, readyPort })
     },
     async startScript(script, args = []) {
       const process = await startProcess({

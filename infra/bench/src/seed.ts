@@ -103,3 +103,34 @@ export async function seedDeliveries(
   )
   await client.query('ANALYZE deliveries')
 }
+
+/** Inserts ended runs of one workflow, ten in each session. */
+export async function seedRuns(
+  client: Client,
+  organizationId: string,
+  workflowId: string,
+  count: number,
+): Promise<void> {
+  await client.query(
+    `CREATE TEMP TABLE seeded_sessions AS
+     SELECT gen_random_uuid() AS id, n FROM generate_series(0, ($1::int - 1) / 10) n`,
+    [count],
+  )
+  await client.query(
+    `INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number)
+     SELECT id, $1, 10, 10 FROM seeded_sessions`,
+    [organizationId],
+  )
+  await client.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
+                         attempts, created_at, started_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, id, number, 'api', 'a seeded start', 'bench',
+            CASE number WHEN 10 THEN 'failed' ELSE 'succeeded' END, CASE number WHEN 10 THEN 'seeded: It failed.' END,
+            1, at, at, at + interval '20 milliseconds'
+     FROM seeded_sessions, generate_series(1, 10) number,
+          LATERAL (SELECT now() - interval '1 day' + (n * 10 + number) * interval '10 milliseconds') AS t (at)`,
+    [organizationId, workflowId],
+  )
+  await client.query('DROP TABLE seeded_sessions')
+  await client.query('ANALYZE sessions, starts')
+}

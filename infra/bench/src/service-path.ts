@@ -7,9 +7,10 @@ import { type Environment, type Service, startEnvironment } from './environment.
 export const SESSIONS_AT_ONCE = 64
 const WARM_UP_RUNS = 5_000
 
-/** The whole path of a start: the three services, RabbitMQ, and the customer's endpoint. */
+/** The whole path of a start: gateway, runner, dispatcher, RabbitMQ, and the customer's endpoint. */
 export interface ServicePath {
   readonly environment: Environment
+  readonly dispatcher: Service
   readonly gateway: Service
   readonly runner: Service
   readonly customer: Customer
@@ -35,7 +36,7 @@ export async function withServicePath<Result>(
     const gateway = await environment.startGateway()
     const customer = await createCustomer(environment, dispatcher, endpoint.url)
     const runner = await environment.startRunner(dispatcher.url, runnerEnv)
-    return await measure({ environment, gateway, runner, customer, endpointUrl: endpoint.url })
+    return await measure({ environment, dispatcher, gateway, runner, customer, endpointUrl: endpoint.url })
   } finally {
     await environment.close()
   }

@@ -40,5 +40,6 @@ export {
   type ModelTurn,
   type StubModelServer,
 } from './start-stub-model-server.ts'
+export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './create-test-database.ts'

@@ -31,6 +31,7 @@ export async function measureFootprint(options: BenchOptions): Promise<Figure[]>
         ['dispatcher', dispatcher],
         ['gateway', await environment.startGateway()],
         ['runner', await environment.startRunner(dispatcher.url)],
+        ['app', await environment.startApp(dispatcher.url)],
       ]
       if (round === 0) continue
       expressBoots.push(expressBootMs)
