@@ -45,8 +45,8 @@ export async function readDemo(values: DemoValues): Promise<Demo> {
 }
 
 /**
- * Applies the demo's manifest if the organization does not exist yet or the secrets are new. Otherwise keeps the user's
- * changes. Resolves to whether the manifest was applied. @throws DispatcherError
+ * Applies the demo's manifest if the organization does not exist yet. What exists belongs to the user: nothing of it is
+ * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws DispatcherError
  */
 export async function applyDemo(
   db: Database,
@@ -54,8 +54,16 @@ export async function applyDemo(
   demo: Demo,
   { areSecretsNew }: { areSecretsNew: boolean },
 ): Promise<boolean> {
-  const existing = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
-  if (existing.length > 0 && !areSecretsNew) return false
+  const [existing] = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
+  if (existing) {
+    const { id, name, isSuspended: suspended } = existing
+    const keys = demo.manifest.api_keys ?? []
+    if (areSecretsNew) {
+      // The key is the local stack's own: also one that a person has revoked is replaced.
+      await applyManifests(db, [{ organization: { id, name, suspended }, api_keys: keys }], { overwrite: 'all' })
+    }
+    return false
+  }
   const [applied] = await applyManifests(db, [demo.manifest])
   for (const { id, save } of applied?.webhookSources ?? []) {
     await dispatcher.saveWebhookSource(demo.organizationId, id, save, 'if_changed')
@@ -63,15 +71,16 @@ export async function applyDemo(
   return true
 }
 
-/** Updates the webhook source to the URL of the demo's endpoint, unless the user has set another endpoint. */
-export async function syncEndpointUrl(
+/** Updates the webhook source to URL and secret of the demo's endpoint, unless the user has set another endpoint. */
+export async function syncEndpoint(
   db: Database,
   dispatcher: DispatcherClient,
   demo: Demo,
-  endpointUrl: string,
+  { endpointUrl, areSecretsNew }: { endpointUrl: string; areSecretsNew: boolean },
 ): Promise<void> {
   const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
-  if (!stored || stored.endpointUrl === endpointUrl || !isDemoEndpoint(stored.endpointUrl)) return
+  if (!stored || !isDemoEndpoint(stored.endpointUrl)) return
+  if (stored.endpointUrl === endpointUrl && !areSecretsNew) return
   const { name, description, exampleRequestBody } = stored
   // Another port is another address, for which a stored secret has to be given again.
   const secret = stored.hasSigningSecret ? { signing_secret: demo.source.signingSecret } : {}

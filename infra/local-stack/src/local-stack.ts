@@ -10,7 +10,7 @@ import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import type { LocalConfig } from './config.ts'
-import { applyDemo, curlCommand, type Demo, hasDemoRun, readDemo, startDemo, syncEndpointUrl } from './demo.ts'
+import { applyDemo, curlCommand, type Demo, hasDemoRun, readDemo, startDemo, syncEndpoint } from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
 import { startLocalPostgres } from './local-postgres.ts'
 import { completeSecrets, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
@@ -108,7 +108,7 @@ async function startAll(
   await screen.step('Demo', async (setNote) => {
     const areSecretsNew = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
     const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
-    if (!isApplied) await syncEndpointUrl(db, dispatcher, demo, endpoint.url)
+    if (!isApplied) await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
     setNote(isApplied ? describeDemo(demo) : 'unchanged')
   })
   signal.throwIfAborted()

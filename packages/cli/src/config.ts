@@ -21,6 +21,7 @@ export interface CliConfig {
   readonly databaseUrl: () => string
   readonly dispatcher: () => { url: string; token: string }
   readonly secretsKeys: () => string[]
+  readonly hasSecretsKey: boolean
   readonly queue: () => { url: string; queueType: 'quorum' | 'classic' }
   /** Whether the settings come from the local stack's file. */
   readonly isLocal: boolean
@@ -43,6 +44,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
       return { url: settings.DISPATCHER_URL, token: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '' }
     },
     secretsKeys: () => splitList(readSettings(SecretsSettings, env).SECRETS_KEY),
+    hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
     queue: () => {
       if (isLocal) {
         throw new SettingsError([

@@ -16,12 +16,16 @@ export class DispatcherError extends CliError {
 
 /** The operations of the dispatcher's internal API that `wf` uses (contract README, "Internal API"). */
 export interface DispatcherClient {
-  /** Saves the source. `isNew`: whether it was created. @throws DispatcherError */
+  /**
+   * Saves the source. `isNew`: whether it was created. With `version`, another stored version is refused (0: the source must be
+   * new). @throws DispatcherError
+   */
   saveWebhookSource(
     organizationId: string,
     sourceId: string,
     source: WebhookSourceIn,
     verify: 'if_changed' | 'never',
+    version?: number,
   ): Promise<{ isNew: boolean; source: WebhookSourceOut }>
   /** Sends the verification request of the stored source. @throws DispatcherError */
   testWebhookSource(organizationId: string, sourceId: string): Promise<DeliveryOut>
@@ -72,9 +76,10 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
   }
 
   return {
-    saveWebhookSource: async (organizationId, sourceId, source, verify) => {
+    saveWebhookSource: async (organizationId, sourceId, source, verify, version) => {
       const path = sourcePath(organizationId, sourceId)
-      const { status, body } = await call('PUT', path, { json: source, searchParams: { verify } })
+      const searchParams = { verify, ...(version === undefined ? {} : { version: String(version) }) }
+      const { status, body } = await call('PUT', path, { json: source, searchParams })
       return { isNew: status === 201, source: body as WebhookSourceOut }
     },
     testWebhookSource: async (organizationId, sourceId) => {

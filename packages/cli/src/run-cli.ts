@@ -69,7 +69,7 @@ const SETTINGS_HELP = `
 Settings come from the environment, with the same names as in the services:
   DATABASE_URL                          every command but "queue"
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
-  SECRETS_KEY                           secrets rotate
+  SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
   AMQP_URL, AMQP_QUEUE_TYPE             queue
 If DATABASE_URL is not set, wf reads the settings of npm start from .local/env. LOCAL_DIR names another folder than .local.
 

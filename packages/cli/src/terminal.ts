@@ -1,4 +1,5 @@
 import { relative } from 'node:path'
+import { createInterface } from 'node:readline/promises'
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
 import stringWidth from 'string-width'
@@ -11,18 +12,35 @@ export interface Terminal {
   readonly isColoured: boolean
   /** Width of the terminal; undefined when the output is a file or a pipe. */
   readonly columns: number | undefined
+  /** Asks a question and returns the answer. Absent unless a person can answer: standard input and standard error are a terminal. */
+  readonly ask?: ((question: string) => Promise<string>) | undefined
 }
 
 export type Format = Parameters<typeof styleText>[0]
 
 /** Creates the terminal of this process. */
 export function createTerminal(): Terminal {
-  const { stdout, stderr } = process
+  const { stdin, stdout, stderr } = process
   return {
     write: (text) => stdout.write(text),
     writeError: (text) => stderr.write(text),
     isColoured: stdout.isTTY && stdout.hasColors(),
     columns: stdout.isTTY ? stdout.columns : undefined,
+    ask: stdin.isTTY && stderr.isTTY ? async (question) => await askOn(stdin, stderr, question) : undefined,
+  }
+}
+
+/** Ends of input, such as Ctrl-D, are an empty answer. */
+async function askOn(input: NodeJS.ReadableStream, output: NodeJS.WritableStream, question: string): Promise<string> {
+  const lines = createInterface({ input, output })
+  const ended = new AbortController()
+  lines.once('close', () => ended.abort())
+  try {
+    return await lines.question(question, { signal: ended.signal })
+  } catch {
+    return ''
+  } finally {
+    lines.close()
   }
 }
 

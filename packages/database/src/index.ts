@@ -64,8 +64,10 @@ export {
   renewLeases,
   TOO_MANY_ATTEMPTS,
 } from './leases.ts'
-export { type AppliedManifest, applyManifests } from './manifest/apply-manifests.ts'
+export type { ManifestChange, ManifestOutcome } from './manifest/apply-context.ts'
+export { type AppliedManifest, type ApplyOptions, applyManifests } from './manifest/apply-manifests.ts'
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
+export { ManifestOverwriteError, type PersonEdit, recordApplied } from './manifest/person-edits.ts'
 export { migrate } from './migrate.ts'
 export { findOrganizations, findWorkflowNames, listOrganizations, type OrganizationName } from './organizations.ts'
 export {

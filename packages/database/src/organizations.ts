@@ -4,6 +4,7 @@ import type { Database } from './client.ts'
 export interface OrganizationName {
   id: string
   name: string
+  isSuspended: boolean
 }
 
 /** The first organizations by name, for an operator to choose from. */
@@ -14,7 +15,7 @@ export async function listOrganizations(
   return await db.prisma.organization.findMany({
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: options.limit,
-    select: { id: true, name: true },
+    select: { id: true, name: true, isSuspended: true },
   })
 }
 
@@ -28,7 +29,7 @@ export async function findOrganizations(
     where: wanted,
     orderBy: { id: 'asc' },
     take: options.limit,
-    select: { id: true, name: true },
+    select: { id: true, name: true, isSuspended: true },
   })
 }
 

@@ -187,7 +187,14 @@ describe('applyManifests', () => {
   test('plans the webhook sources, but does not save them', async () => {
     const applied = await apply(manifest)
     expect(applied.webhookSources).toEqual([
-      { id: expect.any(String), shouldVerify: true, save: manifest.webhook_sources[0] },
+      {
+        id: expect.any(String),
+        shouldVerify: true,
+        save: manifest.webhook_sources[0],
+        version: 0,
+        outcome: 'created',
+        changes: [],
+      },
     ])
     expect((await snapshot())['webhook_sources']).toEqual([])
   })
@@ -450,11 +457,13 @@ describe('the API keys of a manifest', () => {
     expect(key?.startsWith(prefix)).toBe(true)
     expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key!))
     expect((await apply(withKey({}))).apiKeys[0]).toEqual({
+      id: expect.any(String),
       name: 'ci',
       prefix,
       scopes: ['read', 'start'],
       revoked: false,
       outcome: 'unchanged',
+      changes: [],
     })
   })
 

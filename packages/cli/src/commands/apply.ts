@@ -1,16 +1,31 @@
-import { type AppliedManifest, applyManifests, findWebhookSource, ManifestError } from '@workflow-service/database'
+import type { Manifest, WebhookSourceOut } from '@workflow-service/contract'
+import {
+  type AppliedManifest,
+  type ApplyOptions,
+  applyManifests,
+  createSecretBox,
+  findWebhookSource,
+  type ManifestChange,
+  ManifestError,
+  ManifestOverwriteError,
+  type PersonEdit,
+  recordApplied,
+} from '@workflow-service/database'
 import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { DispatcherClient } from '../dispatcher-client.ts'
 import { manifestFileError, readManifestFiles } from '../manifest-file.ts'
 import { CliError } from '../cli-error.ts'
+import { formatEdit, formatPlan, THING_NAMES } from '../format-plan.ts'
 import { paint, renderTable, type Terminal } from '../terminal.ts'
 
 /** `wf apply FILE…` */
 export function addApplyCommand(program: Command, run: Run): void {
   addCommand(program, 'apply', 'Create or update organizations from manifests.')
     .argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input')
+    .option('--dry-run', 'show what would be created and changed, and write nothing')
+    .option('--yes', 'overwrite what people changed in the application, without asking')
     .addHelpText('after', HELP)
     .action(run(apply))
 }
@@ -30,6 +45,9 @@ rest is applied, and the exit status is 1. Applying the same file again changes 
                      or port needs its signing_secret again.
   API keys           "key: wfk_…" stores that key and replaces an earlier one of the same name. Without "key", a key is
                      generated if the name is new, and shown once.
+  People's changes   What a person changed in the application since this thing was last applied is not overwritten silently:
+                     the plan is shown with who changed it and when, and you are asked. Without a terminal, nothing is
+                     applied and the exit status is 1, unless --yes is given.
   verify: false      stores a webhook source without a verification request, for tests and migrations.
 `
 
@@ -40,6 +58,7 @@ interface SourceResult {
   outcome: 'created' | 'changed' | 'unchanged' | 'failed'
   /** Whether the endpoint has confirmed the stored source. */
   verified: boolean
+  changes: readonly ManifestChange[]
   /** The dispatcher's error, when the outcome is `failed`. */
   error?: Record<string, unknown> & { message: string }
 }
@@ -49,25 +68,70 @@ type Applied = AppliedManifest & { sources: SourceResult[]; unverified: string[]
 /** Sources that are saved concurrently; each may wait 10 s for its endpoint. */
 const MAX_CONCURRENT_SAVES = 8
 
-async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
+interface Options {
+  readonly dryRun?: boolean
+  readonly yes?: boolean
+}
+
+async function apply(ctx: CliContext, names: string[], options: Options): Promise<CommandResult> {
   const files = await readManifestFiles(names)
-  // Created before anything is written, so that a missing setting does not leave the manifest half applied.
-  const hasSources = files.some(({ manifest }) => (manifest.webhook_sources ?? []).length > 0)
-  const dispatcher = hasSources ? ctx.dispatcher() : undefined
-  const applied: Applied[] = []
+  const manifests = files.map(({ manifest }) => manifest)
   try {
-    const manifests = files.map(({ manifest }) => manifest)
-    for (const result of await applyManifests(ctx.database(), manifests)) {
-      const sources = dispatcher ? await saveSources(ctx, dispatcher, result) : []
-      const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
-      applied.push({ ...result, sources, unverified })
-    }
+    if (options.dryRun) return await plan(ctx, manifests)
+    const canAsk = !names.includes('-')
+    return await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk })
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error
     const file = files[error.manifestIndex]!
     throw manifestFileError(
       error.violations.map((fieldError) => ({ file: file.name, ...fieldError, line: file.lineOf(fieldError.path) })),
     )
+  }
+}
+
+/** Shows the plan and writes nothing. */
+async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<CommandResult> {
+  const plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
+  const json = plans.map((planned) => ({
+    dry_run: true,
+    ...toJson({
+      ...planned,
+      // A key that is not stored must not look usable.
+      apiKeys: planned.apiKeys.map(({ key: _key, ...rest }) => rest),
+      sources: planned.webhookSources.map(({ id, save, outcome, changes }) => ({
+        id,
+        name: save.name,
+        outcome,
+        changes,
+      })),
+    }),
+  }))
+  return {
+    json: json.length === 1 ? json[0] : json,
+    text: (terminal) =>
+      `${plans.map((planned) => formatPlan(planned, terminal)).join('\n')}Nothing was written, because of --dry-run.\n`,
+  }
+}
+
+/** Compares secrets exactly if the key is known; otherwise the plan counts each given secret as a change. */
+function secretsOf({ config }: CliContext): Pick<ApplyOptions, 'secrets'> {
+  return config.hasSecretsKey ? { secrets: createSecretBox(config.secretsKeys()) } : {}
+}
+
+async function applyFiles(
+  ctx: CliContext,
+  manifests: readonly Manifest[],
+  options: { isForced: boolean; canAsk: boolean },
+): Promise<CommandResult> {
+  // Created before anything is written, so that a missing setting does not leave the manifest half applied.
+  const hasSources = manifests.some((manifest) => (manifest.webhook_sources ?? []).length > 0)
+  const dispatcher = hasSources ? ctx.dispatcher() : undefined
+  const applied: Applied[] = []
+  const savedVersions = new Map<string, number>()
+  for (const result of await write(ctx, manifests, options)) {
+    const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
+    const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
+    applied.push({ ...result, sources, unverified })
   }
   const json = applied.map(toJson)
   const hasFailed = applied.some(({ sources }) => sources.some(({ outcome }) => outcome === 'failed'))
@@ -85,16 +149,62 @@ async function apply(ctx: CliContext, names: string[]): Promise<CommandResult> {
   }
 }
 
+/** Writes everything but the webhook sources. Asks before it overwrites what people changed, until nothing else is overwritten. */
+async function write(
+  ctx: CliContext,
+  manifests: readonly Manifest[],
+  { isForced, canAsk }: { isForced: boolean; canAsk: boolean },
+): Promise<AppliedManifest[]> {
+  const { ask, writeError } = ctx.terminal
+  const accepted = new Set<string>()
+  for (;;) {
+    try {
+      const overwrite = isForced ? 'all' : accepted
+      return await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), overwrite })
+    } catch (error) {
+      if (!(error instanceof ManifestOverwriteError)) throw error
+      if (!ask || !canAsk) throw refusal(error.refused)
+      writeError(`${error.applied.map((planned) => formatPlan(planned, ctx.terminal)).join('\n')}\n`)
+      const count = error.refused.length === 1 ? 'this change' : `these ${error.refused.length} changes`
+      const answer = await ask(`Overwrite ${count} that people made in the application? [y/N] `)
+      if (!/^y(es)?$/i.test(answer.trim())) throw new CliError('Nothing was applied.')
+      for (const { eventId } of error.refused) accepted.add(eventId)
+    }
+  }
+}
+
+function refusal(edits: readonly PersonEdit[]): CliError {
+  const lines = edits.map((edit) => `  ${THING_NAMES[edit.kind]} ${edit.name}: ${formatEdit(edit)}`)
+  return new CliError(
+    `Nothing was applied. It would overwrite what people changed in the application:\n${lines.join('\n')}\nSee the plan with --dry-run. Take the changes over with wf export, or overwrite them with --yes.`,
+    { overwrites: edits.map(toEditJson) },
+  )
+}
+
+function toEditJson({ kind, id, name, action, by, at, count }: PersonEdit): object {
+  return { kind, id, name, action, by, at, count }
+}
+
+/** `savedVersions` has the versions that this command wrote, for a source that a later manifest names again. */
 async function saveSources(
   ctx: CliContext,
   dispatcher: DispatcherClient,
-  { organization, webhookSources }: AppliedManifest,
+  applied: AppliedManifest,
+  savedVersions: Map<string, number>,
 ): Promise<SourceResult[]> {
+  const { webhookSources } = applied
   const results: SourceResult[] = []
   for (let start = 0; start < webhookSources.length; start += MAX_CONCURRENT_SAVES) {
     const batch = webhookSources.slice(start, start + MAX_CONCURRENT_SAVES)
     results.push(
-      ...(await Promise.all(batch.map(async (source) => await saveSource(ctx, dispatcher, organization.id, source)))),
+      ...(await Promise.all(
+        batch.map(async (source) => {
+          const version = savedVersions.get(source.id) ?? source.version
+          const { saved, ...result } = await saveSource(ctx, dispatcher, applied, { ...source, version })
+          if (saved) savedVersions.set(source.id, saved.version)
+          return result
+        }),
+      )),
     )
   }
   return results
@@ -103,9 +213,9 @@ async function saveSources(
 async function saveSource(
   ctx: CliContext,
   dispatcher: DispatcherClient,
-  organizationId: string,
-  { id, save, shouldVerify }: AppliedManifest['webhookSources'][number],
-): Promise<SourceResult> {
+  { organization: { id: organizationId }, overwrites }: AppliedManifest,
+  { id, save, shouldVerify, version, changes }: AppliedManifest['webhookSources'][number],
+): Promise<SourceResult & { saved?: WebhookSourceOut }> {
   const before = await findWebhookSource(ctx.database(), organizationId, id)
   try {
     const { isNew, source } = await dispatcher.saveWebhookSource(
@@ -113,15 +223,27 @@ async function saveSource(
       id,
       save,
       shouldVerify ? 'if_changed' : 'never',
+      version,
     )
     const isUnchanged =
       before?.updatedAt.toISOString() === source.updated_at && isSameTime(before.verifiedAt, source.verified_at)
     const outcome = isNew ? 'created' : isUnchanged ? 'unchanged' : 'changed'
-    return { id, name: source.name, outcome, verified: source.verified_at !== null }
+    const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
+    if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
+      await recordApplied(ctx.database().pool, organizationId, [{ kind: 'webhook_source', ...result }])
+    }
+    return { ...result, verified: source.verified_at !== null, saved: source }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const verified = (before?.verifiedAt ?? null) !== null
-    return { id, name: save.name, outcome: 'failed', verified, error: { ...error.details, message: error.message } }
+    return {
+      id,
+      name: save.name,
+      outcome: 'failed',
+      changes: [],
+      verified,
+      error: { ...error.details, message: error.message },
+    }
   }
 }
 
@@ -129,7 +251,15 @@ function isSameTime(a: Date | null, b: string | null): boolean {
   return (a?.toISOString() ?? null) === b
 }
 
-function toJson({ organization, users, apiKeys, sources, workflows, sessions }: Applied): object {
+function toJson({
+  organization,
+  users,
+  apiKeys,
+  sources,
+  workflows,
+  sessions,
+  overwrites,
+}: AppliedManifest & { sources: readonly object[] }): object {
   return {
     organization_id: organization.id,
     organization,
@@ -138,6 +268,7 @@ function toJson({ organization, users, apiKeys, sources, workflows, sessions }: 
     webhook_sources: sources,
     workflows,
     sessions,
+    overwrites: overwrites.map(toEditJson),
   }
 }
 

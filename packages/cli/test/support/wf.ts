@@ -1,4 +1,5 @@
 import { runCli } from '../../src/run-cli.ts'
+import type { Terminal } from '../../src/terminal.ts'
 
 /** The result of running `wf`. */
 export interface WfResult {
@@ -13,7 +14,13 @@ export interface WfResult {
 export async function wf(
   env: NodeJS.ProcessEnv,
   args: readonly string[],
-  options: { interrupted?: AbortSignal; isColoured?: boolean; columns?: number; onWrite?: (text: string) => void } = {},
+  options: {
+    interrupted?: AbortSignal
+    isColoured?: boolean
+    columns?: number
+    onWrite?: (text: string) => void
+    ask?: Terminal['ask']
+  } = {},
 ): Promise<WfResult> {
   let stdout = ''
   let stderr = ''
@@ -27,6 +34,7 @@ export async function wf(
     },
     isColoured: options.isColoured ?? false,
     columns: options.columns,
+    ask: options.ask,
   }
   // The tests must not find a local stack that runs in this repository.
   const ownEnv = { LOCAL_DIR: '/nonexistent', ...env }

@@ -1,5 +1,6 @@
 import type { Manifest } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import type { SecretBox } from '../secrets.ts'
 
 /** What applying a manifest did to one of its items. */
 export type ManifestOutcome = 'created' | 'changed' | 'unchanged'
@@ -11,13 +12,37 @@ export interface ApplyContext {
   readonly organizationId: string
   /** The database's clock at the beginning of the transaction, in whole milliseconds. */
   readonly now: Date
+  /** Compares given secrets with the stored ones; without it, every given secret counts as a change. */
+  readonly secrets: SecretBox | undefined
   /** Reports a violation. After the first one, nothing is written. */
   readonly report: (path: string, message: string) => void
+}
+
+/** A value that applying a manifest changes. Secrets and keys are described, never shown. */
+export interface ManifestChange {
+  /** Such as `auto_run.frequency` or `triggers.From the shop.input_message`. */
+  readonly field: string
+  /** Null: the value or the part is new. */
+  readonly old: unknown
+  /** Null: the value or the part is removed. */
+  readonly new: unknown
+}
+
+/** What the manifest names: its outcome with what changes, and the ids of its parts, of which people may have changed one. */
+export interface PlannedThing {
+  readonly kind: 'organization' | 'user' | 'api_key' | 'webhook_source' | 'workflow' | 'session'
+  readonly id: string
+  readonly name: string
+  readonly outcome: ManifestOutcome
+  /** Empty for a new thing. */
+  readonly changes: readonly ManifestChange[]
+  readonly partIds?: readonly string[]
 }
 
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */
 export interface Plan<Result> {
   readonly result: Result
+  readonly things: readonly PlannedThing[]
   write(): Promise<void>
 }
 
@@ -31,6 +56,15 @@ export function isSame(a: unknown, b: unknown): boolean {
 export function outcomeOf(stored: unknown, wanted: unknown): ManifestOutcome {
   if (stored === undefined) return 'created'
   return isSame(stored, wanted) ? 'unchanged' : 'changed'
+}
+
+/** The fields in which a stored and a wanted object differ. None for a new object. */
+export function changesBetween<Values extends object>(stored: Values | undefined, wanted: Values): ManifestChange[] {
+  if (stored === undefined) return []
+  return Object.entries(wanted).flatMap(([field, value]) => {
+    const old: unknown = stored[field as keyof Values]
+    return isSame(old, value) ? [] : [{ field, old, new: value as unknown }]
+  })
 }
 
 /** The id as it is stored and compared. */

@@ -1,17 +1,21 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import type { Database } from '../client.ts'
 import { deriveId } from '../ids.ts'
 import { inTransaction } from '../in-transaction.ts'
+import type { SecretBox } from '../secrets.ts'
 import {
   type ApplyContext,
+  changesBetween,
   FOREIGN_ID,
   lowerCaseId,
+  type ManifestChange,
   type ManifestOutcome,
   outcomeOf,
   type Plan,
+  type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
+import { findPersonEdits, ManifestOverwriteError, type PersonEdit, recordApplied } from './person-edits.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
 import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
@@ -20,57 +24,85 @@ import { writeRows } from './write-rows.ts'
 
 /** The result of applying a manifest. Its webhook sources are planned here; the dispatcher saves them. */
 export interface AppliedManifest {
-  organization: { id: string; name: string; outcome: ManifestOutcome }
-  users: { email: string; outcome: ManifestOutcome }[]
+  organization: { id: string; name: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }
+  users: { id: string; email: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
   apiKeys: AppliedApiKey[]
   webhookSources: PlannedWebhookSource[]
   workflows: AppliedWorkflow[]
-  sessions: { id: string; open: boolean; outcome: ManifestOutcome }[]
+  sessions: { id: string; open: boolean; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
+  /** What people changed in the application since the last apply, and this one overwrites. */
+  overwrites: PersonEdit[]
+}
+
+export interface ApplyOptions {
+  /** Plans only: writes nothing, and refuses no overwrite. */
+  readonly isDryRun?: boolean
+  /** What people changed and may be overwritten: all of it, or the changes with these audit events. Default: nothing. */
+  readonly overwrite?: 'all' | ReadonlySet<string>
+  /** Compares the given signing secrets with the stored ones; without it, every given one counts as a change. */
+  readonly secrets?: SecretBox | undefined
 }
 
 /**
  * Applies manifests in one transaction (contract README, "Manifest"): creates and changes what they name, and keeps what
  * they do not name, except inside a workflow, whose users, triggers and files become exactly those of the manifest. Equal
- * rows are not written. Concurrent calls wait for each other.
+ * rows are not written. Concurrent calls wait for each other. Records an audit event `manifest.applied` for each thing that it
+ * creates or changes, except webhook sources, and for each that a person changed to the manifest's values.
  * @throws ManifestError when a manifest conflicts with stored data; then nothing is written.
+ * @throws ManifestOverwriteError when it would overwrite what a person changed; then nothing is written.
  */
 export async function applyManifests(
   db: Pick<Database, 'pool'>,
   manifests: readonly Manifest[],
+  { isDryRun = false, overwrite = new Set(), secrets }: ApplyOptions = {},
 ): Promise<AppliedManifest[]> {
   return await inTransaction(db, async (client) => {
+    await client.query('SAVEPOINT nothing_applied')
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow-service manifest', 0))`)
     const clock = await client.query<{ now: Date }>('SELECT now()::timestamptz(3) AS now')
     const applied: AppliedManifest[] = []
     for (const [index, manifest] of manifests.entries()) {
-      applied.push(await applyManifest(client, manifest, clock.rows[0]!.now, index))
+      applied.push(await applyManifest({ client, manifest, now: clock.rows[0]!.now, secrets }, index))
+    }
+    // A dry run writes and rolls back: several manifests of one organization depend on each other.
+    if (isDryRun) await client.query('ROLLBACK TO SAVEPOINT nothing_applied')
+    else if (overwrite !== 'all') {
+      const refused = applied.flatMap(({ overwrites }) => overwrites.filter(({ eventId }) => !overwrite.has(eventId)))
+      if (refused.length > 0) throw new ManifestOverwriteError(applied, refused)
     }
     return applied
   })
 }
 
 async function applyManifest(
-  client: PoolClient,
-  manifest: Manifest,
-  now: Date,
+  given: Pick<ApplyContext, 'client' | 'manifest' | 'now' | 'secrets'>,
   manifestIndex: number,
 ): Promise<AppliedManifest> {
+  const { manifest } = given
   const errors: ManifestFieldError[] = []
   const ctx: ApplyContext = {
-    client,
-    manifest,
-    now,
+    ...given,
     organizationId: lowerCaseId(manifest.organization.id) ?? deriveId('organization', manifest.organization.name),
     report: (path, message) => errors.push({ path, message }),
   }
   const organization = await planOrganization(ctx)
   const users = await planUsers(ctx)
   const apiKeys = await planApiKeys(ctx)
-  const { webhookSources, sourceIdByName } = await planWebhookSources(ctx)
+  const { webhookSources, things: sourceThings, sourceIdByName } = await planWebhookSources(ctx)
   const workflows = await planWorkflows(ctx, sourceIdByName)
   const sessions = await planSessions(ctx)
   if (errors.length > 0) throw new ManifestError(errors, manifestIndex)
-  for (const plan of [organization, users, apiKeys, workflows, sessions]) await plan.write()
+  const plans = [organization, users, apiKeys, workflows, sessions]
+  const things = plans.flatMap((plan) => plan.things)
+  const edits = await findPersonEdits(ctx, [...things, ...sourceThings])
+  for (const plan of plans) await plan.write()
+  const isEdited = ({ id }: PlannedThing) => edits.has(id)
+  // The dispatcher saves the sources that change; their events are recorded after that.
+  const settled = [
+    ...things.filter((thing) => isChanged(thing) || isEdited(thing)),
+    ...sourceThings.filter((thing) => !isChanged(thing) && isEdited(thing)),
+  ]
+  await recordApplied(ctx.client, ctx.organizationId, settled)
   return {
     organization: organization.result,
     users: users.result,
@@ -78,7 +110,12 @@ async function applyManifest(
     webhookSources,
     workflows: workflows.result,
     sessions: sessions.result,
+    overwrites: [...things, ...sourceThings].filter(isChanged).flatMap(({ id }) => edits.get(id) ?? []),
   }
+}
+
+function isChanged({ outcome }: PlannedThing): boolean {
+  return outcome !== 'unchanged'
 }
 
 async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
@@ -88,9 +125,12 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
     'SELECT name, is_suspended FROM organizations WHERE id = $1 FOR UPDATE',
     [id],
   )
-  const outcome = outcomeOf(found.rows[0], { name, is_suspended: suspended })
+  const stored = found.rows[0] && { name: found.rows[0].name, suspended: found.rows[0].is_suspended }
+  const outcome = outcomeOf(stored, { name, suspended })
+  const changes = changesBetween(stored, { name, suspended })
   return {
-    result: { id, name, outcome },
+    result: { id, name, outcome, changes },
+    things: [{ kind: 'organization', id, name, outcome, changes }],
     write: async () => {
       if (outcome === 'unchanged') return
       await client.query(
@@ -120,8 +160,13 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
     ...user,
   }))
   const outcomes = wanted.map((user) => outcomeOf(stored.get(user.email)?.user, user))
+  const things = rows.map(({ id, email }, index): PlannedThing => {
+    const changes = changesBetween(stored.get(email)?.user, wanted[index]!)
+    return { kind: 'user', id, name: email, outcome: outcomes[index]!, changes }
+  })
   return {
-    result: wanted.map(({ email }, index) => ({ email, outcome: outcomes[index]! })),
+    result: things.map(({ id, name: email, outcome, changes }) => ({ id, email, outcome, changes })),
+    things,
     write: async () => {
       if (outcomes.every((outcome) => outcome === 'unchanged')) return
       // Part of the version of every workflow document of the organization: see workflows.ts.
@@ -157,10 +202,12 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
     const row = stored.get(id)
     if (row && row.organization_id !== organizationId) ctx.report(`sessions[${index}].id`, FOREIGN_ID)
     const isOpen = open ?? row?.is_open ?? true
-    return { id, open: isOpen, outcome: outcomeOf(row?.is_open, isOpen) }
+    const changes = changesBetween(row && { open: row.is_open }, { open: isOpen })
+    return { id, open: isOpen, outcome: outcomeOf(row?.is_open, isOpen), changes }
   })
   return {
     result,
+    things: result.map(({ id, outcome, changes }) => ({ kind: 'session', id, name: id, outcome, changes })),
     write: async () => {
       for (const { id, open } of result.filter(({ outcome }) => outcome !== 'unchanged')) {
         await client.query(

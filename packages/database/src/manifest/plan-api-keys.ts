@@ -1,16 +1,25 @@
 import { type Manifest, SCOPES, type Scope } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, parseApiKey } from '../api-key-format.ts'
 import { newId } from '../ids.ts'
-import { type ApplyContext, isSame, type ManifestOutcome, type Plan } from './apply-context.ts'
+import {
+  type ApplyContext,
+  changesBetween,
+  isSame,
+  type ManifestChange,
+  type ManifestOutcome,
+  type Plan,
+} from './apply-context.ts'
 
 /** An API key of a manifest. `key` is set only when it was just created or is given in the manifest. */
 export interface AppliedApiKey {
+  id: string
   name: string
   prefix: string
   key?: string
   scopes: Scope[]
   revoked: boolean
   outcome: ManifestOutcome
+  changes: readonly ManifestChange[]
 }
 
 interface StoredKey {
@@ -48,6 +57,13 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   })
   return {
     result: wanted.map(({ applied }) => applied),
+    things: wanted.map(({ applied: { id, name, outcome, changes } }) => ({
+      kind: 'api_key',
+      id,
+      name,
+      outcome,
+      changes,
+    })),
     write: async () => {
       for (const key of wanted) await writeKey(ctx, key)
     },
@@ -60,32 +76,37 @@ function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: S
   const scopes = inOrder(entry.scopes ?? stored?.scopes ?? SCOPES)
   const wasRevoked = (stored?.revokedAt ?? null) !== null
   const revoked = entry.revoked ?? wasRevoked
-  const isUnchanged =
-    stored?.keySha256.equals(sha256) && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
+  const isSameKey = stored?.keySha256.equals(sha256) === true
+  const isUnchanged = stored && isSameKey && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
   return {
     stored,
     sha256,
     applied: {
+      id: stored?.id ?? newId(),
       name: entry.name,
       prefix: key === undefined ? stored!.prefix : prefixOf(key),
       ...(key === undefined ? {} : { key }),
       scopes,
       revoked,
       outcome: !stored ? 'created' : isUnchanged ? 'unchanged' : 'changed',
+      changes: [
+        ...(stored && !isSameKey ? [{ field: 'key', old: 'the earlier key', new: 'another key' }] : []),
+        ...changesBetween(stored && { scopes: inOrder(stored.scopes), revoked: wasRevoked }, { scopes, revoked }),
+      ],
     },
   }
 }
 
 async function writeKey({ client, organizationId, now }: ApplyContext, wanted: WantedKey): Promise<void> {
   const { stored, sha256, applied } = wanted
-  const { name, prefix, scopes, revoked, outcome } = applied
+  const { id, name, prefix, scopes, revoked, outcome } = applied
   if (outcome === 'unchanged') return
   const revokedAt = revoked ? (stored?.revokedAt ?? now) : null
   if (!stored) {
     await client.query(
       `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, created_at, revoked_at)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-      [newId(), organizationId, name, prefix, sha256, scopes, now, revokedAt],
+      [id, organizationId, name, prefix, sha256, scopes, now, revokedAt],
     )
     return
   }

@@ -1,7 +1,16 @@
-import type { WebhookSourceIn } from '@workflow-service/contract'
+import { isDeepStrictEqual } from 'node:util'
+import { trimWhiteSpace, type WebhookSourceIn } from '@workflow-service/contract'
 import { deriveId } from '../ids.ts'
 import { normalizedName } from '../webhook-sources.ts'
-import { type ApplyContext, FOREIGN_ID, lowerCaseId } from './apply-context.ts'
+import {
+  type ApplyContext,
+  changesBetween,
+  FOREIGN_ID,
+  lowerCaseId,
+  type ManifestChange,
+  type ManifestOutcome,
+  type PlannedThing,
+} from './apply-context.ts'
 
 /** A webhook source to save through the dispatcher, with its id resolved. */
 export interface PlannedWebhookSource {
@@ -9,6 +18,11 @@ export interface PlannedWebhookSource {
   save: WebhookSourceIn
   /** Whether the dispatcher sends the verification request. */
   shouldVerify: boolean
+  /** The version that the plan is based on; 0 for a new source. */
+  version: number
+  /** What the dispatcher will do if the endpoint confirms. */
+  outcome: ManifestOutcome
+  changes: readonly ManifestChange[]
 }
 
 interface StoredSource {
@@ -16,20 +30,31 @@ interface StoredSource {
   organizationId: string
   normalizedName: string
   isDeleted: boolean
+  name: string
+  description: string
+  endpointUrl: string
+  exampleRequestBody: Record<string, unknown>
+  signingSecret: Buffer | null
+  isVerified: boolean
+  version: number
 }
 
 /**
  * Resolves the id of each source: the given one, else that of the organization's source with this name, else one derived
  * from the name. `sourceIdByName` has all sources of the organization, by normalized name.
  */
-export async function planWebhookSources(
-  ctx: ApplyContext,
-): Promise<{ webhookSources: PlannedWebhookSource[]; sourceIdByName: Map<string, string> }> {
+export async function planWebhookSources(ctx: ApplyContext): Promise<{
+  webhookSources: PlannedWebhookSource[]
+  things: PlannedThing[]
+  sourceIdByName: Map<string, string>
+}> {
   const { organizationId } = ctx
   const entries = ctx.manifest.webhook_sources ?? []
   const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
   const found = await ctx.client.query<StoredSource>(
-    `SELECT id, organization_id AS "organizationId", name_key AS "normalizedName", deleted_at IS NOT NULL AS "isDeleted"
+    `SELECT id, organization_id AS "organizationId", name_key AS "normalizedName", deleted_at IS NOT NULL AS "isDeleted",
+       name, description, endpoint_url AS "endpointUrl", example_request_body AS "exampleRequestBody",
+       signing_secret AS "signingSecret", verified_at IS NOT NULL AS "isVerified", version
      FROM webhook_sources WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, givenIds],
   )
@@ -49,13 +74,65 @@ export async function planWebhookSources(
     } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
       ctx.report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
     }
-    return { id, save, shouldVerify: verify }
+    const changes = changesOf(ctx, stored, save, verify)
+    const outcome: ManifestOutcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
+    return { id, save, shouldVerify: verify, version: stored?.version ?? 0, outcome, changes }
   })
   const sourceIdByName = new Map([
     ...idByName,
     ...webhookSources.map(({ id, save }): [string, string] => [normalizedName(save.name), id]),
   ])
-  return { webhookSources, sourceIdByName }
+  const things = webhookSources.map(({ id, save, outcome, changes }): PlannedThing => {
+    return { kind: 'webhook_source', id, name: save.name, outcome, changes }
+  })
+  return { webhookSources, things, sourceIdByName }
+}
+
+/** What a save changes, by the dispatcher's own comparison. */
+function changesOf(
+  ctx: ApplyContext,
+  stored: StoredSource | undefined,
+  { signing_secret: secret, ...save }: WebhookSourceIn,
+  shouldVerify: boolean,
+): ManifestChange[] {
+  if (!stored) return []
+  const wanted = { ...save, name: trimWhiteSpace(save.name) }
+  // The order of its fields does not count.
+  const isSameExample = isDeepStrictEqual(stored.exampleRequestBody, toPlainJson(save.example_request_body))
+  const before: typeof wanted = {
+    name: stored.name,
+    description: stored.description,
+    endpoint_url: stored.endpointUrl,
+    example_request_body: isSameExample ? save.example_request_body : stored.exampleRequestBody,
+  }
+  return [
+    ...changesBetween(before, wanted),
+    ...secretChange(ctx, stored, secret),
+    ...(stored.isVerified || !shouldVerify ? [] : [{ field: 'verified', old: false, new: true }]),
+  ]
+}
+
+function secretChange(
+  { secrets }: ApplyContext,
+  stored: StoredSource,
+  secret: string | null | undefined,
+): ManifestChange[] {
+  const change = (text: string) => [{ field: 'signing_secret', old: stored.signingSecret && 'set', new: text }]
+  if (secret === undefined || (secret === null && !stored.signingSecret)) return []
+  if (secret === null) return [{ field: 'signing_secret', old: 'set', new: null }]
+  if (!stored.signingSecret) return change('set')
+  if (!secrets) return change('compared when it is saved')
+  try {
+    const owner = { organizationId: stored.organizationId, sourceId: stored.id }
+    return secrets.decrypt(owner, stored.signingSecret) === secret ? [] : change('another secret')
+  } catch {
+    // The given secret replaces a stored one that cannot be decrypted.
+    return change('another secret')
+  }
+}
+
+function toPlainJson(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
 }
 
 /** An id derived from the name that no source has, not even a deleted or renamed one. */

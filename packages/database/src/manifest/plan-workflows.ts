@@ -7,12 +7,15 @@ import { normalizedName } from '../webhook-sources.ts'
 import {
   type ApplyContext,
   FOREIGN_ID,
+  changesBetween,
   isSame,
   lowerCaseId,
+  type ManifestChange,
   type ManifestOutcome,
   outcomeOf,
   omit,
   type Plan,
+  type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
 import { writeRows } from './write-rows.ts'
@@ -22,6 +25,7 @@ export interface AppliedWorkflow {
   id: string
   name: string
   outcome: ManifestOutcome
+  changes: readonly ManifestChange[]
   triggers: { id: string; name: string }[]
   files: { id: string; path: string[]; name: string }[]
 }
@@ -44,6 +48,8 @@ interface WorkflowRow {
   auto_run_next_at: Date | null
   created_at: Date
   updated_at: Date
+  /** Set while the runs of a deleted workflow are deleted. Applying a manifest that names it undoes the deletion. */
+  deleted_at: Date | null
 }
 
 /** A trigger or a file. A changed one is deleted and inserted again. */
@@ -116,14 +122,35 @@ export async function planWorkflows(
   })
   const triggersOf = Map.groupBy(triggers.wanted, workflowIdOf)
   const filesOf = Map.groupBy(files.wanted, workflowIdOf)
+  const changedParts = [
+    Map.groupBy(userChanges(users), workflowIdOf),
+    Map.groupBy(partChanges('triggers', triggers, triggerLabel, triggerValues), workflowIdOf),
+    Map.groupBy(partChanges('files', files, fileLabel, fileValues), workflowIdOf),
+  ]
+  const removedOf = Map.groupBy([...triggers.removed, ...files.removed], workflowIdOf)
+  const things = wanted.map(({ id, entry }, index): PlannedThing => {
+    const outcome = outcomes[index]!
+    const before = stored.get(id)
+    const changes =
+      before === undefined || outcome === 'unchanged'
+        ? []
+        : [
+            ...workflowChanges(before, rows[index]!, entry),
+            ...changedParts.flatMap((parts) => (parts.get(id) ?? []).map(({ change }) => change)),
+          ]
+    const parts = [triggersOf, filesOf, removedOf].flatMap((rowsOf) => rowsOf.get(id) ?? [])
+    return { kind: 'workflow', id, name: entry.name, outcome, changes, partIds: parts.map((row) => row.id) }
+  })
   return {
-    result: wanted.map(({ id, entry }, index) => ({
+    result: things.map(({ id, name, outcome, changes }) => ({
       id,
-      name: entry.name,
-      outcome: outcomes[index]!,
+      name,
+      outcome,
+      changes,
       triggers: (triggersOf.get(id) ?? []).map((row) => ({ id: row.id, name: row.name })),
       files: (filesOf.get(id) ?? []).map((row) => ({ id: row.id, path: row.path, name: row.name })),
     })),
+    things,
     write: async () => {
       await writeRows(ctx.client, INSERT_WORKFLOWS, rowsWithOutcome('created', rows, outcomes))
       await writeRows(ctx.client, UPDATE_WORKFLOWS, rowsWithOutcome('changed', rows, outcomes))
@@ -148,7 +175,7 @@ const UPDATE_WORKFLOWS = `
   UPDATE workflows SET name = row.name, description = row.description, scope = row.scope, search_text = row.search_text,
     is_active = row.is_active, auto_run_enabled = row.auto_run_enabled, auto_run_frequency = row.auto_run_frequency,
     auto_run_anchor_at = row.auto_run_anchor_at, auto_run_next_at = row.auto_run_next_at,
-    created_at = row.created_at, updated_at = row.updated_at, version = gen_random_uuid()
+    created_at = row.created_at, updated_at = row.updated_at, deleted_at = NULL, version = gen_random_uuid()
   FROM json_to_recordset($1) AS row (id uuid, name text, description text, scope text, search_text text,
     is_active boolean, auto_run_enabled boolean, auto_run_frequency text, auto_run_anchor_at timestamptz,
     auto_run_next_at timestamptz, created_at timestamptz, updated_at timestamptz)
@@ -166,7 +193,7 @@ function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
 async function readWorkflows(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
   const found = await ctx.client.query<WorkflowRow>(
     `SELECT id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled, auto_run_frequency,
-       auto_run_anchor_at, auto_run_next_at, created_at, updated_at
+       auto_run_anchor_at, auto_run_next_at, created_at, updated_at, deleted_at
      FROM workflows WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`,
     [wanted.map(({ id }) => id)],
   )
@@ -209,9 +236,93 @@ function toRow(
     auto_run_next_at: nextAt,
     created_at: toTime(entry.created_at) ?? stored?.created_at ?? inListOrder(ctx.now, createdBefore),
     updated_at: toTime(entry.updated_at) ?? stored?.updated_at ?? ctx.now,
+    deleted_at: null,
   }
   const isChanged = isTouched || !isSame(row, stored)
   return stored && isChanged && entry.updated_at === undefined ? { ...row, updated_at: ctx.now } : row
+}
+
+function workflowChanges(stored: WorkflowRow, wanted: WorkflowRow, entry: WorkflowEntry): ManifestChange[] {
+  return changesBetween(workflowValues(stored), workflowValues(wanted)).filter(
+    // Without a time in the manifest, the time of the last change follows from the other changes.
+    ({ field }) => field !== 'updated_at' || entry.updated_at !== undefined,
+  )
+}
+
+function workflowValues(row: WorkflowRow): Record<string, unknown> {
+  return {
+    name: row.name,
+    description: row.description,
+    scope: row.scope,
+    is_active: row.is_active,
+    'auto_run.enabled': row.auto_run_enabled,
+    'auto_run.frequency': row.auto_run_frequency,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    deleted: row.deleted_at !== null,
+  }
+}
+
+interface PartChange {
+  readonly workflow_id: string
+  readonly change: ManifestChange
+}
+
+function userChanges({ removed, added }: Difference<AccessRow>): PartChange[] {
+  return [
+    ...removed.map(({ workflow_id, email }) => ({ workflow_id, change: { field: 'users', old: email, new: null } })),
+    ...added.map(({ workflow_id, email }) => ({ workflow_id, change: { field: 'users', old: null, new: email } })),
+  ]
+}
+
+/** The changes of triggers or files. An added or removed one is a single change, a changed one has a change for each value. */
+function partChanges<Row extends Child>(
+  field: string,
+  { removed, added }: Difference<Row>,
+  labelOf: (row: Row) => string,
+  valuesOf: (row: Row) => Record<string, unknown>,
+): PartChange[] {
+  const removedById = new Map(removed.map((row) => [row.id, row]))
+  const addedIds = new Set(added.map(({ id }) => id))
+  const toPart = (row: Row, change: ManifestChange): PartChange => ({ workflow_id: row.workflow_id, change })
+  return [
+    ...removed
+      .filter(({ id }) => !addedIds.has(id))
+      .map((row) => toPart(row, { field: `${field}.${labelOf(row)}`, old: valuesOf(row), new: null })),
+    ...added.flatMap((row) => {
+      const before = removedById.get(row.id)
+      const path = `${field}.${labelOf(before ?? row)}`
+      if (!before) return [toPart(row, { field: path, old: null, new: valuesOf(row) })]
+      return changesBetween(valuesOf(before), valuesOf(row)).map((change) =>
+        toPart(row, { ...change, field: `${path}.${change.field}` }),
+      )
+    }),
+  ]
+}
+
+function triggerLabel({ name, id }: TriggerRow): string {
+  return name === '' ? id : name
+}
+
+function triggerValues(row: TriggerRow): Record<string, unknown> {
+  return {
+    name: row.name,
+    is_active: row.is_active,
+    trigger_source: { slug: row.source_slug, name: row.source_name },
+    events: row.events,
+    filters: row.filters,
+    input_message: row.input_message,
+    subagent_sources: row.subagent_sources,
+    created_at: row.created_at,
+  }
+}
+
+function fileLabel({ path, name }: FileRow): string {
+  return [...path, name].join('/')
+}
+
+function fileValues({ name, path, sha256 }: FileRow): Record<string, unknown> {
+  return { name, path, content: `SHA-256 ${sha256}` }
 }
 
 /** Lists are ordered by creation time: items of one manifest are created a millisecond apart, the last one now. */
@@ -261,6 +372,7 @@ function reportForeignIds(
 interface AccessRow {
   workflow_id: string
   user_id: string
+  email: string
 }
 
 async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<AccessRow>> {
@@ -279,12 +391,13 @@ async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<
   for (const { id, path, entry } of wanted) {
     for (const [index, email] of (entry.users ?? []).entries()) {
       const userId = idByEmail.get(email)
-      if (userId !== undefined) rows.push({ workflow_id: id, user_id: userId })
+      if (userId !== undefined) rows.push({ workflow_id: id, user_id: userId, email })
       else ctx.report(`${path}.users[${index}]`, `is no user of the organization: list ${email} under users`)
     }
   }
   const stored = await client.query<AccessRow>(
-    'SELECT workflow_id, user_id FROM workflow_users WHERE workflow_id = ANY ($1::uuid[])',
+    `SELECT access.workflow_id, access.user_id, users.email
+     FROM workflow_users access JOIN users ON users.id = access.user_id WHERE access.workflow_id = ANY ($1::uuid[])`,
     [wanted.map(({ id }) => id)],
   )
   return differenceOf(stored.rows, rows, (row) => `${row.workflow_id} ${row.user_id}`)

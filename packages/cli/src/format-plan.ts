@@ -1,0 +1,88 @@
+import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database'
+import { paint, showTime, type Terminal, withoutControls } from './terminal.ts'
+
+interface Thing {
+  readonly kind: PersonEdit['kind']
+  readonly id?: string
+  readonly name: string
+  readonly outcome: ManifestOutcome
+  readonly changes: readonly ManifestChange[]
+}
+
+export const THING_NAMES: Record<PersonEdit['kind'], string> = {
+  organization: 'organization',
+  user: 'user',
+  api_key: 'API key',
+  webhook_source: 'webhook source',
+  workflow: 'workflow',
+  session: 'session',
+}
+
+const MARKS = { created: ['+', 'green'], changed: ['~', 'yellow'], unchanged: ['=', 'dim'] } as const
+
+/** Formats what applying a manifest creates, changes and leaves unchanged, with the old and new values. */
+export function formatPlan(applied: AppliedManifest, terminal: Terminal): string {
+  const things = thingsOf(applied)
+  const editById = new Map(applied.overwrites.map((edit) => [edit.id, edit]))
+  const lines = things.flatMap(({ kind, id, name, outcome, changes }) => {
+    const [mark, colour] = MARKS[outcome]
+    const title = withoutControls(
+      [THING_NAMES[kind], name, ...(id === undefined || id === name ? [] : [id])].join('  '),
+    )
+    const edit = id === undefined ? undefined : editById.get(id)
+    return [
+      paint(terminal, colour, `${mark} ${title}`),
+      ...changes.map((change) => `    ${withoutControls(formatChange(change))}`),
+      ...(edit ? [paint(terminal, 'red', `    ! ${formatEdit(edit)}`)] : []),
+    ]
+  })
+  const countOf = (wanted: ManifestOutcome) => things.filter(({ outcome }) => outcome === wanted).length
+  const summary = `${countOf('created')} to create, ${countOf('changed')} to change, ${countOf('unchanged')} unchanged.`
+  return [...lines, '', summary, ''].join('\n')
+}
+
+/** Says who changed a thing in the application, and when. */
+export function formatEdit({ by, at, action, count }: PersonEdit): string {
+  const others = count === 1 ? '' : `, and ${count - 1} earlier ${count === 2 ? 'change' : 'changes'}`
+  return withoutControls(`changed in the application by ${by}, ${showTime(at)} UTC (${action}${others})`)
+}
+
+function thingsOf({ organization, users, apiKeys, webhookSources, workflows, sessions }: AppliedManifest): Thing[] {
+  return [
+    { kind: 'organization', ...organization },
+    ...users.map((user): Thing => ({ kind: 'user', name: user.email, ...user })),
+    ...apiKeys.map(({ id, name, outcome, changes }): Thing => ({ kind: 'api_key', id, name, outcome, changes })),
+    ...webhookSources.map(({ save, ...source }): Thing => ({ kind: 'webhook_source', name: save.name, ...source })),
+    ...workflows.map((workflow): Thing => ({ kind: 'workflow', ...workflow })),
+    ...sessions.map((session): Thing => ({ kind: 'session', name: session.id, ...session })),
+  ]
+}
+
+function formatChange({ field, old, new: value }: ManifestChange): string {
+  if (old === null && typeof value === 'object') return `${field}: added`
+  if (value === null && typeof old === 'object') return `${field}: removed`
+  if (field === 'users') return `${field}: ${old === null ? `+ ${toText(value)}` : `- ${toText(old)}`}`
+  const [before, after] = [toText(old), toText(value)]
+  const start = Math.max(0, commonPrefixLength(before, after) - CONTEXT_LENGTH)
+  return `${field}: ${excerpt(before, start)} → ${excerpt(after, start)}`
+}
+
+/** The longest value that is shown whole, and how much of the equal beginning is shown of a longer one. */
+const SHOWN_LENGTH = 80
+const CONTEXT_LENGTH = 20
+
+function toText(value: unknown): string {
+  return value === null ? 'none' : (JSON.stringify(value) ?? 'none')
+}
+
+function excerpt(text: string, start: number): string {
+  if (text.length <= SHOWN_LENGTH) return text
+  const part = text.slice(start, start + SHOWN_LENGTH)
+  return `${start > 0 ? '…' : ''}${part.toWellFormed()}${start + SHOWN_LENGTH < text.length ? '…' : ''}`
+}
+
+function commonPrefixLength(a: string, b: string): number {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length += 1
+  return length
+}

@@ -1,0 +1,100 @@
+import type { PoolClient } from 'pg'
+import { newId } from '../ids.ts'
+import type { AppliedManifest } from './apply-manifests.ts'
+import type { ApplyContext, PlannedThing } from './apply-context.ts'
+import { writeRows } from './write-rows.ts'
+
+/** What a person changed in the application since a manifest with this thing was last applied. */
+export interface PersonEdit {
+  readonly kind: PlannedThing['kind']
+  readonly id: string
+  readonly name: string
+  /** The person's newest change. */
+  readonly eventId: string
+  readonly action: string
+  readonly by: string
+  readonly at: Date
+  readonly count: number
+}
+
+/** Applying would overwrite what people changed in the application, and nothing was written. */
+export class ManifestOverwriteError extends Error {
+  override name = 'ManifestOverwriteError'
+  /** The plan of every manifest. */
+  readonly applied: readonly AppliedManifest[]
+  readonly refused: readonly PersonEdit[]
+
+  constructor(applied: readonly AppliedManifest[], refused: readonly PersonEdit[]) {
+    const names = refused.map(({ kind, name, by, at }) => `${kind} ${name}: changed by ${by} at ${at.toISOString()}`)
+    super(`The manifest would overwrite what people changed in the application.\n${names.join('\n')}`)
+    this.applied = applied
+    this.refused = refused
+  }
+}
+
+// An event is settled once a later apply had the same thing: it overwrote the change, or the manifest had its values.
+const FIND_EDITS = `
+  SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
+    count(*) OVER (PARTITION BY thing.id)::integer AS count
+  FROM json_to_recordset($2) AS thing (id uuid, target_id uuid)
+  JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.target_id
+  WHERE event.actor_kind = 'person'
+    AND split_part(event.action, '.', 2) IN
+      ('created', 'saved', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
+    AND NOT EXISTS (
+      SELECT FROM audit_events applied
+      WHERE applied.organization_id = $1 AND applied.target_id = thing.id AND applied.action = 'manifest.applied'
+        AND applied.id > event.id
+    )
+  ORDER BY thing.id, event.id DESC`
+
+/** Finds what people changed since the last apply, by the id of the thing. */
+export async function findPersonEdits(
+  { client, organizationId }: ApplyContext,
+  things: readonly PlannedThing[],
+): Promise<Map<string, PersonEdit>> {
+  const targets = things.flatMap(({ id, partIds = [] }) =>
+    [id, ...partIds].map((target) => ({ id, target_id: target })),
+  )
+  const thingById = new Map(things.map((thing) => [thing.id, thing]))
+  const { rows } = await client.query<Omit<PersonEdit, 'kind' | 'name'>>(FIND_EDITS, [
+    organizationId,
+    JSON.stringify(targets),
+  ])
+  return new Map(
+    rows.map((row) => {
+      const { kind, name } = thingById.get(row.id)!
+      return [row.id, { kind, name, ...row }]
+    }),
+  )
+}
+
+const INSERT_EVENTS = `
+  INSERT INTO audit_events (id, organization_id, actor_kind, actor_name, action, target_kind, target_id, target_name, changes)
+  SELECT id, organization_id, 'operator', 'Operator', 'manifest.applied', kind, target_id, name, changes
+  FROM json_to_recordset($1) AS row (id uuid, organization_id uuid, kind text, target_id uuid, name text, changes json)`
+
+/** Records that an operator applied a manifest with these things (contract README, "Application"). */
+export async function recordApplied(
+  client: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  things: readonly PlannedThing[],
+): Promise<void> {
+  const rows = things.map(({ kind, id, name, changes }) => ({
+    id: newId(),
+    organization_id: organizationId,
+    kind,
+    target_id: id,
+    name,
+    changes: changes.map((change) => ({ field: change.field, old: shorten(change.old), new: shorten(change.new) })),
+  }))
+  await writeRows(client, INSERT_EVENTS, rows)
+}
+
+const MAX_TEXT_LENGTH = 2_000
+
+function shorten(value: unknown): unknown {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  if (text.length <= MAX_TEXT_LENGTH) return value
+  return `${text.slice(0, MAX_TEXT_LENGTH).toWellFormed()}…`
+}
