@@ -72,7 +72,7 @@ export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event:
       target?.kind ?? null,
       target?.id ?? null,
       target?.name ?? null,
-      JSON.stringify(changes, shorten),
+      JSON.stringify(changes, shortenText),
       requestId,
       by.address ?? null,
     ],
@@ -86,7 +86,8 @@ export function changedFields<Values extends object>(old: Partial<Values>, next:
     .filter((change) => JSON.stringify(change.old) !== JSON.stringify(change.new))
 }
 
-function shorten(_key: string, value: unknown): unknown {
+/** Shortens long texts, as a replacer of `JSON.stringify`. */
+export function shortenText(_key: string, value: unknown): unknown {
   if (typeof value !== 'string' || value.length <= TEXT_MAX_LENGTH) return value
   return `${value.slice(0, TEXT_MAX_LENGTH).toWellFormed()}…`
 }

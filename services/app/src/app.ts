@@ -1,4 +1,4 @@
-import { APP_OPERATIONS, type AppOperationId } from '@workflow-service/contract'
+import { APP_OPERATIONS, type AppOperationId, describeAppApi } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
   type ApiError,
@@ -40,6 +40,10 @@ export function createApp(ctx: AppContext): Express {
   app.use(logRequests(ctx))
   app.use(securityHeaders(ctx.config.appUrl))
   app.get('/healthz', answerHealthz)
+  const document = describeAppApi()
+  app.get('/app/openapi.json', (_req, res) => {
+    res.json(document)
+  })
   app.use('/app/', serveApi(ctx))
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)

@@ -1,5 +1,6 @@
 import type { Manifest } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import type { AuditChange } from '../audit-events.ts'
 import type { SecretBox } from '../secrets.ts'
 
 /** What applying a manifest did to one of its items. */
@@ -18,15 +19,11 @@ export interface ApplyContext {
   readonly report: (path: string, message: string) => void
 }
 
-/** A value that applying a manifest changes. Secrets and keys are described, never shown. */
-export interface ManifestChange {
-  /** Such as `auto_run.frequency` or `triggers.From the shop.input_message`. */
-  readonly field: string
-  /** Null: the value or the part is new. */
-  readonly old: unknown
-  /** Null: the value or the part is removed. */
-  readonly new: unknown
-}
+/**
+ * A value that applying a manifest changes, such as `auto_run.frequency` or `triggers.From the shop.input_message`. Secrets and
+ * keys are described, never shown. A part that is added or removed has null as its old or new value.
+ */
+export type ManifestChange = AuditChange
 
 /** What the manifest names: its outcome with what changes, and the ids of its parts, of which people may have changed one. */
 export interface PlannedThing {

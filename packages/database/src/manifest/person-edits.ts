@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg'
+import { shortenText } from '../audit-events.ts'
 import { newId } from '../ids.ts'
 import type { AppliedManifest } from './apply-manifests.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
@@ -86,15 +87,7 @@ export async function recordApplied(
     kind,
     target_id: id,
     name,
-    changes: changes.map((change) => ({ field: change.field, old: shorten(change.old), new: shorten(change.new) })),
+    changes: JSON.parse(JSON.stringify(changes, shortenText)) as unknown,
   }))
   await writeRows(client, INSERT_EVENTS, rows)
-}
-
-const MAX_TEXT_LENGTH = 2_000
-
-function shorten(value: unknown): unknown {
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  if (text.length <= MAX_TEXT_LENGTH) return value
-  return `${text.slice(0, MAX_TEXT_LENGTH).toWellFormed()}…`
 }

@@ -1,0 +1,11 @@
+import { expect, test } from '@jest/globals'
+import { describeAppApi } from '@workflow-service/contract'
+import { useTestApp } from './support/test-app.ts'
+
+const app = useTestApp()
+
+test('Anyone can read the OpenAPI document', async () => {
+  const answer = await fetch(new URL('/app/openapi.json', app.url))
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toEqual(describeAppApi())
+})
