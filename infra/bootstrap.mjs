@@ -39,6 +39,11 @@ async function start(args) {
 async function test(args) {
   const checks = [
     await runCheck('Type-check', ['node_modules/typescript/bin/tsc', '--project', 'tsconfig.base.json']),
+    await runCheck('Type-check of the page', [
+      'node_modules/typescript/bin/tsc',
+      '--project',
+      'packages/console/tsconfig.json',
+    ]),
     await runCheck('Lint', ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings']),
     await runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
   ]

@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { gzipSync } from 'node:zlib'
+
+const FOLDER = import.meta.dirname
+const ROOT = join(FOLDER, '../..')
+/** The built page. */
+export const CONSOLE_DIST = join(FOLDER, 'dist')
+const HASH_FILE = join(CONSOLE_DIST, '.sources-hash')
+const INPUTS = [
+  join(ROOT, 'pnpm-lock.yaml'),
+  join(ROOT, 'packages/contract/src/app/routes.ts'),
+  ...['build.ts', 'vite.config.ts', 'index.html'].map((name) => join(FOLDER, name)),
+]
+
+/** Builds the page unless its sources are unchanged. Resolves to whether it was built. */
+export async function buildConsole(): Promise<boolean> {
+  const hash = hashSources()
+  if (existsSync(HASH_FILE) && readFileSync(HASH_FILE, 'utf8') === hash) return false
+  const { build } = await import('vite')
+  // Processes that build at the same time do not see a half-written folder.
+  const folder = `${CONSOLE_DIST}-${process.pid}`
+  await build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder, emptyOutDir: true } })
+  writeFileSync(join(folder, '.sources-hash'), hash)
+  rmSync(CONSOLE_DIST, { recursive: true, force: true })
+  renameSync(folder, CONSOLE_DIST)
+  return true
+}
+
+function hashSources(): string {
+  const hash = createHash('sha256')
+  const sources = ['src', 'public'].flatMap((name) =>
+    readdirSync(join(FOLDER, name), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  )
+  for (const file of [...INPUTS, ...sources].toSorted()) {
+    hash.update(`${relative(ROOT, file)}\0`).update(readFileSync(file))
+  }
+  return hash.digest('hex')
+}
+
+/** Returns the sizes of the built page after gzip, in bytes. */
+export function measureConsole() {
+  const html = readFileSync(join(CONSOLE_DIST, 'index.html'), 'utf8')
+  const files = readdirSync(join(CONSOLE_DIST, 'assets')).map((name) => ({
+    name,
+    bytes: gzipSync(readFileSync(join(CONSOLE_DIST, 'assets', name))).length,
+    isAtStart: html.includes(`/assets/${name}`),
+  }))
+  const total = (list: typeof files) => list.reduce((sum, file) => sum + file.bytes, 0)
+  const scripts = files.filter(({ name }) => name.endsWith('.js'))
+  return {
+    scriptsAtStart: total(scripts.filter((file) => file.isAtStart)),
+    largestLaterScript: Math.max(0, ...scripts.filter((file) => !file.isAtStart).map((file) => file.bytes)),
+    styles: total(files.filter(({ name }) => name.endsWith('.css'))),
+  }
+}
+
+function kB(bytes: number): string {
+  return `${(bytes / 1000).toFixed(1)} kB`
+}
+
+if (import.meta.main) {
+  const startedMs = Date.now()
+  const wasBuilt = await buildConsole()
+  const sizes = measureConsole()
+  process.stdout.write(
+    `${wasBuilt ? `Built in ${((Date.now() - startedMs) / 1000).toFixed(1)} s` : 'Unchanged'}. After gzip: ` +
+      `JavaScript at start ${kB(sizes.scriptsAtStart)}, largest later chunk ${kB(sizes.largestLaterScript)}, ` +
+      `CSS ${kB(sizes.styles)}.\n`,
+  )
+}

@@ -1,0 +1,75 @@
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
+import type { AppAnswer, AppErrorBody, AppOperationId, AppRequest } from '@workflow-service/contract'
+
+/** An error answer of the application's API, or a request without an answer (status 0). */
+export class AppError extends Error {
+  readonly status: number
+  /** A code of the contract, `unreachable` without an answer, or `unexpected` for an answer in another shape. */
+  readonly code: string
+  readonly requestId: string | undefined
+  /** The message for each failing field. */
+  readonly details: Readonly<Record<string, string>>
+  /** With `changed_meanwhile`: the object as the operation that reads it answers it now. */
+  readonly current: unknown
+  /** The whole error: a failed verification says more. */
+  readonly body: Partial<AppErrorBody>
+
+  constructor(status: number, body: Partial<AppErrorBody>) {
+    super(body.message ?? `The server answered with status ${status}.`)
+    this.name = 'AppError'
+    this.status = status
+    this.code = body.code ?? 'unexpected'
+    this.requestId = body.request_id
+    this.details = Object.fromEntries((body.details ?? []).map(({ field, message }) => [field, message]))
+    this.current = body.current
+    this.body = body
+  }
+}
+
+/** The parts of a request that an operation needs. Every query parameter is optional except a version. */
+export type CallRequest<Id extends AppOperationId> = Omit<AppRequest<Id>, 'query'> &
+  (AppRequest<Id> extends { query: infer Query }
+    ? object extends Query
+      ? { query?: Query }
+      : { query: Query }
+    : unknown)
+
+/** The arguments after the operation: the request can be omitted if nothing in it is required. */
+export type RequestArgument<Id extends AppOperationId> =
+  object extends CallRequest<Id> ? [request?: CallRequest<Id>] : [request: CallRequest<Id>]
+
+/** Calls an operation. Rejects with an AppError, or with the signal's reason once it is aborted. */
+export async function call<Id extends AppOperationId>(
+  id: Id,
+  request: CallRequest<Id>,
+  signal?: AbortSignal,
+): Promise<AppAnswer<Id>> {
+  const { params, query, body } = request as {
+    params?: Record<string, string>
+    query?: Record<string, string | number | undefined>
+    body?: unknown
+  }
+  const { method, path } = APP_ROUTES[id]
+  const url = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params?.[name] ?? ''))
+  const search = new URLSearchParams(
+    Object.entries(query ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  )
+  const response = await fetch(search.size > 0 ? `${url}?${search}` : url, {
+    method: method.toUpperCase(),
+    // Every method but GET needs this type, also without a body (contract README, "Application").
+    ...(method === 'get' ? {} : { headers: { 'content-type': 'application/json' } }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal ? { signal } : {}),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error
+    throw new AppError(0, {
+      code: 'unreachable',
+      message: 'The server cannot be reached. Check your connection, then try again.',
+    })
+  })
+  if (response.status === 204) return undefined as AppAnswer<Id>
+  const answer: unknown = await response.json().catch(() => undefined)
+  if (response.ok && answer !== undefined) return answer as AppAnswer<Id>
+  const requestId = response.headers.get('x-request-id') ?? undefined
+  throw new AppError(response.status, { request_id: requestId, ...(answer as { error?: AppErrorBody })?.error })
+}

@@ -1,0 +1,68 @@
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
+import type { EventTopic } from '@workflow-service/contract'
+import { useEffect } from 'react'
+import { refresh } from './queries.ts'
+
+/** At most one refresh in this time, so that a busy organization does not keep the page reading. */
+const REFRESH_PAUSE_MS = 400
+const RECONNECT_MAX_MS = 30_000
+
+/** Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. */
+export function useEvents(): void {
+  useEffect(() => {
+    let source: EventSource | undefined
+    let retryTimer: number | undefined
+    let failures = 0
+    let isRefreshing = false
+    const topics = new Set<EventTopic>()
+
+    async function refreshTopics() {
+      if (isRefreshing) return
+      isRefreshing = true
+      while (topics.size > 0) {
+        const taken = [...topics]
+        topics.clear()
+        const pause = new Promise((resolve) => setTimeout(resolve, REFRESH_PAUSE_MS))
+        await Promise.all([refresh(taken), pause])
+      }
+      isRefreshing = false
+    }
+
+    function connect() {
+      source = new EventSource(APP_ROUTES.streamEvents.path)
+      source.addEventListener('message', ({ data }: MessageEvent<string>) => {
+        for (const topic of (JSON.parse(data) as { topics: EventTopic[] }).topics) topics.add(topic)
+        void refreshTopics()
+      })
+      source.addEventListener('open', () => {
+        // Hints were lost while the stream was down.
+        if (failures > 0) void refresh()
+        failures = 0
+      })
+      source.addEventListener('error', () => {
+        failures += 1
+        // The browser reconnects by itself after a lost connection, but not after an error answer.
+        if (source?.readyState !== EventSource.CLOSED) return
+        retryTimer = window.setTimeout(connect, Math.min(1_000 * 2 ** failures, RECONNECT_MAX_MS))
+      })
+    }
+
+    function disconnect() {
+      window.clearTimeout(retryTimer)
+      source?.close()
+      source = undefined
+    }
+
+    function onVisibilityChange() {
+      disconnect()
+      if (document.visibilityState === 'visible') connect()
+    }
+
+    onVisibilityChange()
+    document.addEventListener('visibilitychange', onVisibilityChange)
+    return () => {
+      document.removeEventListener('visibilitychange', onVisibilityChange)
+      disconnect()
+    }
+  }, [])
+}

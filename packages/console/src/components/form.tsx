@@ -1,0 +1,279 @@
+import { useBlocker } from '@tanstack/react-router'
+import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { AppError } from '../api/call.ts'
+import { Button } from './button.tsx'
+import { CopyId } from './copy.tsx'
+import { describeError } from './states.tsx'
+import { toast } from './toast.tsx'
+
+export interface FormOptions<Values extends object> {
+  /** The saved values. Adopted when they change, unless something was typed. */
+  values: Values
+  /** The version of the saved values; without one, saves cannot conflict. */
+  version?: string
+  /** Saves. Resolves to the new version if there is one. */
+  save: (values: Values, version: string) => Promise<string | void>
+  /** Reads the values and the version from the `current` object of a conflict. */
+  fromCurrent?: (current: never) => { values: Values; version: string }
+  /** How the fields are called in a conflict. */
+  labels?: Partial<Record<keyof Values, string>>
+  /** Said after a save; null: nothing. */
+  savedText?: string | null
+  /** Warns before unsaved values are left. True by default. */
+  warnsBeforeLeaving?: boolean
+}
+
+export interface FormState<Values extends object> {
+  readonly values: Values
+  readonly isDirty: boolean
+  readonly isSaving: boolean
+  readonly error: Error | undefined
+  /** The values and version that another person saved meanwhile. */
+  readonly conflict: { values: Values; version: string } | undefined
+  readonly labels: Partial<Record<keyof Values, string>>
+  readonly blocker: { isBlocked: boolean; leave: () => void; stay: () => void }
+  /** What a field needs: `<TextField label="Name" {...form.field('name')} />`. */
+  field: <Name extends keyof Values & string>(
+    name: Name,
+  ) => { name: Name; value: Values[Name]; onValue: (value: Values[Name]) => void; error: string | undefined }
+  set: (values: Partial<Values>) => void
+  submit: () => Promise<void>
+  reset: () => void
+  keepMine: () => Promise<void>
+  takeTheirs: () => void
+  /** Whether a field shows the error; the others are listed above the buttons. */
+  isShown: (field: string) => boolean
+}
+
+const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
+
+function sentence(text: string): string {
+  const first = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?…]$/.test(first) ? first : `${first}.`
+}
+
+/** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
+export function useForm<Values extends object>(options: FormOptions<Values>): FormState<Values> {
+  const { save, fromCurrent, labels = {}, savedText = 'Saved.', warnsBeforeLeaving = true } = options
+  const version = options.version ?? ''
+  const [base, setBase] = useState({ values: options.values, version })
+  const [seenVersion, setSeenVersion] = useState({ version, values: options.values })
+  const [typed, setTyped] = useState<Partial<Values>>({})
+  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
+  const [error, setError] = useState<Error>()
+  const [isSaving, setIsSaving] = useState(false)
+  const [conflict, setConflict] = useState<{ values: Values; version: string }>()
+  const shownFields = new Set<string>()
+
+  const values = { ...base.values, ...typed }
+  const isDirty = !isSame(values, base.values)
+  if (seenVersion.version !== version || !isSame(seenVersion.values, options.values)) {
+    setSeenVersion({ version, values: options.values })
+    if (!isDirty) setBase({ values: options.values, version })
+  }
+
+  // Read by the blocker when a navigation begins, which may be in the same event as a save.
+  const isDirtyNow = useRef(isDirty)
+  useLayoutEffect(() => {
+    isDirtyNow.current = isDirty && !isSaving
+  }, [isDirty, isSaving])
+  const shouldWarn = () => warnsBeforeLeaving && isDirtyNow.current
+  const blocker = useBlocker({
+    // A drawer or a tab of the same page that changes only the search does not unmount the form.
+    shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && shouldWarn(),
+    enableBeforeUnload: shouldWarn,
+    withResolver: true,
+  })
+
+  async function saveAs(savedVersion: string) {
+    if (isSaving) return
+    setIsSaving(true)
+    setErrors({})
+    setError(undefined)
+    try {
+      isDirtyNow.current = false
+      const newVersion = await save(values, savedVersion)
+      setBase({ values, version: newVersion ?? savedVersion })
+      setTyped({})
+      setConflict(undefined)
+      if (savedText) toast(savedText)
+    } catch (reason) {
+      isDirtyNow.current = true
+      if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.current) {
+        setConflict(fromCurrent(reason.current as never))
+      } else {
+        setErrors(reason instanceof AppError ? reason.details : {})
+        setError(reason instanceof Error ? reason : new Error(String(reason)))
+      }
+    } finally {
+      setIsSaving(false)
+    }
+  }
+
+  return {
+    values,
+    isDirty,
+    isSaving,
+    error,
+    conflict,
+    labels,
+    blocker: {
+      isBlocked: blocker.status === 'blocked',
+      leave: () => blocker.proceed?.(),
+      stay: () => blocker.reset?.(),
+    },
+    field(name) {
+      shownFields.add(name)
+      return {
+        name,
+        value: values[name],
+        onValue: (value) => {
+          setTyped((before) => ({ ...before, [name]: value }))
+          setErrors((before) => Object.fromEntries(Object.entries(before).filter(([field]) => field !== name)))
+        },
+        error: errors[name] ? sentence(errors[name]) : undefined,
+      }
+    },
+    set: (changed) => setTyped((before) => ({ ...before, ...changed })),
+    submit: () => saveAs(base.version),
+    reset: () => {
+      setTyped({})
+      setErrors({})
+      setError(undefined)
+      setConflict(undefined)
+      setBase({ values: options.values, version })
+    },
+    keepMine: async () => {
+      if (conflict) await saveAs(conflict.version)
+    },
+    takeTheirs: () => {
+      if (!conflict) return
+      setBase(conflict)
+      setTyped({})
+      setConflict(undefined)
+    },
+    isShown: (field) => shownFields.has(field),
+  }
+}
+
+interface FormProps<Values extends object> {
+  form: FormState<Values>
+  /** Names the main button: `Save`, `Create key`. */
+  action: string
+  /** Shows the button to undo what was typed. */
+  canReset?: boolean
+  /** Further buttons. */
+  extra?: ReactNode
+  children: ReactNode
+}
+
+/** A form with its buttons, errors and conflicts. ⌘/Ctrl-S saves. The focus goes to the first field with an error. */
+export function Form<Values extends object>({ form, action, canReset, extra, children }: FormProps<Values>) {
+  const element = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (form.error) element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
+  }, [form.error])
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 's' || !(event.metaKey || event.ctrlKey) || event.altKey) return
+      const isInside = element.current?.contains(document.activeElement)
+      const isOnly = document.querySelectorAll('form[data-saves]').length === 1
+      if (!isInside && !isOnly) return
+      event.preventDefault()
+      element.current?.requestSubmit()
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault()
+    event.stopPropagation()
+    void form.submit()
+  }
+  return (
+    <form ref={element} data-saves noValidate className="form" onSubmit={onSubmit} aria-busy={form.isSaving}>
+      {children}
+      <FormErrors form={form} />
+      {form.conflict ? <ConflictNotice form={form} theirs={form.conflict.values} /> : null}
+      {form.blocker.isBlocked ? (
+        <div className="notice warning" role="alert">
+          <div>
+            <p>You have changes that are not saved.</p>
+            <div className="actions">
+              <Button onClick={form.blocker.stay}>Stay here</Button>
+              <Button variant="danger" onClick={form.blocker.leave}>
+                Leave without saving
+              </Button>
+            </div>
+          </div>
+        </div>
+      ) : null}
+      <div className="form-actions">
+        <Button type="submit" variant="primary" isBusy={form.isSaving}>
+          {action}
+        </Button>
+        {canReset && form.isDirty ? <Button onClick={form.reset}>Revert</Button> : null}
+        {extra}
+      </div>
+    </form>
+  )
+}
+
+function FormErrors<Values extends object>({ form }: { form: FormState<Values> }) {
+  const { error } = form
+  if (!error) return null
+  const details = error instanceof AppError ? Object.entries(error.details) : []
+  const others = details.filter(([field]) => !form.isShown(field))
+  if (details.length > 0 && others.length === 0) return null
+  return (
+    <div className="form-error" role="alert">
+      {details.length === 0 ? <p>{describeError(error)}</p> : null}
+      {others.map(([field, message]) => (
+        <p key={field}>{sentence(`${field}: ${message}`)}</p>
+      ))}
+      {error instanceof AppError && error.requestId && error.status >= 500 ? (
+        <p>
+          Request <CopyId id={error.requestId} isShort={false} />
+        </p>
+      ) : null}
+    </div>
+  )
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
+}
+
+/** Shows what another person saved meanwhile beside what was typed here. */
+function ConflictNotice<Values extends object>({ form, theirs }: { form: FormState<Values>; theirs: Values }) {
+  const names = (Object.keys(theirs) as (keyof Values & string)[]).filter(
+    (name) => !isSame(theirs[name], form.values[name]),
+  )
+  return (
+    <div className="conflict" role="alert">
+      <h3>Changed by another person</h3>
+      <p>
+        This was saved by another person while you were editing. Nothing of either version is lost until you choose.
+      </p>
+      {names.map((name) => (
+        <div key={name} className="versions">
+          <h4>{form.labels[name] ?? name}</h4>
+          <div>
+            <h5>Yours</h5>
+            <pre>{valueText(form.values[name])}</pre>
+          </div>
+          <div>
+            <h5>Saved now</h5>
+            <pre>{valueText(theirs[name])}</pre>
+          </div>
+        </div>
+      ))}
+      <div className="actions">
+        <Button onClick={form.takeTheirs}>Take the saved version</Button>
+        <Button variant="primary" isBusy={form.isSaving} onClick={() => void form.keepMine()}>
+          Keep mine
+        </Button>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,68 @@
+import { Link, type LinkProps } from '@tanstack/react-router'
+import { type ReactNode, useEffect, useRef } from 'react'
+
+let isFirstPage = true
+
+interface PageProps {
+  /** The heading, and the title of the tab. */
+  title: string
+  /** The page above this one, such as the list. */
+  back?: { label: string; link: LinkProps }
+  /** Shown beside the title: a badge or an id. */
+  meta?: ReactNode
+  actions?: ReactNode
+  /** One sentence below the title. */
+  intro?: ReactNode
+  children: ReactNode
+}
+
+/** A page with its heading. Moves the focus to the heading after a navigation, so that screen readers read it. */
+export function Page({ title, back, meta, actions, intro, children }: PageProps) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (!isFirstPage) heading.current?.focus({ preventScroll: true })
+    isFirstPage = false
+  }, [])
+  useTitle(title)
+  return (
+    <div className="page">
+      <header className="page-header">
+        {back ? (
+          <Link {...back.link} className="back">
+            {back.label}
+          </Link>
+        ) : null}
+        <div className="page-title">
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {meta}
+          {actions ? <div className="actions">{actions}</div> : null}
+        </div>
+        {intro ? <p className="muted">{intro}</p> : null}
+      </header>
+      {children}
+    </div>
+  )
+}
+
+/** Names the tab of the browser. */
+export function useTitle(title: string) {
+  useEffect(() => {
+    document.title = `${title} – Workflow Automation Service`
+  }, [title])
+}
+
+/** A part of a page with its own heading. */
+export function Section(props: { title: string; intro?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+  return (
+    <section className="section">
+      <header>
+        <h2>{props.title}</h2>
+        {props.actions ? <div className="actions">{props.actions}</div> : null}
+        {props.intro ? <p className="muted">{props.intro}</p> : null}
+      </header>
+      {props.children}
+    </section>
+  )
+}

@@ -1,0 +1,37 @@
+import type { AppDeliveryOut, AppUserOut, RunOut } from '@workflow-service/contract'
+
+type Tone = 'good' | 'bad' | 'warn' | 'active' | 'quiet'
+type Status = RunOut['status'] | AppDeliveryOut['outcome'] | AppUserOut['state'] | 'open' | 'closed' | 'on' | 'off'
+
+const STATUSES: Record<Status, readonly [Tone, string]> = {
+  queued: ['quiet', 'Queued'],
+  running: ['active', 'Running'],
+  succeeded: ['good', 'Succeeded'],
+  failed: ['bad', 'Failed'],
+  accepted: ['good', 'Accepted'],
+  rejected: ['bad', 'Rejected'],
+  timed_out: ['bad', 'Timed out'],
+  unreachable: ['bad', 'Unreachable'],
+  refused: ['bad', 'Refused'],
+  invalid: ['warn', 'Invalid'],
+  unknown: ['warn', 'Unknown'],
+  in_flight: ['active', 'In flight'],
+  active: ['good', 'Active'],
+  invited: ['active', 'Invited'],
+  no_access: ['quiet', 'No access'],
+  deactivated: ['quiet', 'Deactivated'],
+  open: ['good', 'Open'],
+  closed: ['quiet', 'Closed'],
+  on: ['good', 'On'],
+  off: ['quiet', 'Off'],
+}
+
+/** The words for a status. */
+export function statusText(status: Status): string {
+  return STATUSES[status]?.[1] ?? status
+}
+
+/** A status as a word with a mark, so that it does not depend on the color. `children` replaces the word. */
+export function StatusBadge({ status, children }: { status: Status; children?: string }) {
+  return <span className={`badge ${STATUSES[status]?.[0] ?? 'quiet'}`}>{children ?? statusText(status)}</span>
+}

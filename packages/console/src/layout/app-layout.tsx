@@ -1,0 +1,190 @@
+import { Link, type LinkProps, Outlet, useNavigate } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useState } from 'react'
+import { call } from '../api/call.ts'
+import { useEvents } from '../api/events.ts'
+import { queryClient, useMe, useWrite } from '../api/queries.ts'
+import { usePrompt } from '../api/prompts.ts'
+import { IconButton } from '../components/button.tsx'
+import { Icon, type IconName } from '../components/icons.tsx'
+import { Menu } from '../components/menu.tsx'
+import { useShortcut } from '../components/shortcuts.ts'
+import { Loading, Notice } from '../components/states.tsx'
+
+const CommandMenu = lazy(() => import('./command-menu.tsx'))
+const ShortcutsHelp = lazy(() => import('./shortcuts-help.tsx'))
+const PasswordPrompt = lazy(() => import('./password-prompt.tsx'))
+
+interface Entry {
+  to: NonNullable<LinkProps['to']>
+  label: string
+  icon: IconName
+  /** The second key after `g`. */
+  shortcut: string
+  isForAdmins?: boolean
+}
+
+/** The pages of the navigation, also found by the command menu. */
+export const PAGES: readonly (readonly Entry[])[] = [
+  [
+    { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
+    { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
+    { to: '/runs', label: 'Runs', icon: 'run', shortcut: 'r' },
+    { to: '/sessions', label: 'Sessions', icon: 'session', shortcut: 'e' },
+    { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
+    { to: '/usage', label: 'Usage', icon: 'usage', shortcut: 'u' },
+  ],
+  [
+    { to: '/keys', label: 'API keys', icon: 'key', shortcut: 'k', isForAdmins: true },
+    { to: '/people', label: 'People', icon: 'people', shortcut: 'p' },
+    { to: '/audit', label: 'Audit log', icon: 'audit', shortcut: 'l', isForAdmins: true },
+    { to: '/organization', label: 'Organization', icon: 'organization', shortcut: 'i' },
+  ],
+]
+
+export function pagesFor(role: string): Entry[][] {
+  return PAGES.map((group) => group.filter((entry) => role !== 'member' || !entry.isForAdmins))
+}
+
+/** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
+export function AppLayout() {
+  useEvents()
+  const me = useMe()
+  const prompt = usePrompt()
+  const [overlay, setOverlay] = useState<'menu' | 'help'>()
+  const [isNavOpen, setIsNavOpen] = useState(false)
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey) || event.altKey || event.shiftKey) return
+      event.preventDefault()
+      setOverlay((shown) => (shown === 'menu' ? undefined : 'menu'))
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+  useShortcut('?', () => setOverlay('help'))
+  return (
+    <div className="layout">
+      <a className="skip-link" href="#content">
+        Skip to the content
+      </a>
+      <header className="sidebar" data-open={isNavOpen || undefined}>
+        <div className="sidebar-top">
+          <OrganizationMenu />
+          <IconButton icon="search" label="Search (⌘K or Ctrl-K)" onClick={() => setOverlay('menu')} />
+          <IconButton
+            icon={isNavOpen ? 'close' : 'menu'}
+            label={isNavOpen ? 'Close the navigation' : 'Open the navigation'}
+            aria-expanded={isNavOpen}
+            onClick={() => setIsNavOpen(!isNavOpen)}
+          />
+        </div>
+        <nav aria-label="Pages">
+          {pagesFor(me.role).map((group) => (
+            <ul key={group[0]?.to}>
+              {group.map((entry) => (
+                <li key={entry.to}>
+                  <Link
+                    to={entry.to}
+                    activeOptions={{ exact: entry.to === '/', includeSearch: false }}
+                    onClick={() => setIsNavOpen(false)}
+                  >
+                    <Icon name={entry.icon} />
+                    {entry.label}
+                  </Link>
+                  <PageShortcut entry={entry} />
+                </li>
+              ))}
+            </ul>
+          ))}
+        </nav>
+        <AccountMenu onHelp={() => setOverlay('help')} />
+      </header>
+      <main id="content" tabIndex={-1}>
+        {me.organization.is_suspended ? (
+          <Notice kind="warning">This organization is suspended: nothing of it runs or is sent.</Notice>
+        ) : null}
+        <Suspense fallback={<Loading />}>
+          <Outlet />
+        </Suspense>
+      </main>
+      <Suspense fallback={null}>
+        {overlay === 'menu' ? <CommandMenu onClose={() => setOverlay(undefined)} /> : null}
+        {overlay === 'help' ? <ShortcutsHelp onClose={() => setOverlay(undefined)} /> : null}
+        {prompt ? <PasswordPrompt kind={prompt} /> : null}
+      </Suspense>
+    </div>
+  )
+}
+
+function PageShortcut({ entry }: { entry: Entry }) {
+  const navigate = useNavigate()
+  useShortcut(`g ${entry.shortcut}`, () => void navigate({ to: entry.to }))
+  return null
+}
+
+function OrganizationMenu() {
+  const me = useMe()
+  const switchOrganization = useWrite('switchOrganization')
+  const navigate = useNavigate()
+  const name = (
+    <>
+      <span className="avatar" aria-hidden="true">
+        {me.organization.name.slice(0, 1).toUpperCase()}
+      </span>
+      <span className="ellipsis">{me.organization.name}</span>
+    </>
+  )
+  const others = me.organizations.filter(({ id }) => id !== me.organization.id)
+  if (others.length === 0) return <div className="organization">{name}</div>
+  return (
+    <Menu
+      label={`Organization: ${me.organization.name}`}
+      trigger={
+        <>
+          {name}
+          <Icon name="down" />
+        </>
+      }
+      triggerClass="organization"
+      groups={[
+        others.map((organization) => ({
+          label: organization.name,
+          onSelect: () => {
+            void switchOrganization
+              .mutateAsync({ body: { organization_id: organization.id } })
+              .then(() => navigate({ to: '/' }))
+          },
+        })),
+      ]}
+    />
+  )
+}
+
+function AccountMenu({ onHelp }: { onHelp: () => void }) {
+  const me = useMe()
+  const navigate = useNavigate()
+  async function signOut() {
+    await call('signOut', {})
+    queryClient.clear()
+    await navigate({ to: '/sign-in' })
+  }
+  return (
+    <Menu
+      label={`Account: ${me.account.name}`}
+      trigger={
+        <>
+          <Icon name="account" />
+          <span className="ellipsis">{me.account.name || me.account.email}</span>
+        </>
+      }
+      triggerClass="account"
+      groups={[
+        [
+          { label: 'Account', icon: 'account', onSelect: () => void navigate({ to: '/account' }) },
+          { label: 'Keyboard shortcuts', icon: 'info', onSelect: onHelp },
+        ],
+        [{ label: 'Sign out', icon: 'external', onSelect: () => void signOut() }],
+      ]}
+    />
+  )
+}

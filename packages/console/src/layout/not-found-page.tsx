@@ -1,0 +1,17 @@
+import { LinkButton } from '../components/button.tsx'
+import { Page } from '../components/page.tsx'
+import { EmptyState } from '../components/states.tsx'
+
+export function NotFoundPage() {
+  return (
+    <Page title="Page not found">
+      <EmptyState
+        icon="search"
+        title="There is no page at this address"
+        action={<LinkButton to="/">Overview</LinkButton>}
+      >
+        The link may be old. Press ⌘K or Ctrl-K to find workflows, webhook sources and ids.
+      </EmptyState>
+    </Page>
+  )
+}

@@ -1,0 +1,27 @@
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { queryClient } from './api/queries.ts'
+import { applyTheme } from './components/preferences.ts'
+import { watchSequences } from './components/shortcuts.ts'
+import { Toaster } from './components/toast.tsx'
+import { router } from './router.tsx'
+import './styles/tokens.css'
+import './styles/base.css'
+import './styles/components.css'
+
+applyTheme()
+watchSequences()
+
+const root = document.getElementById('root')
+if (!root) throw new Error('The page has no root element.')
+createRoot(root).render(
+  <StrictMode>
+    <QueryClientProvider client={queryClient}>
+      <RouterProvider router={router} />
+      <Toaster />
+      <div id="announcements" className="visually-hidden" role="status" aria-live="polite" />
+    </QueryClientProvider>
+  </StrictMode>,
+)

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from '@jest/globals'
+import { buildConsole, CONSOLE_DIST, measureConsole } from '../build.ts'
+
+beforeAll(async () => {
+  await buildConsole()
+}, 120_000)
+
+test('the built page is small enough to start fast', () => {
+  const sizes = measureConsole()
+  expect(sizes.scriptsAtStart).toBeLessThanOrEqual(170_000)
+  expect(sizes.largestLaterScript).toBeLessThanOrEqual(25_000)
+  expect(sizes.styles).toBeLessThanOrEqual(12_000)
+})
+
+test('unchanged sources are not built again', async () => {
+  expect(await buildConsole()).toBe(false)
+})
+
+test('the built page loads nothing from another host and has no inline script or style', () => {
+  const html = readFileSync(join(CONSOLE_DIST, 'index.html'), 'utf8')
+  expect(html).not.toMatch(/(?:src|href)="(?!\/)/)
+  expect(html).not.toMatch(/<style|style=|<script(?![^>]*src=)/)
+})

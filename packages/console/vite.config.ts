@@ -1,0 +1,17 @@
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vite'
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [react()],
+  logLevel: 'warn',
+  build: {
+    target: ['chrome123', 'firefox128', 'safari17.5'],
+    // The content security policy allows images as data, but no inline scripts or styles.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  // `pnpm --filter @workflow-service/console dev` shows the page of a running `npm start` with hot reload.
+  server: { proxy: { '/app': 'http://127.0.0.1:8083' } },
+})
