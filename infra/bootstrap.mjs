@@ -47,6 +47,8 @@ async function test(args) {
     await runCheck('Lint', ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings']),
     await runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
   ]
+  // Once before the tests, so that test files that run at the same time do not all build it.
+  checks.push(await runCheck('Build of the page', ['packages/console/build.ts']))
   print('Tests:')
   const { status, passed, failed } = await runJest(args)
   const [signal] = running.signals

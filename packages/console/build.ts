@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 
 const FOLDER = import.meta.dirname
@@ -14,18 +16,35 @@ const INPUTS = [
   ...['build.ts', 'vite.config.ts', 'index.html'].map((name) => join(FOLDER, name)),
 ]
 
-/** Builds the page unless its sources are unchanged. Resolves to whether it was built. */
+/**
+ * Builds the page unless its sources are unchanged. Resolves to whether it was built. Vite runs in another process, which takes
+ * its memory with it.
+ */
 export async function buildConsole(): Promise<boolean> {
+  if (isBuiltFrom(hashSources())) return false
+  await promisify(execFile)(process.execPath, [import.meta.filename])
+  return true
+}
+
+async function build(): Promise<boolean> {
   const hash = hashSources()
-  if (existsSync(HASH_FILE) && readFileSync(HASH_FILE, 'utf8') === hash) return false
-  const { build } = await import('vite')
-  // Processes that build at the same time do not see a half-written folder.
+  if (isBuiltFrom(hash)) return false
+  const vite = await import('vite')
   const folder = `${CONSOLE_DIST}-${process.pid}`
-  await build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder, emptyOutDir: true } })
+  await vite.build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder, emptyOutDir: true } })
   writeFileSync(join(folder, '.sources-hash'), hash)
+  // Of processes that build at the same time, the first one puts its folder in place.
+  if (isBuiltFrom(hash)) {
+    rmSync(folder, { recursive: true })
+    return false
+  }
   rmSync(CONSOLE_DIST, { recursive: true, force: true })
   renameSync(folder, CONSOLE_DIST)
   return true
+}
+
+function isBuiltFrom(hash: string): boolean {
+  return existsSync(HASH_FILE) && readFileSync(HASH_FILE, 'utf8') === hash
 }
 
 function hashSources(): string {
@@ -64,7 +83,7 @@ function kB(bytes: number): string {
 
 if (import.meta.main) {
   const startedMs = Date.now()
-  const wasBuilt = await buildConsole()
+  const wasBuilt = await build()
   const sizes = measureConsole()
   process.stdout.write(
     `${wasBuilt ? `Built in ${((Date.now() - startedMs) / 1000).toFixed(1)} s` : 'Unchanged'}. After gzip: ` +

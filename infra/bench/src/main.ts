@@ -4,6 +4,7 @@ import { cpus, totalmem, version } from 'node:os'
 import { Argument, Command, InvalidArgumentError } from 'commander'
 import type { BenchOptions } from './bench-options.ts'
 import { type Figure, toJson, toTable } from './figure.ts'
+import { measureApp } from './parts/app.ts'
 import { measureApi } from './parts/api.ts'
 import { measureDeliveryLog } from './parts/delivery-log.ts'
 import { measureFootprint } from './parts/footprint.ts'
@@ -19,6 +20,7 @@ const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   runs: measureRuns,
   waiting: measureWaiting,
   log: measureDeliveryLog,
+  app: measureApp,
   footprint: measureFootprint,
 }
 

@@ -4,6 +4,7 @@ import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
 import { readAppConfig, startApp } from '@workflow-service/app'
+import { buildConsole } from '@workflow-service/console/build'
 import { createDatabase, migrate } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
@@ -28,7 +29,7 @@ export interface LocalStack {
 }
 
 /**
- * Starts PostgreSQL, the services, the demo and its endpoint in this process. On the first start, starts the demo
+ * Builds the page if its sources have changed, and starts PostgreSQL, the services, the demo and its endpoint in this process. On the first start, starts the demo
  * workflow. `signal` aborts between two steps. When it rejects, nothing is left running.
  * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
@@ -56,6 +57,9 @@ async function startAll(
   const appPort = await chooseAppPort(config, savedSettings)
   const loggers = await openLogs(config, screen, stack)
 
+  // The page is built while PostgreSQL starts.
+  const page = buildConsole()
+  page.catch(() => {})
   const postgres = await screen.step('PostgreSQL', async (setNote) => {
     const server = await startLocalPostgres(localDir, { savedSettings, signal, logger: loggers.postgres })
     setNote(server.isNew ? 'data folder created' : 'with the data of the last time')
@@ -70,6 +74,9 @@ async function startAll(
     const { applied } = await migrate({ databaseUrl: postgres.url })
     setNote(applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`)
   })
+  signal.throwIfAborted()
+
+  await screen.step('Page of the application', async (setNote) => setNote((await page) ? 'built' : 'unchanged'))
   signal.throwIfAborted()
 
   const secrets = completeSecrets(savedSettings)

@@ -62,13 +62,13 @@ export function useBrowser(): UsedBrowser {
 }
 
 /**
- * Checks the accessibility of the page, or of the part that the selector names, with axe: WCAG 2.2 A and AA, and its best
- * practices. Takes about 0.3 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
+ * Checks the accessibility of the page with axe: WCAG 2.2 A and AA, and its best practices, or only the given rules. Takes
+ * about 0.3 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
  */
-export async function findAxeIssues(page: Page, selector?: string): Promise<string[]> {
+export async function findAxeIssues(page: Page, options: { rules?: string[] } = {}): Promise<string[]> {
   // Without the legacy mode, axe opens another page for every check; the pages under test have no frames.
   const axe = new AxeBuilder({ page }).setLegacyMode(true)
-  const { violations } = await (selector ? axe.include(selector) : axe).analyze()
+  const { violations } = await (options.rules ? axe.withRules(options.rules) : axe).analyze()
   return violations.flatMap(({ id, help, nodes }) =>
     nodes.map(
       ({ target, failureSummary = '' }) =>

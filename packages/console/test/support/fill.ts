@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto'
+import { waitUntil } from '@workflow-service/testkit'
+import type { Console, SignedIn } from './start-console.ts'
+
+/** Ids of what `fill` creates. */
+export interface Filled {
+  readonly sourceId: string
+  readonly workflowId: string
+  readonly deliveryId: string
+  readonly runId: string
+  readonly sessionId: string
+}
+
+/** Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow. */
+export async function fill({ endpoint }: Pick<Console, 'endpoint'>, { call }: SignedIn): Promise<Filled> {
+  const ids = { sourceId: randomUUID(), workflowId: randomUUID(), runId: randomUUID() }
+  endpoint.answerWith({ body: 'Order accepted.' })
+  await call('saveWebhookSource', {
+    params: { source_id: ids.sourceId },
+    body: {
+      name: 'Order intake',
+      description: 'Takes every new order.',
+      endpoint_url: `${endpoint.url}/orders`,
+      signing_secret: 'a signing secret of at least 32 bytes',
+      example_request_body: { order_id: 'X-0000', customer: 'Jane Doe', total: 0.5 },
+      version: null,
+    },
+  })
+  await call('createUser', {
+    body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: 'Hopper', role: 'member' },
+  })
+  await call('createWorkflow', {
+    body: {
+      id: ids.workflowId,
+      name: 'Forward orders',
+      description: 'An order came in. Send it to "Order intake".',
+      scope: 'company_wide',
+    },
+  })
+  await call('saveTrigger', {
+    params: { workflow_id: ids.workflowId, trigger_id: randomUUID() },
+    body: {
+      name: 'From the shop',
+      is_active: true,
+      trigger_source: { slug: 'api', name: 'API' },
+      events: [{ slug: 'order_created', name: 'Order created' }],
+      filters: { region: 'EU' },
+      input_message: 'A new order:',
+      subagent_sources: [],
+      version: null,
+    },
+  })
+  await call('saveFile', {
+    params: { workflow_id: ids.workflowId, file_id: randomUUID() },
+    body: { name: 'about-orders.md', path: ['docs'], content: '# Orders\n\nAn order has an id.\n', version: null },
+  })
+  await call('setWorkflowActive', { params: { workflow_id: ids.workflowId }, body: { is_active: true } })
+  await call('createWorkflow', {
+    body: { id: randomUUID(), name: 'Weekly report', description: 'Report to "Nobody knows".', scope: 'only_me' },
+  })
+  await call('createApiKey', {
+    body: { id: randomUUID(), name: 'Shop', scopes: ['read', 'start'], expires_at: null },
+  })
+  const start = async (id: string, orderId: string) => {
+    const context = `order_id: ${orderId}\ncustomer: Grace Hopper\ntotal: 12.50`
+    return await call('startWorkflow', {
+      params: { workflow_id: ids.workflowId },
+      body: { id, context, session_id: null },
+    })
+  }
+  const { session_id: sessionId } = await start(ids.runId, 'A-1001')
+  const run = await untilEnded(call, ids.runId)
+  endpoint.answerWith({ status: 422, body: 'The order is not known.' })
+  const rejectedId = randomUUID()
+  await start(rejectedId, 'A-1002')
+  await untilEnded(call, rejectedId)
+  endpoint.answerWith({ body: 'Order accepted.' })
+  return { ...ids, sessionId, deliveryId: run.deliveries[0]?.id ?? '' }
+}
+
+async function untilEnded(call: SignedIn['call'], runId: string) {
+  return await waitUntil(async () => {
+    const run = await call('getRun', { params: { run_id: runId } })
+    return run.finished_at === null ? undefined : run
+  })
+}

@@ -1,0 +1,8 @@
+import type { Page } from '@workflow-service/testkit/use-browser'
+
+/** Opens a page and waits until it shows its heading and has read everything. */
+export async function show(page: Page, path: string): Promise<void> {
+  await page.goto(path)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForFunction(`!document.querySelector('.loading, [aria-busy="true"]')`)
+}

@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto'
+import { readAppConfig, startApp } from '@workflow-service/app'
+import type { AppAnswer, AppOperationId, AppRequest, Role } from '@workflow-service/contract'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
+import { type Database, newId } from '@workflow-service/database'
+import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
+import { createInProcessQueue } from '@workflow-service/messaging'
+import { readRunnerConfig, startRunner } from '@workflow-service/runner'
+import {
+  createCapturedLogger,
+  createSignedInUser,
+  type CustomerEndpoint,
+  startCustomerEndpoint,
+} from '@workflow-service/testkit'
+import type { BrowserContextOptions } from '@workflow-service/testkit/launch-chromium'
+import { buildConsole } from '../../build.ts'
+
+/** The whole service in this process, as `npm start` runs it, without an organization. */
+export interface Console {
+  readonly url: string
+  readonly db: Database
+  /** The endpoint to use in webhook sources. */
+  readonly endpoint: CustomerEndpoint
+  /** Signs in a new person of an organization, by default the owner of a new one. */
+  signIn: (options?: { role?: Role; organizationId?: string }) => Promise<SignedIn>
+  stop: () => Promise<void>
+}
+
+/** A person who is signed in. */
+export interface SignedIn {
+  readonly organizationId: string
+  /** Opens pages as this person: `browser.newPage(owner.context)`. */
+  readonly context: BrowserContextOptions
+  /** Calls an operation of the application's API. */
+  call: <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
+}
+
+/** Builds the page if its sources have changed, and starts the service on a migrated database. */
+export async function startConsole(db: Database, databaseUrl: string): Promise<Console> {
+  const stack = new AsyncDisposableStack()
+  try {
+    await buildConsole()
+    const endpoint = await startCustomerEndpoint()
+    stack.defer(endpoint.close)
+    const url = await startServices(databaseUrl, stack)
+    return {
+      url,
+      db,
+      endpoint,
+      async signIn({ role = 'owner', organizationId = newId() } = {}) {
+        await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme') ON CONFLICT DO NOTHING`, [
+          organizationId,
+        ])
+        const { cookie } = await createSignedInUser(db.pool, organizationId, { role })
+        return signedIn(url, organizationId, cookie)
+      },
+      stop: async () => await stack.disposeAsync(),
+    }
+  } catch (error) {
+    await stack.disposeAsync()
+    throw error
+  }
+}
+
+async function startServices(databaseUrl: string, stack: AsyncDisposableStack): Promise<string> {
+  const { logger } = createCapturedLogger()
+  const sessionQueue = createInProcessQueue()
+  stack.defer(async () => await sessionQueue.close())
+  const shared = {
+    DATABASE_URL: databaseUrl,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    METRICS_PORT: '0',
+    AMQP_URL: 'amqp://in-process',
+    INTERNAL_API_TOKEN: randomBytes(32).toString('hex'),
+    SECRETS_KEY: randomBytes(32).toString('base64'),
+    WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+  }
+  const dispatcher = await startDispatcher(readDispatcherConfig(shared), { logger })
+  stack.defer(async () => await dispatcher.stop())
+  const env = { ...shared, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test' }
+  const runner = await startRunner(readRunnerConfig(env), { sessionQueue, logger })
+  stack.defer(async () => await runner.stop())
+  const app = await startApp(readAppConfig(env), { sessionQueue, logger })
+  stack.defer(async () => await app.stop())
+  return app.url
+}
+
+function signedIn(url: string, organizationId: string, cookie: { name: string; value: string }): SignedIn {
+  const stored = { ...cookie, domain: '127.0.0.1', path: '/', expires: -1, httpOnly: true, secure: true }
+  return {
+    organizationId,
+    context: { baseURL: url, storageState: { origins: [], cookies: [{ ...stored, sameSite: 'Lax' }] } },
+    call: async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request),
+  }
+}
+
+async function callAs<Id extends AppOperationId>(
+  cookie: string,
+  origin: string,
+  id: Id,
+  request: Partial<AppRequest<Id>>,
+): Promise<AppAnswer<Id>> {
+  const { params, query, body } = request as {
+    params?: Record<string, string>
+    query?: Record<string, string>
+    body?: object
+  }
+  const { method, path } = APP_ROUTES[id]
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => params?.[name] ?? '')
+  const response = await fetch(`${origin}${filled}?${new URLSearchParams(query).toString()}`, {
+    method: method.toUpperCase(),
+    headers: { cookie, 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  if (!response.ok) throw new Error(`${id} was answered ${response.status}: ${await response.text()}`)
+  return (response.status === 204 ? undefined : await response.json()) as AppAnswer<Id>
+}
