@@ -29,6 +29,8 @@ export async function buildConsole(): Promise<boolean> {
 async function build(): Promise<boolean> {
   const hash = hashSources()
   if (isBuiltFrom(hash)) return false
+  // Jest sets another value, with which the page would contain React's checks for development.
+  process.env['NODE_ENV'] = 'production'
   const vite = await import('vite')
   const folder = `${CONSOLE_DIST}-${process.pid}`
   await vite.build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder, emptyOutDir: true } })
