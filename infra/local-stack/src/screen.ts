@@ -122,7 +122,9 @@ export function createScreen(terminal: Terminal): Screen {
       line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
     },
     ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, curl, wf, localDir, logsDir }) => {
-      heading(setupLink ? 'Open the application' : 'Ready, with the data of the last time')
+      heading(
+        setupLink ? 'Next: open the application' : isFirstStart ? 'Ready' : 'Ready, with the data of the last time',
+      )
       if (setupLink) {
         indented(colour('cyan', setupLink.url))
         line()
