@@ -50,6 +50,9 @@ export interface WorkflowDocument {
 // the workflow's row (for users: the organization's row): two writers of a document commit one after the other, so two
 // snapshots with the same version show the same document.
 
+// LEFT JOIN looks each workflow up by its id. With JOIN, a plan that was made on an empty table reads the whole table instead,
+// because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
+
 /**
  * The document as JSON (contract README, "Resources"): users by email, triggers oldest first, their sources by name with the
  * built-in ones last, files by folder and name. The sorted columns are COLLATE "C", which is code point order. A
@@ -65,7 +68,7 @@ const FIND_WORKFLOWS: NamedStatement = {
       SELECT lookup.position, workflow.*, workflow.version || ' ' || organization.users_version AS document_version
       FROM ROWS FROM (json_to_recordset($1::json) AS (organization_id uuid, workflow_id uuid))
         WITH ORDINALITY AS lookup (organization_id, workflow_id, position)
-      JOIN workflows AS workflow
+      LEFT JOIN workflows AS workflow
         ON workflow.organization_id = lookup.organization_id AND workflow.id = lookup.workflow_id
         AND workflow.deleted_at IS NULL
       JOIN organizations AS organization ON organization.id = lookup.organization_id
@@ -129,7 +132,7 @@ const FIND_WORKFLOWS: NamedStatement = {
           to_char(found.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
       ) AS document
     ) AS json
-    FROM found`,
+    FROM found WHERE found.id IS NOT NULL`,
 }
 
 /** The workflows as they are now, in the order of the look-ups; null for one that the organization does not have. */
@@ -149,7 +152,7 @@ const FIND_WORKFLOW_VERSIONS: NamedStatement = {
     SELECT lookup.position::integer AS position, workflow.version || ' ' || organization.users_version AS version
     FROM ROWS FROM (json_to_recordset($1::json) AS (organization_id uuid, workflow_id uuid))
       WITH ORDINALITY AS lookup (organization_id, workflow_id, position)
-    JOIN workflows AS workflow
+    LEFT JOIN workflows AS workflow
       ON workflow.organization_id = lookup.organization_id AND workflow.id = lookup.workflow_id
       AND workflow.deleted_at IS NULL
     JOIN organizations AS organization ON organization.id = lookup.organization_id`,
@@ -161,7 +164,7 @@ export async function findWorkflowVersions(
   lookUps: readonly WorkflowLookUp[],
 ): Promise<(string | null)[]> {
   const values = [toJson(lookUps)]
-  const { rows } = await runStatement<{ position: number; version: string }>(db, FIND_WORKFLOW_VERSIONS, values)
+  const { rows } = await runStatement<{ position: number; version: string | null }>(db, FIND_WORKFLOW_VERSIONS, values)
   const found = lookUps.map((): string | null => null)
   for (const { position, version } of rows) found[position - 1] = version
   return found
