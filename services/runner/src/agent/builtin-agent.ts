@@ -47,11 +47,11 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   let number = 0
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
+    // A description can name a thousand sources: other runs of this process must not wait for all of them.
+    if (number > 0) await setImmediate()
     const plan = planDelivery(source, run.context, ++number, freeBytes)
     freeBytes -= plan.bytes
     steps.push(...plan.steps)
-    // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    await setImmediate()
   }
   return steps
 }
