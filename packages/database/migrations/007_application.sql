@@ -89,12 +89,12 @@ CREATE INDEX audit_events_actor ON audit_events (organization_id, actor_id, id D
 CREATE INDEX audit_events_target ON audit_events (organization_id, target_id, id DESC) WHERE target_id IS NOT NULL;
 CREATE INDEX audit_events_action ON audit_events (organization_id, action, id DESC);
 
--- Rolled up by a maintenance task. `kind` and `thing_id` name a workflow, webhook source or API key; the zero UUID stands for
--- none. `measure` and `label`: `starts` by result, `deliveries` by outcome, `run_ms` by the upper limit of a class of
+-- Rolled up by a maintenance task. `kind` and `thing_id` name a workflow, webhook source or API key; the zero UUID is none.
+-- The kind `organization` has the totals. `measure` and `label`: `starts` by result, `deliveries` by outcome, `run_ms` by the upper limit of a class of
 -- durations (for percentiles).
 CREATE TABLE usage_hours (
   organization_id uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
-  kind            text NOT NULL CHECK (kind IN ('workflow', 'webhook_source', 'api_key')),
+  kind            text NOT NULL CHECK (kind IN ('organization', 'workflow', 'webhook_source', 'api_key')),
   hour            timestamptz(0) NOT NULL,
   thing_id        uuid NOT NULL,
   measure         text NOT NULL,
@@ -103,6 +103,14 @@ CREATE TABLE usage_hours (
   sum_ms          bigint NOT NULL DEFAULT 0,
   tokens          bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (organization_id, kind, hour, thing_id, measure, label)
+);
+
+-- The hours that were rolled up, without a gap.
+CREATE TABLE usage_rollups (
+  hour           timestamptz(0) PRIMARY KEY,
+  -- Whether runs of the hour had not ended: it is rolled up again.
+  has_unfinished boolean NOT NULL,
+  rolled_up_at   timestamptz(3) NOT NULL DEFAULT now()
 );
 
 ALTER TABLE api_keys ADD COLUMN created_by uuid REFERENCES users ON DELETE SET NULL;
@@ -124,6 +132,10 @@ ALTER TABLE starts
   -- The user who started it in the application.
   ADD COLUMN user_id uuid;
 ALTER TABLE starts VALIDATE CONSTRAINT starts_origin_check;
+
+-- The failed runs of a workflow, and the closed sessions: both are rare, and no hot statement writes these indexes.
+CREATE INDEX starts_workflow_failed ON starts (workflow_id, created_at DESC, id DESC) WHERE status = 'failed';
+CREATE INDEX sessions_closed ON sessions (organization_id, created_at DESC, id DESC) WHERE NOT is_open;
 
 CREATE INDEX sessions_list ON sessions (organization_id, created_at DESC, id DESC);
 

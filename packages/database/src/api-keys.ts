@@ -1,7 +1,9 @@
-import type { Scope } from '@workflow-service/contract'
+import type { ApiKeyOut, Scope } from '@workflow-service/contract'
+import { DatabaseError, type PoolClient } from 'pg'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
+import { LAST_ID, type TimePosition, toWire, USER_NAME } from './viewer.ts'
 
 /** A key without its secret part, which is not stored. */
 export interface ApiKey {
@@ -148,4 +150,84 @@ export async function revokeApiKey(
 
 function toApiKey(row: Omit<ApiKey, 'scopes'> & { scopes: string[] }): ApiKey {
   return { ...row, scopes: row.scopes as Scope[] }
+}
+
+const API_KEY_COLUMNS = `key.id, key.name, key.prefix, key.scopes,
+  (
+    SELECT json_build_object('id', users.id, 'name', ${USER_NAME}) FROM users
+    WHERE users.organization_id = key.organization_id AND users.id = key.created_by
+  ) AS created_by, key.created_at, key.expires_at, key.revoked_at, key.last_used_at`
+
+/** The organization's keys, newest first, including revoked and expired ones. */
+export async function listApiKeyPage(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  { limit, after }: { readonly limit: number; readonly after?: TimePosition | undefined },
+): Promise<readonly ApiKeyOut[]> {
+  const { rows } = await db.pool.query<object>(
+    `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key
+     WHERE key.organization_id = $1 AND (key.created_at, key.id) < ($2, $3)
+     ORDER BY key.created_at DESC, key.id DESC LIMIT $4`,
+    [organizationId, after?.createdAt ?? 'infinity', after?.id ?? LAST_ID, limit],
+  )
+  return rows.map((row) => toWire<ApiKeyOut>(row))
+}
+
+/** The key of this id, without its secret part. */
+export async function findApiKey(
+  client: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  apiKeyId: string,
+): Promise<ApiKeyOut | undefined> {
+  const { rows } = await client.query<object>(
+    `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key WHERE key.organization_id = $1 AND key.id = $2`,
+    [organizationId, apiKeyId],
+  )
+  return rows[0] && toWire<ApiKeyOut>(rows[0])
+}
+
+/** A key to create under an id that the caller chose. */
+export interface NewApiKey {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly expiresAt: Date | null
+  /** The user who creates it. */
+  readonly createdBy: string
+}
+
+/**
+ * Creates a key. Returns it, which is the only time that it can be shown; undefined if the id is used already.
+ * @throws ApiKeyExistsError when the organization has a key with this name.
+ */
+export async function createApiKeyOf(
+  client: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  { id, name, scopes, expiresAt, createdBy }: NewApiKey,
+): Promise<string | undefined> {
+  const { key, prefix } = createApiKey()
+  try {
+    const { rowCount } = await client.query(
+      `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, expires_at, created_by)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`,
+      [id, organizationId, name, prefix, hashApiKey(key), scopes, expiresAt, createdBy],
+    )
+    return rowCount === 1 ? key : undefined
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.constraint !== 'api_keys_organization_id_name_key') throw error
+    throw new ApiKeyExistsError(`The organization already has a key named ${JSON.stringify(name)}.`, { cause: error })
+  }
+}
+
+/** Revokes a key that is in force, or has expired. False if the organization has none with this id that is not revoked. */
+export async function revokeApiKeyOf(
+  client: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  apiKeyId: string,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL',
+    [organizationId, apiKeyId],
+  )
+  return rowCount === 1
 }

@@ -79,6 +79,20 @@ export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event:
   })
 }
 
+/** Whether an action on a thing of the organization is recorded, so that a repeated request does not record it again. */
+export async function hasAuditEvent(
+  client: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  targetId: string,
+  action: string,
+): Promise<boolean> {
+  const { rows } = await client.query(
+    'SELECT FROM audit_events WHERE organization_id = $1 AND target_id = $2 AND action = $3 LIMIT 1',
+    [organizationId, targetId, action],
+  )
+  return rows.length > 0
+}
+
 /** Lists the fields whose values differ, for `changes`. */
 export function changedFields<Values extends object>(old: Partial<Values>, next: Values): AuditChange[] {
   return Object.entries(next)

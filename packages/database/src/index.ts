@@ -8,8 +8,13 @@ export {
   type ApiKey,
   ApiKeyExistsError,
   findPrincipals,
+  createApiKeyOf,
+  findApiKey,
   issueApiKey,
+  listApiKeyPage,
   listApiKeys,
+  type NewApiKey,
+  revokeApiKeyOf,
   type Principal,
   revokeApiKey,
   touchApiKeys,
@@ -19,6 +24,7 @@ export {
   type AuditActor,
   type AuditChange,
   changedFields,
+  hasAuditEvent,
   type NewAuditEvent,
   recordAuditEvent,
 } from './audit-events.ts'
@@ -96,6 +102,7 @@ export { createSecretBox, rotateSecrets, type SecretBox, SecretError } from './s
 export {
   CONFIRMATION_MINUTES,
   createSignIn,
+  findOpenSignIns,
   findSignedInUser,
   hashToken,
   newToken,
@@ -124,6 +131,7 @@ export {
   hasWebhookSourceLog,
   listSmallSources,
   listSourceNames,
+  listSourcesWithLastRequests,
   listWebhookSources,
   normalizedName,
   type SaveTarget,
@@ -143,3 +151,15 @@ export {
   type WorkflowPosition,
   type WorkflowVersion,
 } from './workflows.ts'
+export {
+  type DeliveryDetail,
+  type DeliveryPageRows,
+  findVisibleDelivery,
+  listVisibleDeliveries,
+} from './delivery-reads.ts'
+export { readOverview } from './overview.ts'
+export { findVisibleRun, listVisibleRuns, type RunQuery } from './run-lists.ts'
+export { searchEverything } from './search.ts'
+export { closeOpenSession, createSession, findSession, listSessions, type SessionQuery } from './session-lists.ts'
+export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
+export type { TimePosition, Viewer } from './viewer.ts'

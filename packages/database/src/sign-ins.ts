@@ -73,6 +73,27 @@ export async function findSignedInUser(db: Database, token: string): Promise<Sig
   return user
 }
 
+/**
+ * Returns the organization in which the person of each sign-in works, for those that have not ended and whose person has a role
+ * there. Does not count as a use.
+ */
+export async function findOpenSignIns(
+  db: Pick<Database, 'pool'>,
+  signInIds: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const { rows } = await db.pool.query<{ id: string; organizationId: string }>(
+    `SELECT s.id, u.organization_id AS "organizationId"
+     FROM sign_ins s
+     JOIN accounts a ON a.id = s.account_id AND a.disabled_at IS NULL
+     JOIN users u ON u.organization_id = s.organization_id AND u.account_id = s.account_id
+       AND u.role IS NOT NULL AND u.deactivated_at IS NULL
+     WHERE s.id = ANY ($1::uuid[]) AND s.expires_at > now()
+       AND s.last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`,
+    [signInIds],
+  )
+  return new Map(rows.map((row) => [row.id, row.organizationId]))
+}
+
 /** Creates a sign-in, and returns the token for its cookie. */
 export async function createSignIn(client: Pick<PoolClient, 'query'>, signIn: NewSignIn): Promise<string> {
   const token = newToken()

@@ -7,6 +7,7 @@ import {
 } from '@workflow-service/messaging'
 import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
 import type { AppConfig } from './config.ts'
+import { createEventStreams, type EventStreams } from './event-stream.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
 
 /** Everything that the application's routes use. */
@@ -20,6 +21,8 @@ export interface AppContext {
   readonly dispatcher: DispatcherClient
   /** What changed, for the pages that are open. */
   readonly hints: HintSender
+  /** The pages that are open, which hear the hints of all processes. */
+  readonly eventStreams: EventStreams
   /** Closes every connection and sends what is still pending. */
   close(): Promise<void>
 }
@@ -49,6 +52,7 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     db,
     onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
   })
+  const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
     config,
     logger,
@@ -58,9 +62,11 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken }),
     hints,
+    eventStreams,
     close: async () => {
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
+      await eventStreams.close()
       await hints.close()
       await db.close()
     },

@@ -2,6 +2,7 @@ import { type HttpServer, type RunningService, startHttpServer } from '@workflow
 import { createApp, createMetricsApp } from './app.ts'
 import { type AppOverrides, createAppContext } from './app-context.ts'
 import type { AppConfig } from './config.ts'
+import { startUsageRollUp } from './usage-maintenance.ts'
 
 /** An application that listens. */
 export interface RunningApp extends RunningService {
@@ -29,9 +30,11 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
     servers.push(http)
     const metricsHttp = await startHttpServer(createMetricsApp(ctx), { host: config.host, port: config.metricsPort })
     servers.push(metricsHttp)
+    const usageRollUp = startUsageRollUp(ctx)
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
       await http.close(STOP_GRACE_MS)
+      await usageRollUp.stop()
       await ctx.close()
       await metricsHttp.close(0)
     }

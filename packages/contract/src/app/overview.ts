@@ -43,6 +43,8 @@ export const SearchOut = Closed('SearchOut', 'What was found.', {
   ),
 })
 
+export type SearchOut = Static<typeof SearchOut>
+
 export const USAGE_GROUPS = ['workflow', 'webhook_source', 'api_key'] as const
 export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
   bucket: StringEnum(['hour', 'day'], { description: 'The width of a bucket: hours up to 3 days, then days (UTC).' }),

@@ -36,7 +36,7 @@ export const RunPage = PageOf('RunPage', RunOut)
 export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
   position: Type.Integer({ description: 'From 0.' }),
   kind: Type.String({ description: '`message`, `model_answer`, `tool_call`, `tool_result` or `note`.' }),
-  data: Type.Unknown({ description: 'The step, by its kind.' }),
+  data: Type.Unknown({ description: 'The step, by its kind; `{ omitted_bytes }` for large ones beyond 2 MiB in all.' }),
   created_at: DateTime({ description: 'When it was recorded.' }),
 })
 export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and deliveries.', {
@@ -70,11 +70,13 @@ export const SessionOut = Closed('SessionOut', 'A session.', {
   created_at: DateTime({ description: 'When it was opened.' }),
   closed_at: Nullable(DateTime({ description: 'When it was closed.' })),
 })
+export type SessionOut = Static<typeof SessionOut>
 export const SessionPage = PageOf('SessionPage', SessionOut)
 export const SessionDetailOut = Closed('SessionDetailOut', 'A session with its latest runs.', {
   ...SessionOut.properties,
   runs: Type.Array(RunOut, { description: 'Its latest runs, in their order, at most 100.' }),
 })
+export type SessionDetailOut = Static<typeof SessionDetailOut>
 export const CreateSessionIn = Closed('CreateSessionIn', 'A new session.', {
   id: Uuid({ description: 'The id of the new session, chosen by the caller.' }),
 })
@@ -95,6 +97,7 @@ export const ApiKeyOut = Closed('ApiKeyOut', 'An API key.', {
   revoked_at: Nullable(DateTime({ description: 'When it was revoked.' })),
   last_used_at: Nullable(DateTime({ description: 'When it was last used, to the minute.' })),
 })
+export type ApiKeyOut = Static<typeof ApiKeyOut>
 export const ApiKeyPage = PageOf('ApiKeyPage', ApiKeyOut)
 export const CreateApiKeyIn = Closed('CreateApiKeyIn', 'A new API key.', {
   id: Uuid({ description: 'The id of the new key, chosen by the caller.' }),

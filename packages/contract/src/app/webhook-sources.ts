@@ -7,7 +7,7 @@ import {
   WebhookSourceOut,
 } from '../internal/resources.ts'
 import { CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
-import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import { DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
 import { Closed, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
 
 /** A request to an endpoint, in a few words. */
@@ -38,6 +38,9 @@ export const SaveWebhookSourceIn = Closed('SaveWebhookSourceIn', 'A webhook sour
 /** A delivery with what the log's drawer shows of it. */
 export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and its outcome.', {
   ...DeliveryOut.properties,
+  request_body: Nullable(
+    JsonObject('What was sent, without the signing secret. Null in a list when it has more than 8 KiB.'),
+  ),
   source_name: Nullable(Type.String({ description: 'The webhook source; null when it was never saved.' })),
   workflow: Nullable(
     Closed('DeliveryWorkflowOut', 'The workflow of the run.', {
@@ -69,7 +72,9 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
 })
 export type DeliveryDetailOut = Static<typeof DeliveryDetailOut>
 
+/** For a member, a page may have fewer entries than the limit although older ones follow: it has what the member may see. */
 export const AppDeliveryPage = PageOf('AppDeliveryPage', AppDeliveryOut)
+export type AppDeliveryPage = Static<typeof AppDeliveryPage>
 
 export const ResendIn = Closed('ResendIn', 'Sends the payload of a delivery again, as a new delivery.', {
   resend_of: Uuid({ description: 'A payload delivery whose outcome is known.' }),

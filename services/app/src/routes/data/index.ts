@@ -1,9 +1,46 @@
+import { readOverview, readUsage, searchEverything } from '@workflow-service/database'
+import { ApiError } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
+import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
+import { deliveryHandlers } from './deliveries.ts'
+import { checkCursor, toDate, viewerOf } from './paging.ts'
+import { runHandlers } from './runs.ts'
+import { webhookSourceHandlers } from './webhook-sources.ts'
+
+/** A person with more open pages than this sees no live updates in the others. */
+const MAX_STREAMS_PER_PERSON = 12
 
 /** Handlers for webhook sources, deliveries, runs, sessions, API keys, usage and events. */
-export function dataHandlers(_ctx: AppContext) {
-  return {} satisfies Partial<AppHandlers>
+export function dataHandlers(ctx: AppContext) {
+  return {
+    ...webhookSourceHandlers(ctx),
+    ...deliveryHandlers(ctx),
+    ...runHandlers(ctx),
+    ...apiKeyHandlers(ctx),
+    getOverview: async ({ principal }) => ({ status: 200, body: await readOverview(ctx.db, viewerOf(principal)) }),
+    search: async ({ principal, query }) => ({
+      status: 200,
+      body: { data: [...(await searchEverything(ctx.db, viewerOf(principal), query.q))] },
+    }),
+    getUsage: async ({ principal, query: { since, until, by = 'workflow' } }) => ({
+      status: 200,
+      body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by }),
+    }),
+    streamEvents: ({ principal }) => {
+      if (ctx.eventStreams.countOf(principal.userId) >= MAX_STREAMS_PER_PERSON) {
+        const headers = { 'Retry-After': '30' }
+        throw new ApiError('rate_limited', 'Too many pages are open. Close some of them.', { headers })
+      }
+      return { stream: (_req, res) => ctx.eventStreams.open(res, principal) }
+    },
+  } satisfies Partial<AppHandlers>
 }
 
-export const dataRules = {} satisfies AppRules
+export const dataRules = {
+  listDeliveries: { query: checkCursor },
+  listRuns: { query: checkCursor },
+  listSessions: { query: checkCursor },
+  listApiKeys: { query: checkCursor },
+  createApiKey: { body: checkExpiry },
+} satisfies AppRules

@@ -1,0 +1,37 @@
+/** Who reads: a person in an organization. */
+export interface Viewer {
+  readonly organizationId: string
+  /** A member, who sees only some workflows and what follows them; null: an admin or owner, who sees everything. */
+  readonly memberId: string | null
+}
+
+/**
+ * Returns the condition that the viewer sees a workflow, for the statement's parameter `$n` = `viewer.memberId`. The scalar
+ * subquery finds its row by key; PostgreSQL may evaluate EXISTS by reading the whole table.
+ */
+export function isVisible(workflow: string, memberId: string): string {
+  return `(${workflow}.deleted_at IS NULL AND (${memberId}::uuid IS NULL OR ${workflow}.scope = 'company_wide'
+    OR (SELECT true FROM workflow_users WHERE workflow_id = ${workflow}.id AND user_id = ${memberId})))`
+}
+
+/** The expression for the name of a user: the name, or the email address without one. */
+export const USER_NAME = `coalesce(nullif(trim(concat_ws(' ', nullif(users.first_name, ''), nullif(users.last_name, ''))), ''),
+  (SELECT accounts.name FROM accounts WHERE accounts.id = users.account_id), users.email)`
+
+/** Returns a row whose columns are named as in the contract, with its times as texts. */
+export function toWire<Out>(row: object): Out {
+  const entries = Object.entries(row).map(([name, value]) => [
+    name,
+    value instanceof Date ? value.toISOString() : value,
+  ])
+  return Object.fromEntries(entries) as Out
+}
+
+/** A position in a list that is sorted by time and id, newest first. */
+export interface TimePosition {
+  readonly createdAt: Date
+  readonly id: string
+}
+
+/** Follows every id at the same time. */
+export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'

@@ -1,0 +1,157 @@
+import { EVENT_TOPICS, type EventTopic } from '@workflow-service/contract'
+import {
+  type Database,
+  findOpenSignIns,
+  type Hint,
+  isDatabaseUnavailable,
+  listenToHints,
+} from '@workflow-service/database'
+import { describeError, type Logger, repeat } from '@workflow-service/service-kit'
+import type { Response } from 'express'
+import type { Principal } from './auth/principal.ts'
+
+/** The open pages of this process, which hear what changed in their organization. */
+export interface EventStreams {
+  /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
+  open(res: Response, principal: Principal): void
+  /** How many streams of the person are open. */
+  countOf(userId: string): number
+  /** Sends a hint to the streams of its organization. */
+  publish(hint: Hint): void
+  close(): Promise<void>
+}
+
+interface Stream {
+  readonly res: Response
+  readonly principal: Principal
+  /** Topics to send once the reader has read what was written. */
+  readonly pending: Set<EventTopic>
+  /** Since when the reader has not read, in milliseconds; undefined when it has. */
+  blockedSince: number | undefined
+}
+
+/** Hints of several processes within this time are sent as one. */
+const MERGE_MS = 100
+/** Shorter than the idle time-outs of proxies. */
+const HEARTBEAT_MS = 25_000
+const RECHECK_MS = 60_000
+/** A reader that has not read for this long is cut off. */
+const MAX_BLOCKED_MS = 60_000
+
+/**
+ * Creates the streams, and listens to the hints of all processes. A slow reader gets topics merged, so that each stream keeps
+ * at most one small message in memory.
+ */
+export function createEventStreams(options: {
+  db: Pick<Database, 'pool'>
+  databaseUrl: string
+  logger: Logger
+  heartbeatMs?: number
+  recheckMs?: number
+}): EventStreams {
+  const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
+  const streams = new Map<string, Set<Stream>>()
+  const counts = new Map<string, number>()
+  const merging = new Map<string, Set<EventTopic>>()
+
+  const send = (stream: Stream): void => {
+    const { res, pending } = stream
+    if (pending.size === 0 || res.writableEnded) return
+    if (res.writableNeedDrain) {
+      stream.blockedSince ??= performance.now()
+      return
+    }
+    res.write(toEvent(pending))
+    pending.clear()
+  }
+  const publish = ({ organizationId, topics }: Hint): void => {
+    if (!streams.has(organizationId)) return
+    const merged = merging.get(organizationId)
+    for (const topic of topics) merged?.add(topic)
+    if (merged) return
+    merging.set(organizationId, new Set(topics))
+    setTimeout(() => {
+      const all = merging.get(organizationId) ?? []
+      merging.delete(organizationId)
+      for (const stream of streams.get(organizationId) ?? []) {
+        for (const topic of all) stream.pending.add(topic)
+        send(stream)
+      }
+    }, MERGE_MS).unref()
+  }
+  const all = (): Stream[] => [...streams.values()].flatMap((each) => [...each])
+
+  const heartbeat = setInterval(() => {
+    for (const { res, blockedSince } of all()) {
+      if (!res.writableNeedDrain) res.write(':\n\n')
+      else if (blockedSince !== undefined && performance.now() - blockedSince > MAX_BLOCKED_MS) res.destroy()
+    }
+  }, heartbeatMs).unref()
+  const recheck = repeat({
+    name: 'check the sign-ins of open pages',
+    intervalMs: recheckMs,
+    firstDelayMs: recheckMs,
+    logger,
+    onError: (error) => {
+      if (!isDatabaseUnavailable(error)) logger.warn({ error: describeError(error) }, 'could not check sign-ins')
+    },
+    run: async () => {
+      const open = all()
+      if (open.length === 0) return
+      const valid = await findOpenSignIns(db, [...new Set(open.map(({ principal }) => principal.signInId))])
+      for (const { res, principal } of open) {
+        if (valid.get(principal.signInId) !== principal.organizationId) res.end()
+      }
+    },
+  })
+  const listener = listenToHints({
+    url: databaseUrl,
+    applicationName: 'app-hints',
+    onHint: publish,
+    onGap: () => {
+      for (const organizationId of streams.keys()) publish({ organizationId, topics: EVENT_TOPICS })
+    },
+    onState: (state, error) => {
+      if (state === 'up') logger.info('listening to hints')
+      else if (error) logger.warn({ error: describeError(error) }, 'hints are not heard')
+    },
+  })
+  return {
+    open: (res, principal) => {
+      const { organizationId, userId } = principal
+      const stream: Stream = { res, principal, pending: new Set(), blockedSince: undefined }
+      const ofOrganization = streams.get(organizationId) ?? new Set()
+      streams.set(organizationId, ofOrganization.add(stream))
+      counts.set(userId, (counts.get(userId) ?? 0) + 1)
+      res.on('drain', () => {
+        stream.blockedSince = undefined
+        send(stream)
+      })
+      res.once('close', () => {
+        ofOrganization.delete(stream)
+        if (ofOrganization.size === 0) streams.delete(organizationId)
+        const left = (counts.get(userId) ?? 1) - 1
+        if (left === 0) counts.delete(userId)
+        else counts.set(userId, left)
+      })
+      // X-Accel-Buffering: nginx would hold back the events.
+      res.writeHead(200, {
+        'Content-Type': 'text/event-stream',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      })
+      res.write('retry: 3000\n\n')
+    },
+    countOf: (userId) => counts.get(userId) ?? 0,
+    publish,
+    close: async () => {
+      clearInterval(heartbeat)
+      await Promise.all([recheck.stop(), listener.close()])
+      for (const { res } of all()) res.end()
+    },
+  }
+}
+
+function toEvent(topics: Iterable<EventTopic>): string {
+  return `data: ${JSON.stringify({ topics: [...topics] })}\n\n`
+}

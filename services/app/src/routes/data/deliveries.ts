@@ -1,0 +1,96 @@
+import { type DeliveryDetailOut, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import {
+  findVisibleDelivery,
+  hasAuditEvent,
+  hasWebhookSourceLog,
+  listVisibleDeliveries,
+  recordAuditEvent,
+  type Viewer,
+} from '@workflow-service/database'
+import { notFound } from '@workflow-service/service-kit'
+import type { AppContext } from '../../app-context.ts'
+import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { positionInTime, toCursor, toDate, viewerOf } from './paging.ts'
+
+/** Handlers of the delivery log. */
+export function deliveryHandlers(ctx: AppContext) {
+  return {
+    listDeliveries: async ({ principal, params, query }) => {
+      const { limit = LIST_DEFAULT_LIMIT, cursor, since, until, outcome, kind } = query
+      const { organizationId } = principal
+      const { deliveries, next } = await listVisibleDeliveries(ctx.db, viewerOf(principal), {
+        sourceId: params.source_id,
+        outcome,
+        kind,
+        since: toDate(since),
+        until: toDate(until),
+        limit,
+        after: positionInTime(cursor),
+      })
+      if (deliveries.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
+        throw notFound('Webhook source')
+      }
+      const pagination = { has_more: next !== undefined, next_cursor: next ? toCursor(next) : null }
+      return { status: 200, body: { data: [...deliveries], pagination } }
+    },
+    getDelivery: async ({ principal, params }) => ({
+      status: 200,
+      body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
+    }),
+    resendDelivery: (request) => resendDelivery(ctx, request),
+  } satisfies Partial<AppHandlers>
+}
+
+/** @throws ApiError 404 */
+async function readDelivery(ctx: AppContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
+  const found = await findVisibleDelivery(ctx.db, viewer, deliveryId)
+  if (!found) throw notFound('Delivery')
+  const { has_signing_secret: hasSecretNow, ...delivery } = found
+  return { ...delivery, headers: toHeaders(delivery, hasSecretNow) }
+}
+
+/** The headers of the request. Neither tokens nor whether a payload had one are recorded: the latter follows the source. */
+function toHeaders(delivery: Omit<DeliveryDetailOut, 'headers'>, hasSecretNow: boolean): DeliveryDetailOut['headers'] {
+  const data = delivery.kind === 'verification' ? delivery.request_body?.['data'] : undefined
+  const hadSecret = data === undefined ? hasSecretNow : (data as { signing_secret?: unknown }).signing_secret !== null
+  return [
+    { name: 'Content-Type', value: 'application/json' },
+    { name: 'X-Request-Id', value: delivery.request_id ?? '' },
+    ...(hadSecret ? [{ name: 'X-Service-Token', value: '[a new token for each request]' }] : []),
+  ]
+}
+
+/** Sends the payload of a visible delivery again through the dispatcher, which does it at most once for the new id. */
+async function resendDelivery(
+  ctx: AppContext,
+  { principal, params, body, requestId }: AppRequestOf<'resendDelivery'>,
+): Promise<{ status: 200; body: DeliveryDetailOut }> {
+  const viewer = viewerOf(principal)
+  const { organizationId, userId } = principal
+  const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
+  // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
+  const isRepeated = known?.resend_of === body.resend_of
+  const earlier = isRepeated ? known : await findVisibleDelivery(ctx.db, viewer, body.resend_of)
+  if (!earlier) throw notFound('Delivery')
+  const sent = await ctx.dispatcher.call('sendPayload', {
+    params: { delivery_id: params.delivery_id },
+    body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
+    requestId,
+  })
+  if (!(await hasAuditEvent(ctx.db.pool, organizationId, params.delivery_id, 'delivery.resent'))) {
+    await recordAuditEvent(ctx.db.pool, {
+      principal,
+      action: 'delivery.resent',
+      target: { kind: 'delivery', id: params.delivery_id, name: earlier.source_name },
+      changes: [
+        { field: 'resend_of', old: null, new: body.resend_of },
+        { field: 'outcome', old: earlier.outcome, new: sent.outcome },
+      ],
+      requestId,
+    })
+  }
+  // The outcome may still be on its way into the database.
+  const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
+  const recorded = await readDelivery(ctx, viewer, params.delivery_id)
+  return { status: 200, body: { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at } }
+}

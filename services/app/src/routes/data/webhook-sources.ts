@@ -1,0 +1,117 @@
+import type { AppWebhookSourceOut, AppDeliveryOut } from '@workflow-service/contract'
+import { changedFields, listSourcesWithLastRequests, recordAuditEvent, type Viewer } from '@workflow-service/database'
+import { ApiError, notFound } from '@workflow-service/service-kit'
+import type { AppContext } from '../../app-context.ts'
+import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { viewerOf } from './paging.ts'
+
+type SaveRequest = AppRequestOf<'saveWebhookSource'>
+
+/** Handlers of the webhook sources. The dispatcher verifies, saves, tests and deletes them: it has the key of their secrets. */
+export function webhookSourceHandlers(ctx: AppContext) {
+  return {
+    listWebhookSources: async ({ principal }) => ({
+      status: 200,
+      body: { data: await listSourcesWithLastRequests(ctx.db, viewerOf(principal)) },
+    }),
+    getWebhookSource: async ({ principal, params }) => ({
+      status: 200,
+      body: await readSource(ctx, viewerOf(principal), params.source_id),
+    }),
+    saveWebhookSource: (request) => saveSource(ctx, request),
+    deleteWebhookSource: async ({ principal, params, requestId }) => {
+      const source = await readSource(ctx, viewerOf(principal), params.source_id)
+      await ctx.dispatcher.call('deleteWebhookSource', { params: toInternal(principal, params), requestId })
+      await audit(ctx, 'webhook_source.deleted', { principal, requestId }, source)
+      return { status: 204 }
+    },
+    testWebhookSource: async ({ principal, params, requestId }) => {
+      const viewer = viewerOf(principal)
+      const source = await readSource(ctx, viewer, params.source_id)
+      const delivery = await ctx.dispatcher.call('testWebhookSource', {
+        params: toInternal(principal, params),
+        requestId,
+      })
+      await audit(ctx, 'webhook_source.tested', { principal, requestId }, source, [
+        { field: 'outcome', old: null, new: delivery.outcome },
+      ])
+      const body: AppDeliveryOut = {
+        ...delivery,
+        source_name: source.name,
+        workflow: null,
+        resent_as: [],
+        sent_by: null,
+      }
+      return { status: 200, body }
+    },
+  } satisfies Partial<AppHandlers>
+}
+
+/** @throws ApiError 404 */
+async function readSource(ctx: AppContext, viewer: Viewer, sourceId: string): Promise<AppWebhookSourceOut> {
+  const [source] = await listSourcesWithLastRequests(ctx.db, viewer, sourceId)
+  if (!source) throw notFound('Webhook source')
+  return source
+}
+
+/**
+ * Lets the dispatcher verify and save a source. The dispatcher's refusals reach the page unchanged, except that another version
+ * than the edited one is `changed_meanwhile` with the current source.
+ */
+async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ status: 200; body: AppWebhookSourceOut }> {
+  const { principal, params, body, requestId } = request
+  const viewer = viewerOf(principal)
+  const { version, ...values } = body
+  const [old] = await listSourcesWithLastRequests(ctx.db, viewer, params.source_id)
+  try {
+    await ctx.dispatcher.call('saveWebhookSource', {
+      params: toInternal(principal, params),
+      query: { version: toInternalVersion(version) },
+      body: values,
+      requestId,
+    })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'source_changed') throw error
+    const [current] = await listSourcesWithLastRequests(ctx.db, viewer, params.source_id)
+    throw new ApiError(
+      'changed_meanwhile',
+      'Another person changed this webhook source meanwhile. Nothing of your change was saved or sent.',
+      { extra: { current: current ?? null }, cause: error },
+    )
+  }
+  const source = await readSource(ctx, viewer, params.source_id)
+  const { signing_secret: secret } = values
+  const secretChange = { field: 'signing_secret', old: null, new: secret === null ? 'removed' : 'replaced' }
+  await audit(ctx, 'webhook_source.saved', { principal, requestId }, source, [
+    ...changedFields(old ? auditedValues(old) : {}, auditedValues(source)),
+    ...(secret === undefined ? [] : [secretChange]),
+  ])
+  return { status: 200, body: source }
+}
+
+/** A version that is not an integer is never the stored one. */
+function toInternalVersion(version: string | null): number {
+  if (version === null) return 0
+  return /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 2_147_483_647
+}
+
+function auditedValues(source: AppWebhookSourceOut): object {
+  const { name, description, endpoint_url: endpointUrl, example_request_body: example } = source
+  return { name, description, endpoint_url: endpointUrl, example_request_body: JSON.stringify(example) }
+}
+
+function toInternal(principal: SaveRequest['principal'], { source_id: sourceId }: { readonly source_id: string }) {
+  return { organization_id: principal.organizationId, source_id: sourceId }
+}
+
+/** Records what the dispatcher has done already: an event that cannot be recorded does not undo it. */
+async function audit(
+  ctx: AppContext,
+  action: string,
+  { principal, requestId }: Pick<SaveRequest, 'principal' | 'requestId'>,
+  { id, name }: AppWebhookSourceOut,
+  changes: Parameters<typeof recordAuditEvent>[1]['changes'] = [],
+): Promise<void> {
+  const target = { kind: 'webhook_source', id, name }
+  await recordAuditEvent(ctx.db.pool, { principal, action, target, changes, requestId })
+}

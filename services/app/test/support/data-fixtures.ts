@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach } from '@jest/globals'
+import type { AppOperationId, DeliveryOut, RunStatus } from '@workflow-service/contract'
+import { newId } from '@workflow-service/database'
+import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
+import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
+import {
+  type AppCall,
+  type AppResponse,
+  INTERNAL_API_TOKEN,
+  type TestApp,
+  type TestOrganization,
+  type TestPerson,
+  useTestApp,
+} from './test-app.ts'
+
+/** An application with a dispatcher and a customer's endpoint. */
+export interface DataApp {
+  readonly app: TestApp
+  /** Answers 204 at the beginning of each test. */
+  readonly endpoint: CustomerEndpoint
+  readonly dispatcherUrl: string
+  /** Calls the application that uses the dispatcher. */
+  call<Id extends AppOperationId>(who: TestPerson, id: Id, call?: AppCall): Promise<AppResponse<Id>>
+  /** Saves a source as an admin, which must succeed, and returns its id. */
+  saveSource(change?: Record<string, unknown>, organization?: TestOrganization): Promise<string>
+  /** Sends a payload through the dispatcher. */
+  send(sourceId: string, runId?: string | null): Promise<DeliveryOut>
+  /** Inserts a workflow that everyone, or these users, see. */
+  createWorkflow(name: string, userIds?: readonly string[] | null, organizationId?: string): Promise<string>
+  /** Inserts a run in a session of its own, or a given one. */
+  createRun(workflowId: string, change?: RunChange): Promise<string>
+}
+
+interface RunChange {
+  readonly status?: RunStatus
+  readonly sessionId?: string
+  readonly number?: number
+  readonly createdAt?: Date
+  readonly requestId?: string
+  readonly userId?: string
+}
+
+export const EXAMPLE = { order_id: 'A-1', total: 99.5 }
+
+/** The body of a save of a source. */
+export function sourceIn(change: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    name: `Order intake ${newId()}`,
+    description: 'Takes orders.',
+    endpoint_url: 'http://127.0.0.1:9/',
+    signing_secret: 'a signing secret of this test, long enough',
+    example_request_body: EXAMPLE,
+    version: null,
+    ...change,
+  }
+}
+
+/** Sets up the three for the test file. The returned object is filled before the first test. */
+export function useDataApp(): DataApp {
+  const used = {} as DataApp
+  const stops: (() => Promise<void>)[] = []
+  // Registered before the hooks of useTestApp, so that it runs before the database is dropped.
+  afterAll(async () => {
+    for (const stop of stops) await stop()
+  })
+  const app = useTestApp()
+  beforeAll(async () => {
+    const endpoint = await startCustomerEndpoint()
+    stops.push(() => endpoint.close())
+    const config = readDispatcherConfig({
+      DATABASE_URL: app.databaseUrl,
+      INTERNAL_API_TOKEN,
+      SECRETS_KEY: randomBytes(32).toString('base64'),
+      WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+      HOST: '127.0.0.1',
+      PORT: '0',
+    })
+    const { logger } = createCapturedLogger({ service: 'dispatcher' })
+    const dispatcher = await startDispatcher(config, { logger })
+    stops.unshift(() => dispatcher.stop())
+    const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url })
+    const call: DataApp['call'] = (who, id, request = {}) => app.call(who, id, { url, ...request })
+    const { pool } = app.db
+    Object.assign(used, {
+      app,
+      endpoint,
+      dispatcherUrl: dispatcher.url,
+      call,
+      saveSource: async (change = {}, organization = app.organization) => {
+        const id = newId()
+        const body = sourceIn({ endpoint_url: endpoint.url, ...change })
+        const answer = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
+        if (answer.status !== 200) throw new Error(answer.text)
+        endpoint.requests.length = 0
+        return id
+      },
+      send: async (sourceId, runId = null) => {
+        const response = await fetch(`${dispatcher.url}/internal/deliveries/${newId()}`, {
+          method: 'PUT',
+          headers: { authorization: `Bearer ${INTERNAL_API_TOKEN}`, 'content-type': 'application/json' },
+          body: JSON.stringify({
+            organization_id: app.organization.id,
+            source_id: sourceId,
+            payload: { order_id: 'B-2', total: 12 },
+            run_id: runId,
+          }),
+        })
+        return (await response.json()) as DeliveryOut
+      },
+      createWorkflow: async (name, userIds = null, organizationId = app.organization.id) => {
+        const id = newId()
+        await pool.query(
+          `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+           VALUES ($1, $2, $3, '', $4, lower($3), true)`,
+          [id, organizationId, name, userIds === null ? 'company_wide' : 'only_me'],
+        )
+        for (const userId of userIds ?? []) {
+          await pool.query('INSERT INTO workflow_users VALUES ($1, $2, $3)', [organizationId, id, userId])
+        }
+        return id
+      },
+      createRun: async (workflowId, change = {}) => {
+        const {
+          status = 'succeeded',
+          sessionId = newId(),
+          number = 1,
+          createdAt = new Date(),
+          requestId = newId(),
+        } = change
+        const hasEnded = status === 'succeeded' || status === 'failed'
+        const id = newId()
+        await pool.query(
+          `INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number)
+           SELECT $1, organization_id, $2, $3 FROM workflows WHERE id = $4
+           ON CONFLICT (id) DO UPDATE SET last_start_number = $2, last_finished_number = $3`,
+          [sessionId, number, hasEnded ? number : number - 1, workflowId],
+        )
+        await pool.query(
+          `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+             attempts, error, created_at, started_at, finished_at, user_id)
+           SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, $12
+           FROM workflows WHERE id = $2`,
+          [
+            id,
+            workflowId,
+            sessionId,
+            number,
+            change.userId === undefined ? 'auto_run' : 'app',
+            requestId,
+            status,
+            status === 'failed' ? 'delivery_rejected: The endpoint answered 500.' : null,
+            createdAt,
+            status === 'queued' ? null : createdAt,
+            hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
+            change.userId ?? null,
+          ],
+        )
+        return id
+      },
+    } satisfies DataApp)
+  }, 120_000)
+  beforeEach(() => {
+    used.endpoint.requests.length = 0
+    used.endpoint.answerWith({ status: 204 })
+  })
+  return used
+}

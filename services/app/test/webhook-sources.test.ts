@@ -1,0 +1,107 @@
+import { describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { sourceIn, useDataApp } from './support/data-fixtures.ts'
+
+const data = useDataApp()
+
+describe('A webhook source', () => {
+  test('is verified and saved, read back without its secret, tested, and deleted, each with an audit event', async () => {
+    const { admin, member, id: organizationId } = data.app.organization
+    const params = { source_id: newId() }
+    const secret = 'the secret that nobody may read'
+    const body = sourceIn({ name: 'Orders', endpoint_url: data.endpoint.url, signing_secret: secret })
+    const saved = await data.call(admin, 'saveWebhookSource', { params, body })
+    expect(saved).toMatchObject({ status: 200, body: { name: 'Orders', version: '1', has_signing_secret: true } })
+    expect(saved.body.last_verification).toMatchObject({ outcome: 'accepted' })
+    expect(data.endpoint.requests).toHaveLength(1)
+    expect((await data.call(member, 'getWebhookSource', { params })).body).toEqual(saved.body)
+    expect((await data.call(member, 'listWebhookSources')).body.data).toContainEqual(saved.body)
+    data.endpoint.answerWith({ status: 500 })
+    expect((await data.call(admin, 'testWebhookSource', { params })).body).toMatchObject({
+      outcome: 'rejected',
+      status: 500,
+    })
+    data.endpoint.answerWith({ status: 204 })
+    const change = { ...body, signing_secret: undefined, description: 'Takes more.', version: '1' }
+    expect((await data.call(admin, 'saveWebhookSource', { params, body: change })).body).toMatchObject({ version: '2' })
+    expect((await data.call(admin, 'deleteWebhookSource', { params })).status).toBe(204)
+    expect((await data.call(member, 'getWebhookSource', { params })).status).toBe(404)
+    const { rows } = await data.app.db.pool.query<{ action: string; changes: { field: string }[] }>(
+      'SELECT action, changes FROM audit_events WHERE organization_id = $1 AND target_id = $2 ORDER BY id',
+      [organizationId, params.source_id],
+    )
+    expect(rows.map(({ action, changes }) => [action, changes.map(({ field }) => field)])).toEqual([
+      ['webhook_source.saved', ['name', 'description', 'endpoint_url', 'example_request_body', 'signing_secret']],
+      ['webhook_source.tested', ['outcome']],
+      ['webhook_source.saved', ['description']],
+      ['webhook_source.deleted', []],
+    ])
+    expect(JSON.stringify(rows)).not.toContain(secret)
+  })
+
+  test('is not saved when its endpoint does not confirm, and the answer says why', async () => {
+    const { admin } = data.app.organization
+    data.endpoint.answerWith({ redirect: '/elsewhere' })
+    const params = { source_id: newId() }
+    const body = sourceIn({ endpoint_url: data.endpoint.url })
+    const answer = await data.call(admin, 'saveWebhookSource', { params, body })
+    expect(answer.status).toBe(422)
+    expect(answer.error).toMatchObject({
+      code: 'verification_failed',
+      reason: 'redirect',
+      status: 302,
+      location: '/elsewhere',
+      delivery_id: expect.any(String),
+    })
+    expect((await data.call(admin, 'getWebhookSource', { params })).status).toBe(404)
+    const log = await data.call(admin, 'listDeliveries', { params })
+    expect(log.body.data).toMatchObject([{ id: answer.error.delivery_id, kind: 'verification', source_name: null }])
+  })
+
+  test('that another person changed is not overwritten: the answer has the current source, and nothing is sent', async () => {
+    const { admin } = data.app.organization
+    const id = await data.saveSource({ name: 'Shared', description: 'first' })
+    const params = { source_id: id }
+    const body = sourceIn({ name: 'Shared', endpoint_url: data.endpoint.url, description: 'second', version: '1' })
+    const second = await data.call(admin, 'saveWebhookSource', { params, body })
+    data.endpoint.requests.length = 0
+    for (const version of ['1', null, 'nonsense']) {
+      const change = { ...body, description: 'third', version }
+      const { status, error } = await data.call(admin, 'saveWebhookSource', { params, body: change })
+      expect(status).toBe(409)
+      expect(error).toMatchObject({ code: 'changed_meanwhile', current: second.body })
+    }
+    expect(data.endpoint.requests).toEqual([])
+  })
+
+  test.each(['name_taken', 'validation_error'])('keeps the refusal of the dispatcher: %s', async (code) => {
+    const { admin } = data.app.organization
+    await data.saveSource({ name: `Taken ${code}` })
+    const change = code === 'name_taken' ? { name: `TAKEN ${code}` } : { endpoint_url: 'ftp://a.example/' }
+    const body = sourceIn({ endpoint_url: data.endpoint.url, ...change })
+    const { error } = await data.call(admin, 'saveWebhookSource', { params: { source_id: newId() }, body })
+    expect(error.code).toBe(code)
+    if (code === 'validation_error')
+      expect(error.details).toMatchObject([{ field: 'endpoint_url', code: 'url_scheme' }])
+  })
+
+  test('cannot be saved while the dispatcher is unavailable, and the answer says so; it can be read', async () => {
+    const { admin } = data.app.organization
+    const id = await data.saveSource()
+    const call = { params: { source_id: id }, url: data.app.url }
+    const body = sourceIn({ version: '1' })
+    expect(await data.app.call(admin, 'saveWebhookSource', { ...call, body })).toMatchObject({
+      status: 503,
+      error: { code: 'service_unavailable', message: expect.stringContaining('dispatcher') },
+    })
+    expect((await data.app.call(admin, 'getWebhookSource', call)).status).toBe(200)
+  })
+
+  test('of another organization is not found', async () => {
+    const { owner } = await data.app.createOrganization()
+    const params = { source_id: await data.saveSource() }
+    for (const id of ['getWebhookSource', 'deleteWebhookSource', 'testWebhookSource', 'listDeliveries'] as const) {
+      expect([id, (await data.call(owner, id, { params })).status]).toEqual([id, 404])
+    }
+  })
+})
