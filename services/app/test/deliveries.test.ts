@@ -1,0 +1,140 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { useDataApp } from './support/data-fixtures.ts'
+
+const data = useDataApp()
+let sourceId: string
+let everyones: string
+let hidden: string
+beforeAll(async () => {
+  sourceId = await data.saveSource({ name: 'Orders' })
+  everyones = await data.createWorkflow('Book orders')
+  hidden = await data.createWorkflow('Salaries', [])
+})
+
+describe('The log of a source', () => {
+  test('has a page after the other, newest first, filtered, with run, workflow and large bodies left out', async () => {
+    const { admin } = data.app.organization
+    const source = await data.saveSource({ example_request_body: { text: '' } })
+    const runId = await data.createRun(everyones)
+    const ids: string[] = []
+    for (const text of ['short', 'x'.repeat(9_000), 'last']) {
+      const id = newId()
+      await data.app.db.pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, run_id, finished_at)
+         VALUES ($1, $2, $3, 'payload', 'unreachable', $4, $5, now())`,
+        [id, admin.organizationId, source, JSON.stringify({ text }), runId],
+      )
+      ids.unshift(id)
+    }
+    const params = { source_id: source }
+    const first = await data.call(admin, 'listDeliveries', { params, query: { limit: 2, kind: 'payload' } })
+    expect(first.body.data.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    expect(first.body.data).toMatchObject([
+      { request_body: { text: 'last' }, workflow: { id: everyones, name: 'Book orders' }, run_id: runId },
+      { request_body: null },
+    ])
+    const query = { limit: 2, kind: 'payload', cursor: first.body.pagination.next_cursor ?? '' }
+    const second = await data.call(admin, 'listDeliveries', { params, query })
+    expect(second.body.data.map(({ id }) => id)).toEqual(ids.slice(2))
+    expect(second.body.pagination).toEqual({ has_more: false, next_cursor: null })
+    const large = await data.call(admin, 'getDelivery', { params: { delivery_id: ids[1] ?? '' } })
+    expect(large.body).toMatchObject({ request_body: { text: 'x'.repeat(9_000) }, newer_id: ids[0], older_id: ids[2] })
+    const { body } = await data.call(admin, 'listDeliveries', { params, query: { outcome: 'accepted' } })
+    expect(body.data.map(({ kind }) => kind)).toEqual(['verification'])
+    expect((await data.call(admin, 'listDeliveries', { params, query: { cursor: 'x' } })).error).toMatchObject({
+      details: [{ field: 'cursor', code: 'invalid_cursor' }],
+    })
+  })
+
+  test('hides the deliveries of workflows that a member does not see', async () => {
+    const { admin, member } = data.app.organization
+    const [seen, unseen] = [await data.createRun(everyones), await data.createRun(hidden)]
+    const visible = await data.send(sourceId, seen)
+    const secret = await data.send(sourceId, unseen)
+    const params = { source_id: sourceId }
+    const ofMember = (await data.call(member, 'listDeliveries', { params })).body.data.map(({ id }) => id)
+    const ofAdmin = (await data.call(admin, 'listDeliveries', { params })).body.data.map(({ id }) => id)
+    expect(ofAdmin.filter((id) => !ofMember.includes(id))).toEqual([secret.id])
+    expect(ofMember).toContain(visible.id)
+    const get = { params: { delivery_id: secret.id } }
+    expect((await data.call(member, 'getDelivery', get)).status).toBe(404)
+    expect((await data.call(admin, 'getDelivery', get)).status).toBe(200)
+    const resend = { params: { delivery_id: newId() }, body: { resend_of: secret.id } }
+    expect((await data.call(member, 'resendDelivery', resend)).status).toBe(404)
+    const newest = await data.call(member, 'getDelivery', { params: { delivery_id: visible.id } })
+    expect(newest.body.newer_id).toBeNull()
+  })
+
+  test('shows what the agent was told, and the headers without the token', async () => {
+    const { admin } = data.app.organization
+    const runId = await data.createRun(everyones)
+    const delivery = await data.send(sourceId, runId)
+    const step = { call_id: 'a', tool: 'send', ok: true, text: 'Accepted with 204.', delivery: { id: delivery.id } }
+    await data.app.db.pool.query(
+      `INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, 0, 'tool_result', $2, 1)`,
+      [runId, JSON.stringify(step)],
+    )
+    const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: delivery.id } })
+    expect(body).toMatchObject({ agent_answer: 'Accepted with 204.', endpoint_url: data.endpoint.url })
+    const [request] = data.endpoint.requests
+    const token = String(request?.headers['x-service-token'])
+    expect(token.length).toBeGreaterThan(40)
+    expect(body.headers).toContainEqual({ name: 'X-Request-Id', value: request?.headers['x-request-id'] })
+    expect(body.headers.map(({ name }) => name)).toContain('X-Service-Token')
+    expect(JSON.stringify(body)).not.toContain(token)
+  })
+})
+
+describe('A resend', () => {
+  test('sends the payload once for its id, is linked both ways, and is in the audit log once', async () => {
+    const { member, id: organizationId } = data.app.organization
+    data.endpoint.answerWith({ status: 500 })
+    const first = await data.send(sourceId, await data.createRun(everyones))
+    data.endpoint.answerWith({ status: 204 })
+    data.endpoint.requests.length = 0
+    const call = { params: { delivery_id: newId() }, body: { resend_of: first.id } }
+    const answers = await Promise.all([
+      data.call(member, 'resendDelivery', call),
+      data.call(member, 'resendDelivery', call),
+    ])
+    answers.push(await data.call(member, 'resendDelivery', call))
+    for (const { status, body } of answers) {
+      expect(status).toBe(200)
+      expect(body).toMatchObject({
+        id: call.params.delivery_id,
+        outcome: 'accepted',
+        resend_of: first.id,
+        sent_by: { id: member.userId, name: 'The member' },
+        run_id: first.run_id,
+        request_body: first.request_body,
+      })
+    }
+    expect(data.endpoint.requests).toHaveLength(1)
+    const earlier = await data.call(member, 'getDelivery', { params: { delivery_id: first.id } })
+    expect(earlier.body).toMatchObject({ outcome: 'rejected', resent_as: [call.params.delivery_id] })
+    const { rows } = await data.app.db.pool.query(
+      `SELECT action, actor_id AS "actorId", target_id AS "targetId" FROM audit_events
+       WHERE organization_id = $1 AND action = 'delivery.resent'`,
+      [organizationId],
+    )
+    expect(rows).toContainEqual({
+      action: 'delivery.resent',
+      actorId: member.userId,
+      targetId: call.params.delivery_id,
+    })
+  })
+
+  test('of a verification or of another organization is refused', async () => {
+    const { member } = data.app.organization
+    const params = { source_id: sourceId }
+    const log = await data.call(member, 'listDeliveries', { params, query: { kind: 'verification' } })
+    const resend = (of: string) => ({ params: { delivery_id: newId() }, body: { resend_of: of } })
+    const verification = log.body.data[0]?.id ?? ''
+    expect((await data.call(member, 'resendDelivery', resend(verification))).error.code).toBe('not_resendable')
+    const other = await data.app.createOrganization()
+    const delivery = await data.send(sourceId)
+    expect((await data.call(other.owner, 'resendDelivery', resend(delivery.id))).status).toBe(404)
+    expect((await data.call(other.owner, 'getDelivery', { params: { delivery_id: delivery.id } })).status).toBe(404)
+  })
+})

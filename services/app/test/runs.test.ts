@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { useDataApp } from './support/data-fixtures.ts'
+
+const data = useDataApp()
+let everyones: string
+let listed: string
+let hidden: string
+beforeAll(async () => {
+  const { member } = data.app.organization
+  everyones = await data.createWorkflow('Book orders')
+  listed = await data.createWorkflow('Send invoices', [member.userId])
+  hidden = await data.createWorkflow('Salaries', [])
+})
+
+const minutesAgo = (minutes: number) => new Date(Date.now() - minutes * 60_000)
+
+describe('Runs', () => {
+  test('are listed newest first, a page after the other, with each filter', async () => {
+    const { admin } = data.app.organization
+    const workflow = await data.createWorkflow('Filtered')
+    const ids: string[] = []
+    for (const [index, status] of (['succeeded', 'failed', 'queued', 'running'] as const).entries()) {
+      ids.unshift(await data.createRun(workflow, { status, createdAt: minutesAgo(60 - index), userId: admin.userId }))
+    }
+    const list = async (query: Record<string, string | number>) =>
+      (await data.call(admin, 'listRuns', { query: { workflow_id: workflow, ...query } })).body
+    const first = await list({ limit: 3 })
+    const second = await list({ limit: 3, cursor: first.pagination.next_cursor ?? '' })
+    expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids)
+    expect(second.pagination.has_more).toBe(false)
+    expect(first.data[0]).toMatchObject({
+      workflow: { id: workflow, name: 'Filtered' },
+      status: 'running',
+      origin: 'app',
+      started_by: { kind: 'person', id: admin.userId, name: 'The admin' },
+    })
+    expect((await list({ status: 'failed' })).data.map(({ id }) => id)).toEqual([ids[2]])
+    expect((await list({ since: minutesAgo(58.5).toISOString() })).data.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    expect((await list({ until: minutesAgo(58.5).toISOString() })).data.map(({ id }) => id)).toEqual(ids.slice(2))
+  })
+
+  test('of a session are in the order of their numbers', async () => {
+    const { admin } = data.app.organization
+    const sessionId = newId()
+    const ids: string[] = []
+    for (const number of [1, 2, 3]) {
+      // The order of the times is another one.
+      ids.unshift(await data.createRun(everyones, { sessionId, number, createdAt: minutesAgo(number) }))
+    }
+    const query = { session_id: sessionId, limit: 2 }
+    const first = (await data.call(admin, 'listRuns', { query })).body
+    const next = { ...query, cursor: first.pagination.next_cursor ?? '' }
+    const second = (await data.call(admin, 'listRuns', { query: next })).body
+    expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids)
+  })
+
+  test('of workflows that a member does not see are neither listed nor found', async () => {
+    const { admin, member } = data.app.organization
+    const sessionId = newId()
+    const runs = {
+      everyones: await data.createRun(everyones, { sessionId, number: 1 }),
+      listed: await data.createRun(listed, { sessionId, number: 2 }),
+      hidden: await data.createRun(hidden, { sessionId, number: 3 }),
+    }
+    const seenBy = async (person: typeof admin, query: Record<string, string>) => {
+      const { body } = await data.call(person, 'listRuns', { query: { limit: 100, ...query } })
+      return Object.values(runs).map((run) => body.data.some(({ id }) => id === run))
+    }
+    const queries: Record<string, string>[] = [{}, { session_id: sessionId }]
+    for (const query of queries) {
+      expect(await seenBy(admin, query)).toEqual([true, true, true])
+      expect(await seenBy(member, query)).toEqual([true, true, false])
+    }
+    expect(await seenBy(member, { workflow_id: hidden })).toEqual([false, false, false])
+    expect((await data.call(member, 'getRun', { params: { run_id: runs.hidden } })).status).toBe(404)
+    expect((await data.call(member, 'getRun', { params: { run_id: runs.listed } })).status).toBe(200)
+    const session = await data.call(member, 'getSession', { params: { session_id: sessionId } })
+    expect(session.body.runs.map(({ id }) => id)).toEqual([runs.everyones, runs.listed])
+  })
+
+  test('of a member are found behind any number of newer runs that the member does not see', async () => {
+    const organization = await data.app.createOrganization()
+    const { id, member } = organization
+    const seen = await data.createWorkflow('Seen', [member.userId], id)
+    const busy = await data.createWorkflow('Busy', [], id)
+    const mine = await data.createRun(seen, { createdAt: minutesAgo(600) })
+    const sessionId = newId()
+    await data.createRun(busy, { sessionId })
+    await data.app.db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       SELECT gen_random_uuid(), $1, $2, $3, n + 1, 'api', 'go', 'r' FROM generate_series(1, 1000) AS n`,
+      [id, busy, sessionId],
+    )
+    const { body } = await data.call(member, 'listRuns')
+    expect(body.data.map((run) => run.id)).toEqual([mine])
+    expect(body.pagination.has_more).toBe(false)
+  })
+
+  test('have their journal, tokens and deliveries, bounded', async () => {
+    const { admin } = data.app.organization
+    const runId = await data.createRun(everyones)
+    const sourceId = await data.saveSource()
+    const delivery = await data.send(sourceId, runId)
+    const answer = { turn: 1, model: 'm', parts: [], finish_reason: 'stop', input_tokens: 1_000, output_tokens: 20 }
+    const steps = [
+      ['model_answer', answer],
+      ['model_answer', { ...answer, output_tokens: null }],
+      ['note', { code: 'large', text: 'x'.repeat(1_500_000) }],
+      ['note', { code: 'too_large', text: 'x'.repeat(1_500_000) }],
+      ['note', { code: 'small', text: 'x' }],
+    ] as const
+    for (const [position, [kind, step]] of steps.entries()) {
+      await data.app.db.pool.query(
+        'INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, $2, $3, $4, 1)',
+        [runId, position, kind, JSON.stringify(step)],
+      )
+    }
+    const { body } = await data.call(admin, 'getRun', { params: { run_id: runId } })
+    expect(body).toMatchObject({ input_tokens: 2_000, output_tokens: 20, context: 'Order 17' })
+    expect(body.steps.map(({ data: step }) => Object.keys(step as object))).toEqual([
+      Object.keys(answer),
+      Object.keys(answer),
+      ['code', 'text'],
+      ['omitted_bytes'],
+      ['code', 'text'],
+    ])
+    expect(body.deliveries).toMatchObject([{ id: delivery.id, outcome: 'accepted' }])
+    const other = await data.app.createOrganization()
+    expect((await data.call(other.owner, 'getRun', { params: { run_id: runId } })).status).toBe(404)
+  })
+})
+
+describe('Sessions', () => {
+  test('are opened once for an id, listed, closed once, and stay closed when the first request is repeated', async () => {
+    const { member, id: organizationId } = data.app.organization
+    const [id, older] = [newId(), newId()]
+    await data.call(member, 'createSession', { body: { id: older } })
+    const opened = await data.call(member, 'createSession', { body: { id } })
+    expect(opened).toMatchObject({ status: 201, body: { id, is_open: true, start_count: 0, runs: [] } })
+    const page = await data.call(member, 'listSessions', { query: { state: 'open', limit: 1 } })
+    expect(page.body.data.map((session) => session.id)).toEqual([id])
+    const next = { state: 'open', limit: 1, cursor: page.body.pagination.next_cursor ?? '' }
+    expect((await data.call(member, 'listSessions', { query: next })).body.data[0]?.id).toBe(older)
+    const params = { session_id: id }
+    const closed = await data.call(member, 'closeSession', { params })
+    expect(closed.body).toMatchObject({ is_open: false, closed_at: expect.any(String) })
+    expect((await data.call(member, 'closeSession', { params })).body).toEqual(closed.body)
+    expect((await data.call(member, 'createSession', { body: { id } })).body).toEqual(closed.body)
+    expect((await data.call(member, 'listSessions', { query: { state: 'closed' } })).body.data[0]?.id).toBe(id)
+    const { rows } = await data.app.db.pool.query(
+      'SELECT action FROM audit_events WHERE organization_id = $1 AND target_id = $2 ORDER BY id',
+      [organizationId, id],
+    )
+    expect(rows).toEqual([{ action: 'session.opened' }, { action: 'session.closed' }])
+    const { owner } = await data.app.createOrganization()
+    expect((await data.call(owner, 'getSession', { params })).status).toBe(404)
+    expect((await data.call(owner, 'closeSession', { params })).status).toBe(404)
+    expect((await data.call(owner, 'createSession', { body: { id } })).error.code).toBe('id_taken')
+  })
+})
