@@ -180,3 +180,23 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     loadOlder: () => void pages.fetchNextPage(),
   }
 }
+
+/** An answer with all rows at once, as a list for `DataList`. */
+export function toList<Row>(query: {
+  data: { data: Row[] } | undefined
+  error: Error | null
+  isPending: boolean
+  refetch: () => unknown
+}): List<Row> {
+  return {
+    rows: query.data?.data ?? [],
+    error: query.error,
+    isLoading: query.isPending,
+    retry: () => void query.refetch(),
+    newCount: 0,
+    showNew: () => {},
+    hasOlder: false,
+    isLoadingOlder: false,
+    loadOlder: () => {},
+  }
+}

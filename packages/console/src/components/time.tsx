@@ -12,7 +12,8 @@ setInterval(() => {
   for (const listener of listeners) listener()
 }, UPDATE_MS)
 
-function useNow(): number {
+/** The time of the last update of relative times. */
+export function useNow(): number {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener)

@@ -1,10 +1,20 @@
 import { Toast } from '@base-ui/react/toast'
+import { describeError } from './states.tsx'
 
 const manager = Toast.createToastManager()
 
 /** Says for a few seconds that something was done. */
 export function toast(title: string, kind: 'good' | 'bad' = 'good'): void {
   manager.add({ title, type: kind, priority: kind === 'bad' ? 'high' : 'low' })
+}
+
+/** Runs an action outside of a form; an error is shown as a message. */
+export async function tryIt(action: () => Promise<unknown>): Promise<void> {
+  try {
+    await action()
+  } catch (error) {
+    toast(describeError(error), 'bad')
+  }
 }
 
 /** The place of the messages; once in the page. */

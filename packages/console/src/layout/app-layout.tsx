@@ -9,6 +9,7 @@ import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
 import { useShortcut } from '../components/shortcuts.ts'
 import { Loading, Notice } from '../components/states.tsx'
+import { tryIt } from '../components/toast.tsx'
 
 const CommandMenu = lazy(() => import('./command-menu.tsx'))
 const ShortcutsHelp = lazy(() => import('./shortcuts-help.tsx'))
@@ -150,9 +151,10 @@ function OrganizationMenu() {
         others.map((organization) => ({
           label: organization.name,
           onSelect: () => {
-            void switchOrganization
-              .mutateAsync({ body: { organization_id: organization.id } })
-              .then(() => navigate({ to: '/' }))
+            void tryIt(async () => {
+              await navigate({ to: '/' })
+              await switchOrganization.mutateAsync({ body: { organization_id: organization.id } })
+            })
           },
         })),
       ]}
@@ -164,9 +166,11 @@ function AccountMenu({ onHelp }: { onHelp: () => void }) {
   const me = useMe()
   const navigate = useNavigate()
   async function signOut() {
-    await call('signOut', {})
-    queryClient.clear()
-    await navigate({ to: '/sign-in' })
+    await tryIt(async () => {
+      await call('signOut', {})
+      queryClient.clear()
+      await navigate({ to: '/sign-in' })
+    })
   }
   return (
     <Menu

@@ -1,33 +1,14 @@
 import { useQuery, keepPreviousData } from '@tanstack/react-query'
-import { useNavigate, type LinkProps } from '@tanstack/react-router'
+import { type LinkProps, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useDeferredValue, useState } from 'react'
 import { read, useMe } from '../api/queries.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { pagesFor } from './app-layout.tsx'
+import { linkTo } from './link-to.ts'
 
 type Found = AppAnswer<'search'>['data'][number]
-
-/** Where a found thing is shown. */
-export function linkTo({ kind, id }: Pick<Found, 'kind' | 'id'>): LinkProps {
-  switch (kind) {
-    case 'workflow':
-      return { to: '/workflows/$workflowId', params: { workflowId: id } }
-    case 'webhook_source':
-      return { to: '/sources/$sourceId', params: { sourceId: id } }
-    case 'run':
-      return { to: '/runs/$runId', params: { runId: id } }
-    case 'session':
-      return { to: '/sessions/$sessionId', params: { sessionId: id } }
-    case 'delivery':
-      return { to: '/deliveries/$deliveryId', params: { deliveryId: id } }
-    case 'user':
-      return { to: '/people' }
-    case 'api_key':
-      return { to: '/keys' }
-  }
-}
 
 const KINDS: Record<Found['kind'], readonly [IconName, string]> = {
   workflow: ['workflow', 'Workflow'],

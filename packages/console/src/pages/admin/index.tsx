@@ -1,17 +1,4 @@
-import { Page } from '../../components/page.tsx'
-
-export function KeysPage() {
-  return <Page title="API keys">{null}</Page>
-}
-
-export function PeoplePage() {
-  return <Page title="People">{null}</Page>
-}
-
-export function OrganizationPage() {
-  return <Page title="Organization">{null}</Page>
-}
-
-export function AuditPage() {
-  return <Page title="Audit log">{null}</Page>
-}
+export { AuditPage } from './audit-page.tsx'
+export { KeysPage } from './keys-page.tsx'
+export { OrganizationPage } from './organization-page.tsx'
+export { PeoplePage } from './people-page.tsx'

@@ -1,13 +1,188 @@
-import { Page } from '../../components/page.tsx'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { AppAnswer } from '@workflow-service/contract'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
+import { useState } from 'react'
+import { AppError, call } from '../../api/call.ts'
+import { queryClient, useRead } from '../../api/queries.ts'
+import { LinkButton } from '../../components/button.tsx'
+import { TextField } from '../../components/fields.tsx'
+import { Form, useForm } from '../../components/form.tsx'
+import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
+import { Time } from '../../components/time.tsx'
+import { EntryPage } from './entry-page.tsx'
 
-export function SetUpPage() {
-  return <Page title="Set up">{null}</Page>
+export const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
+
+/** Shows the page that the person wanted. Only pages of this application: another host is never opened. */
+function useEnter() {
+  const navigate = useNavigate()
+  const { next } = useSearch({ strict: false })
+  return async (me: AppAnswer<'getMe'>) => {
+    queryClient.clear()
+    queryClient.setQueryData(['getMe', {}], me)
+    const isPage = next?.startsWith('/') && new URL(next, location.origin).origin === location.origin
+    await navigate({ href: isPage ? next : '/', replace: true })
+  }
+}
+
+/** The token of a one-time link. It is in the fragment, which is not sent to the server with the page. */
+function useToken() {
+  return useState(() => decodeURIComponent(location.hash.slice(1)))[0]
 }
 
 export function SignInPage() {
-  return <Page title="Sign in">{null}</Page>
+  const enter = useEnter()
+  const { next, error } = useSearch({ strict: false })
+  const setup = useRead('getSetup')
+  const form = useForm({
+    values: { email: '', password: '' },
+    savedText: null,
+    warnsBeforeLeaving: false,
+    save: async (values) => await enter(await call('signIn', { body: values })),
+  })
+  return (
+    <EntryPage title="Sign in">
+      {setup.data?.needs_setup ? (
+        <Notice>
+          No account exists yet. Open the setup link that <code>npm start</code> printed, or make one with{' '}
+          <code>wf setup-link</code>.
+        </Notice>
+      ) : null}
+      {error ? (
+        <Notice kind="danger">
+          The provider’s sign-in did not succeed. Try again, or ask an admin for an invitation to your address.
+        </Notice>
+      ) : null}
+      <Form form={form} action="Sign in">
+        <TextField label="Email" type="email" autoComplete="username" required {...form.field('email')} />
+        <TextField
+          label="Password"
+          type="password"
+          autoComplete="current-password"
+          required
+          hint="Forgotten? An admin of your organization can make a reset link."
+          {...form.field('password')}
+        />
+      </Form>
+      {setup.data?.has_oidc ? (
+        <a
+          className="button secondary"
+          href={`${APP_ROUTES.startOidc.path}${next ? `?next=${encodeURIComponent(next)}` : ''}`}
+        >
+          Sign in with your organization’s provider
+        </a>
+      ) : null}
+    </EntryPage>
+  )
+}
+
+export function SetUpPage() {
+  const token = useToken()
+  const enter = useEnter()
+  const setup = useRead('getSetup')
+  const form = useForm({
+    values: { organization_name: '', name: '', email: '', password: '' },
+    savedText: null,
+    save: async (values) => await enter(await call('setUp', { body: { token, ...values } })),
+  })
+  if (setup.data?.needs_setup === false) {
+    return (
+      <EntryPage title="Already set up" intro="An owner exists. Sign in, or ask an admin for an invitation.">
+        <LinkButton to="/sign-in">Sign in</LinkButton>
+      </EntryPage>
+    )
+  }
+  if (!token) {
+    return (
+      <EntryPage
+        title="Open the setup link"
+        intro="The first owner is created with a link that only the operator can read."
+      >
+        <p>
+          <code>npm start</code> prints it; <code>wf setup-link</code> makes a new one.
+        </p>
+      </EntryPage>
+    )
+  }
+  return (
+    <EntryPage title="Set up" intro="You become the owner of the first organization.">
+      <Form form={form} action="Create and sign in">
+        <TextField label="Organization" autoComplete="organization" {...form.field('organization_name')} />
+        <TextField label="Your name" autoComplete="name" {...form.field('name')} />
+        <TextField label="Email" type="email" autoComplete="username" {...form.field('email')} />
+        <TextField
+          label="Password"
+          type="password"
+          autoComplete="new-password"
+          hint={PASSWORD_HINT}
+          {...form.field('password')}
+        />
+      </Form>
+    </EntryPage>
+  )
 }
 
 export function LinkPage() {
-  return <Page title="Link">{null}</Page>
+  const token = useToken()
+  const link = useQuery({
+    queryKey: ['openLink', token],
+    queryFn: () => call('openLink', { body: { token } }),
+    enabled: token !== '',
+    refetchInterval: false,
+    refetchOnWindowFocus: false,
+  })
+  const error = token ? link.error : new AppError(404, {})
+  if (error) {
+    return (
+      <EntryPage title="This link cannot be used">
+        {error instanceof AppError && (error.code === 'link_not_usable' || error.status === 404) ? (
+          <p>
+            It was used, has expired, or was replaced by a newer one. Ask an admin of your organization for another.
+          </p>
+        ) : (
+          <ErrorState error={error} onRetry={() => void link.refetch()} />
+        )}
+        <LinkButton to="/sign-in">Sign in</LinkButton>
+      </EntryPage>
+    )
+  }
+  return <Loaded query={link}>{(data) => <AcceptLink token={token} link={data} />}</Loaded>
+}
+
+function AcceptLink({ token, link }: { token: string; link: AppAnswer<'openLink'> }) {
+  const enter = useEnter()
+  const isReset = link.kind === 'reset'
+  const asksName = !isReset && !link.has_account
+  const form = useForm({
+    values: { name: link.name ?? '', password: '' },
+    savedText: null,
+    save: async ({ name, password }) =>
+      await enter(await call('acceptLink', { body: { token, password, ...(asksName ? { name } : {}) } })),
+  })
+  return (
+    <EntryPage
+      title={isReset ? 'Set a new password' : `Join ${link.organization_name ?? 'the organization'}`}
+      intro={
+        <>
+          {isReset ? 'For ' : 'You were invited as '}
+          <strong>{link.email}</strong>
+          {link.role ? `, with the role ${link.role}` : ''}. The link can be used once, until{' '}
+          <Time value={link.expires_at} isExact />.
+        </>
+      }
+    >
+      <Form form={form} action={isReset ? 'Set password and sign in' : 'Accept and sign in'}>
+        <input type="email" autoComplete="username" value={link.email ?? ''} readOnly hidden />
+        {asksName ? <TextField label="Your name" autoComplete="name" {...form.field('name')} /> : null}
+        <TextField
+          label={isReset ? 'New password' : 'Password'}
+          type="password"
+          autoComplete={link.has_account && !isReset ? 'current-password' : 'new-password'}
+          hint={link.has_account && !isReset ? 'The password of your account.' : PASSWORD_HINT}
+          {...form.field('password')}
+        />
+      </Form>
+    </EntryPage>
+  )
 }
