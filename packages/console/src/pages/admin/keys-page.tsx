@@ -94,7 +94,7 @@ function NewKey(props: { onClose: () => void; onCreated: (key: AppAnswer<'create
   // A repeated request with the same id makes no second key.
   const [id] = useState(() => crypto.randomUUID())
   const form = useForm({
-    values: { name: '', read: true, start: true, days: '90' as (typeof LIFETIMES)[number][0] },
+    values: { name: '', read: true, start: true, days: '90' },
     savedText: null,
     warnsBeforeLeaving: false,
     save: async ({ name, read, start, days }) => {

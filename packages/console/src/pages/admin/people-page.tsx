@@ -16,6 +16,11 @@ import { toast, tryIt } from '../../components/toast.tsx'
 
 const ROLE_TEXTS: Record<Role, string> = { owner: 'Owner', admin: 'Admin', member: 'Member' }
 type RoleChoice = Role | ''
+interface PersonValues {
+  first_name: string
+  last_name: string
+  role: RoleChoice
+}
 
 function nameOf(user: AppUserOut): string {
   return [user.first_name, user.last_name].filter(Boolean).join(' ') || user.email
@@ -187,8 +192,8 @@ function AddPerson({ onClose, onAdded }: { onClose: () => void; onAdded: (user: 
   const create = useWrite('createUser')
   const options = useRoleOptions()
   const [id] = useState(() => crypto.randomUUID())
-  const form = useForm({
-    values: { email: '', first_name: '', last_name: '', role: 'member' as RoleChoice },
+  const form = useForm<PersonValues & { email: string }>({
+    values: { email: '', first_name: '', last_name: '', role: 'member' },
     savedText: null,
     warnsBeforeLeaving: false,
     save: async ({ role, ...values }) => {
@@ -217,8 +222,8 @@ function AddPerson({ onClose, onAdded }: { onClose: () => void; onAdded: (user: 
   )
 }
 
-function valuesOf(user: AppUserOut) {
-  return { first_name: user.first_name, last_name: user.last_name, role: (user.role ?? '') as RoleChoice }
+function valuesOf(user: AppUserOut): PersonValues {
+  return { first_name: user.first_name, last_name: user.last_name, role: user.role ?? '' }
 }
 
 function EditPerson({ user, onClose }: { user: AppUserOut; onClose: () => void }) {
