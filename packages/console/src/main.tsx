@@ -10,6 +10,7 @@ import { router } from './router.tsx'
 import './styles/tokens.css'
 import './styles/base.css'
 import './styles/components.css'
+import './styles/pages.css'
 
 applyTheme()
 watchSequences()

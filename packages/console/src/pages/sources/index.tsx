@@ -1,13 +1,3 @@
-import { Page } from '../../components/page.tsx'
-
-export function SourcesPage() {
-  return <Page title="Webhook sources">{null}</Page>
-}
-
-export function NewSourcePage() {
-  return <Page title="New webhook source">{null}</Page>
-}
-
-export function SourcePage() {
-  return <Page title="Webhook source">{null}</Page>
-}
+export { NewSourcePage } from './new-source-page.tsx'
+export { SourcePage } from './source-page.tsx'
+export { SourcesPage } from './sources-page.tsx'

@@ -1,0 +1,95 @@
+import { findExampleErrors } from '@workflow-service/contract/example-errors'
+import { EXAMPLE_MAX_BYTES, EXAMPLE_MAX_FIELDS } from '@workflow-service/contract/limits'
+import {
+  allowsAnyField,
+  allowsAnyValue,
+  inferShape,
+  isJsonObject,
+  type PayloadShape,
+} from '@workflow-service/contract/payload-shape'
+import { useDeferredValue, useMemo } from 'react'
+import { Button } from '../../components/button.tsx'
+import { TextAreaField } from '../../components/fields.tsx'
+import { parseJson } from '../../components/parse-json.ts'
+
+/** Reads the text of an example. `error` says what to correct. */
+export function readExample(text: string): { example?: Record<string, unknown>; error?: string } {
+  if (text.trim() === '') return { error: 'Enter an example, such as {"order_id": "A-1", "total": 12.5}.' }
+  const { value, error } = parseJson(text)
+  if (error) return { error }
+  const [first] = findExampleErrors(value)
+  if (first) {
+    const path = first.field.split('.').slice(1).join('.')
+    return { error: `${path ? `${path} ` : 'The example '}${first.message}.` }
+  }
+  return isJsonObject(value) ? { example: value } : { error: 'The example must be a JSON object.' }
+}
+
+/** The example body, checked while typing, beside what the agent learns from it. */
+export function ExampleField(props: { value: string; onValue: (value: string) => void; error?: string | undefined }) {
+  const text = useDeferredValue(props.value)
+  const { example, error } = useMemo(() => readExample(text), [text])
+  const format = () => props.onValue(JSON.stringify(example, null, 2))
+  return (
+    <div className="columns">
+      <TextAreaField
+        label="Example body"
+        isCode
+        rows={10}
+        value={props.value}
+        onValue={props.onValue}
+        error={props.error ?? (text.trim() === '' ? undefined : error)}
+        hint={`A JSON object that shows names, nesting and types. At most ${EXAMPLE_MAX_BYTES / 1_024} KiB and ${EXAMPLE_MAX_FIELDS} fields.`}
+        aside={
+          example ? (
+            <Button variant="ghost" className="small" onClick={format}>
+              Format
+            </Button>
+          ) : null
+        }
+      />
+      <div className="field">
+        <div className="field-label">
+          <h3>What the agent will see</h3>
+        </div>
+        {example ? (
+          <>
+            <ul className="shape">
+              <Fields shape={inferShape(example)} />
+            </ul>
+            <p className="field-hint">Every payload has exactly these fields. Your values are only examples.</p>
+          </>
+        ) : (
+          <p className="muted">Enter an example: its field names and types appear here.</p>
+        )}
+      </div>
+    </div>
+  )
+}
+
+function Fields({ shape }: { shape: PayloadShape }) {
+  const items = shape.list?.object ?? shape.list?.list?.object
+  const object = shape.object ?? items
+  return [...(object?.fields ?? [])].map(([name, field]) => (
+    <li key={name}>
+      <code>{name}</code> <span className="muted">{typeText(field)}</span>
+      {object?.required.has(name) ? null : <span className="muted">, optional</span>}
+      {field.object || field.list ? (
+        <ul>
+          <Fields shape={field} />
+        </ul>
+      ) : null}
+    </li>
+  ))
+}
+
+const TYPE_WORDS = { string: 'text', integer: 'number', number: 'number', boolean: 'true or false', null: 'nothing' }
+
+function typeText(shape: PayloadShape): string {
+  if (allowsAnyValue(shape)) return 'anything'
+  const words = [...shape.scalars].filter((type) => type !== 'null').map((type) => TYPE_WORDS[type])
+  if (shape.object) words.push(allowsAnyField(shape.object) ? 'object with any fields' : 'object')
+  if (shape.list) words.push(allowsAnyValue(shape.list) ? 'list of anything' : `list of ${typeText(shape.list)}`)
+  if (shape.scalars.has('null')) words.push('empty')
+  return words.join(' or ')
+}

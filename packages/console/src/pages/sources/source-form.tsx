@@ -1,0 +1,260 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import {
+  VERIFICATION_DEADLINE_MS,
+  WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
+  WEBHOOK_SOURCE_NAME_MAX_LENGTH,
+} from '@workflow-service/contract/limits'
+import { useEffect, useRef, useState } from 'react'
+import { AppError, call } from '../../api/call.ts'
+import { newId } from '../../api/new-id.ts'
+import { refresh } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
+import { CopyBox } from '../../components/copy.tsx'
+import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
+import { Form, type FormState, useForm } from '../../components/form.tsx'
+import { Notice } from '../../components/states.tsx'
+import { ExampleField, readExample } from './example-field.tsx'
+import { describeVerificationFailure } from './verification-cause.ts'
+
+const SECRET_BYTES = 32
+const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }, null, 2)
+
+interface Values {
+  name: string
+  description: string
+  endpoint_url: string
+  secret_choice: 'keep' | 'set' | 'none'
+  signing_secret: string
+  example_request_body: string
+}
+
+function valuesOf(source: AppWebhookSourceOut | undefined): Values {
+  return {
+    name: source?.name ?? '',
+    description: source?.description ?? '',
+    endpoint_url: source?.endpoint_url ?? '',
+    secret_choice: source?.has_signing_secret ? 'keep' : source ? 'none' : 'set',
+    signing_secret: '',
+    example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
+  }
+}
+
+const invalid = (field: keyof Values, message: string) =>
+  new AppError(422, { code: 'validation_error', message, details: [{ field, code: 'invalid', message }] })
+
+/** Whether requests with the stored secret would go to another server. */
+function isOtherServer(stored: string, typed: string): boolean {
+  const [one, other] = [URL.parse(stored), URL.parse(typed)]
+  return one !== null && other !== null && one.origin !== other.origin
+}
+
+/** Brings an error of the save to the field where it can be corrected. */
+function toFieldError(error: unknown): unknown {
+  if (!(error instanceof AppError)) return error
+  if (error.code === 'verification_failed') {
+    const { message } = invalid('endpoint_url', describeVerificationFailure(error.body))
+    return new AppError(422, { ...error.body, details: [{ field: 'endpoint_url', code: 'unverified', message }] })
+  }
+  if (error.code === 'name_taken') return invalid('name', 'Another webhook source has this name. Choose another one.')
+  const details = Object.entries(error.details).map(([path, message]) => {
+    const [field = '', ...rest] = path.split('.')
+    return { field, code: 'invalid', message: [rest.join('.'), message].filter(Boolean).join(' ') }
+  })
+  return new AppError(error.status, { ...error.body, ...(details.length > 0 ? { details } : {}) })
+}
+
+/** Creates a webhook source, or edits it. Saving verifies the endpoint. */
+export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
+  const navigate = useNavigate()
+  const [newSourceId] = useState(newId)
+  const id = source?.id ?? newSourceId
+  const cancel = useRef<AbortController>(null)
+  const form = useForm<Values>({
+    values: valuesOf(source),
+    version: source?.version ?? '',
+    labels: { name: 'Name', description: 'Description', endpoint_url: 'URL', example_request_body: 'Example body' },
+    savedText: 'Verified and saved.',
+    fromCurrent: (current: AppWebhookSourceOut) => ({ values: valuesOf(current), version: current.version }),
+    async save(values, version) {
+      const { example, error } = readExample(values.example_request_body)
+      if (!example) throw invalid('example_request_body', error ?? 'Enter a JSON object.')
+      if (values.secret_choice === 'set' && values.signing_secret === '') {
+        throw invalid('signing_secret', 'Enter a secret, generate one, or choose not to sign.')
+      }
+      if (values.secret_choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)) {
+        throw invalid('signing_secret', 'Enter the secret again, or choose not to sign.')
+      }
+      const secret = { keep: {}, set: { signing_secret: values.signing_secret }, none: { signing_secret: null } }
+      cancel.current = new AbortController()
+      const { signal } = cancel.current
+      try {
+        const saved = await call(
+          'saveWebhookSource',
+          {
+            params: { source_id: id },
+            body: {
+              name: values.name,
+              description: values.description,
+              endpoint_url: values.endpoint_url,
+              example_request_body: example,
+              ...secret[values.secret_choice],
+              version: version || null,
+            },
+          },
+          signal,
+        )
+        void refresh()
+        if (!source) await navigate({ to: '/sources/$sourceId', params: { sourceId: id } })
+        return saved.version
+      } catch (reason) {
+        if (!signal.aborted) throw toFieldError(reason)
+        throw new AppError(0, {
+          code: 'cancelled',
+          message:
+            'You stopped waiting. The verification request may have arrived, and the source is saved if the endpoint confirmed.',
+        })
+      }
+    },
+  })
+  const failure = form.error instanceof AppError ? form.error : undefined
+  return (
+    <Form
+      form={form}
+      action={form.isSaving ? 'Verifying…' : source ? 'Verify and save' : 'Verify and create'}
+      canReset={source !== undefined}
+      extra={form.isSaving ? <Progress onCancel={() => cancel.current?.abort()} /> : null}
+    >
+      <div className="narrow stack">
+        <TextField
+          label="Name"
+          required
+          maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
+          placeholder="Order intake"
+          hint="Write this name in the description of a workflow, and its agent sends here."
+          {...form.field('name')}
+        />
+        <TextAreaField
+          label="Description"
+          maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
+          rows={2}
+          placeholder="Use it for every new order of a customer."
+          hint="When to send here. The agent reads it."
+          {...form.field('description')}
+        />
+        <TextField
+          label="URL"
+          type="url"
+          inputMode="url"
+          required
+          spellCheck={false}
+          placeholder="https://example.com/webhooks/orders"
+          hint="Must be reachable from the internet. It gets one POST of the type service.webhook.verification when you save, and must answer 2xx within 10 seconds."
+          {...form.field('endpoint_url')}
+        />
+        {failure?.body.delivery_id ? (
+          <Notice kind="danger">
+            <p>
+              Nothing was saved{source ? '; the earlier version stays in use' : ''}.{' '}
+              <Link to="/deliveries/$deliveryId" params={{ deliveryId: failure.body.delivery_id }} target="_blank">
+                See the request and the answer
+              </Link>
+            </p>
+          </Notice>
+        ) : null}
+        <SecretField form={form} source={source} />
+      </div>
+      <ExampleField {...form.field('example_request_body')} />
+    </Form>
+  )
+}
+
+function SecretField({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
+  const { secret_choice: choice, signing_secret: secret, endpoint_url: url } = form.values
+  const [isGenerated, setIsGenerated] = useState(false)
+  const field = form.field('signing_secret')
+  const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
+  const generate = () => {
+    const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES))
+    field.onValue(btoa(String.fromCharCode(...bytes)))
+    setIsGenerated(true)
+  }
+  const showsGenerated = isGenerated && secret !== '' && choice === 'set'
+  const set = [
+    'set',
+    source?.has_signing_secret ? 'Replace it' : 'Sign with a secret',
+    'Each request carries X-Service-Token, by which your endpoint knows that it comes from this service.',
+  ] as const
+  return (
+    <>
+      <RadioGroup
+        label="Signing secret"
+        value={choice}
+        onValue={(value) => form.set({ secret_choice: value })}
+        error={choice === 'set' ? undefined : field.error}
+        options={[
+          ...(source?.has_signing_secret ? [['keep', 'Keep the stored one'] as const] : []),
+          set,
+          ['none', source?.has_signing_secret ? 'Remove it: do not sign' : 'Do not sign'],
+        ]}
+      />
+      {mustRepeat ? (
+        <Notice kind="warning">
+          <p>
+            This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”:
+            the stored secret is never sent to another server.
+          </p>
+        </Notice>
+      ) : null}
+      {choice === 'set' && !showsGenerated ? (
+        <TextField
+          label="Secret"
+          type="password"
+          autoComplete="new-password"
+          className="code"
+          hint="At least 32 random bytes are recommended. It is stored encrypted and never shown again."
+          {...field}
+          aside={
+            <Button variant="ghost" className="small" icon="key" onClick={generate}>
+              Generate 32 bytes
+            </Button>
+          }
+        />
+      ) : null}
+      {showsGenerated ? (
+        <div className="field">
+          <div className="field-label">
+            <h3>New secret</h3>
+            <Button variant="ghost" className="small" onClick={() => (field.onValue(''), setIsGenerated(false))}>
+              Enter another one
+            </Button>
+          </div>
+          <CopyBox text={secret} label="secret" />
+          <p className="field-hint">
+            Copy it into the settings of your endpoint now: after saving it is never shown again.
+          </p>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+/** Counts the seconds of a verification. */
+function Progress({ onCancel }: { onCancel: () => void }) {
+  const [seconds, setSeconds] = useState(0)
+  useEffect(() => {
+    const timer = setInterval(() => setSeconds((before) => before + 1), 1_000)
+    return () => clearInterval(timer)
+  }, [])
+  return (
+    <>
+      <Button onClick={onCancel}>Cancel</Button>
+      <span className="row muted">
+        <span role="status">Waiting for the endpoint to confirm</span>
+        <span aria-hidden="true">
+          {seconds} s of at most {VERIFICATION_DEADLINE_MS / 1_000} s
+        </span>
+      </span>
+    </>
+  )
+}
