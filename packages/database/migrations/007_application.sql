@@ -149,3 +149,12 @@ CREATE INDEX workflows_company_wide ON workflows (organization_id, created_at, i
 -- PostgreSQL does not rewrite the table.
 ALTER TABLE files ADD COLUMN version uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000';
 ALTER TABLE files ALTER COLUMN version SET DEFAULT gen_random_uuid();
+
+-- A deleted organization is hidden at once; a maintenance task deletes its rows in batches.
+ALTER TABLE organizations
+  ADD COLUMN deleted_at timestamptz(3),
+  -- When that was done. The row stays, without its name.
+  ADD COLUMN purged_at  timestamptz(3);
+CREATE INDEX organizations_deleted ON organizations (deleted_at) WHERE deleted_at IS NOT NULL AND purged_at IS NULL;
+-- An invitation is found by the address that an OpenID Connect provider has verified.
+CREATE INDEX users_invitable ON users (lower(email)) WHERE account_id IS NULL AND role IS NOT NULL;

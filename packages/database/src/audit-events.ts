@@ -1,5 +1,50 @@
 import type { PoolClient } from 'pg'
+import type { Database } from './client.ts'
 import { newId } from './ids.ts'
+
+/** Every action of the audit log, as `<kind>.<verb>`. */
+export const AUDIT_ACTIONS = [
+  'access.refused',
+  'account.confirmed',
+  'account.password_changed',
+  'account.saved',
+  'account.sign_in_failed',
+  'account.signed_in',
+  'account.signed_out',
+  'api_key.created',
+  'api_key.revoked',
+  'auto_run.saved',
+  'delivery.resent',
+  'file.deleted',
+  'file.saved',
+  'link.accepted',
+  'manifest.applied',
+  'organization.created',
+  'organization.deleted',
+  'organization.saved',
+  'session.closed',
+  'session.opened',
+  'setup.completed',
+  'setup.link_created',
+  'trigger.deleted',
+  'trigger.saved',
+  'user.created',
+  'user.link_created',
+  'user.removed',
+  'user.saved',
+  'user.signed_out',
+  'webhook_source.deleted',
+  'webhook_source.saved',
+  'webhook_source.tested',
+  'workflow.activated',
+  'workflow.created',
+  'workflow.deactivated',
+  'workflow.deleted',
+  'workflow.saved',
+  'workflow.started',
+  'workflow_users.saved',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
 /** Who did it: a person who is signed in, the operator (`wf`), a service, or a caller who is not signed in. */
 export interface AuditActor {
@@ -7,6 +52,14 @@ export interface AuditActor {
   /** The user of the organization. */
   readonly id?: string | null
   readonly name: string
+}
+
+/** The person of a request, as the audit log names the person. */
+export interface AuditPrincipal {
+  readonly organizationId: string
+  readonly userId: string
+  readonly name: string
+  readonly address: string | null
 }
 
 /** One value that a change replaced; without secrets, keys, tokens and passwords. */
@@ -17,8 +70,7 @@ export interface AuditChange {
 }
 
 interface AuditedAction {
-  /** `<kind>.<verb>`, such as `workflow.saved`. */
-  readonly action: string
+  readonly action: AuditAction
   readonly target?: { readonly kind: string; readonly id: string | null; readonly name: string | null }
   readonly changes?: readonly AuditChange[]
   readonly requestId?: string
@@ -27,14 +79,7 @@ interface AuditedAction {
 /** An entry of the audit log: done by the person of a request, or by another actor. */
 export type NewAuditEvent = AuditedAction &
   (
-    | {
-        readonly principal: {
-          readonly organizationId: string
-          readonly userId: string
-          readonly name: string
-          readonly address: string | null
-        }
-      }
+    | { readonly principal: AuditPrincipal }
     | { readonly actor: AuditActor; readonly organizationId: string | null; readonly address?: string | null }
   )
 
@@ -104,4 +149,75 @@ export function changedFields<Values extends object>(old: Partial<Values>, next:
 export function shortenText(_key: string, value: unknown): unknown {
   if (typeof value !== 'string' || value.length <= TEXT_MAX_LENGTH) return value
   return `${value.slice(0, TEXT_MAX_LENGTH).toWellFormed()}…`
+}
+
+/** An entry of the audit log. */
+export interface AuditEventRow {
+  readonly id: string
+  readonly at: Date
+  readonly actorKind: AuditActor['kind']
+  readonly actorId: string | null
+  readonly actorName: string
+  readonly action: string
+  readonly targetKind: string | null
+  readonly targetId: string | null
+  readonly targetName: string | null
+  readonly changes: readonly AuditChange[]
+  readonly requestId: string | null
+  readonly address: string | null
+}
+
+/** Which entries to list, newest first. Absent: all. */
+export interface AuditEventQuery {
+  readonly limit: number
+  /** Lists entries before this id. */
+  readonly before?: string
+  readonly actorId?: string
+  readonly targetId?: string
+  /** An action, or the beginning of actions that ends with a dot. */
+  readonly action?: string
+  readonly since?: Date
+  readonly until?: Date
+}
+
+/** Lists entries of an organization's audit log, newest first. */
+export async function listAuditEvents(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  query: AuditEventQuery,
+): Promise<AuditEventRow[]> {
+  const values: unknown[] = [organizationId, query.limit]
+  const conditions: string[] = []
+  const where = (condition: string, value: unknown): void => {
+    if (value === undefined) return
+    values.push(value)
+    conditions.push(condition.replace('?', `$${values.length}`))
+  }
+  where('id < ?', query.before)
+  where('actor_id = ?', query.actorId)
+  where('target_id = ?', query.targetId)
+  where('at >= ?', query.since)
+  // Ids are made a little before or after `at`; the range of ids only keeps the search short.
+  where('id >= ?', query.since && firstIdAt(query.since.getTime() - 60_000))
+  where('at < ?', query.until)
+  where('id < ?', query.until && firstIdAt(query.until.getTime() + 60_000))
+  const rows = (condition: string): string => `
+    SELECT id, at, actor_kind AS "actorKind", actor_id AS "actorId", actor_name AS "actorName", action,
+      target_kind AS "targetKind", target_id AS "targetId", target_name AS "targetName", changes,
+      request_id AS "requestId", address
+    FROM audit_events WHERE ${['organization_id = $1', ...conditions, condition].filter(Boolean).join(' AND ')}
+    ORDER BY id DESC LIMIT $2`
+  const { action } = query
+  if (action === undefined) return (await db.pool.query<AuditEventRow>(rows(''), values)).rows
+  // One look-up in the index for each action of the kind.
+  values.push(action.endsWith('.') ? AUDIT_ACTIONS.filter((each) => each.startsWith(action)) : [action])
+  const text = `SELECT event.* FROM unnest($${values.length}::text[]) AS wanted(name)
+    CROSS JOIN LATERAL (${rows('action = wanted.name')}) AS event ORDER BY id DESC LIMIT $2`
+  return (await db.pool.query<AuditEventRow>(text, values)).rows
+}
+
+/** The lowest UUIDv7 of a point in time. */
+function firstIdAt(timeMs: number): string {
+  const hex = Math.max(0, timeMs).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }

@@ -67,3 +67,8 @@ export function isStatementTimeout(error: unknown): boolean {
 export function isStatementError(error: unknown): boolean {
   return !isDatabaseUnavailable(error)
 }
+
+/** Whether PostgreSQL rejected a row because another one has a value that must be unique. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === '23505'
+}

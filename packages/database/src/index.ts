@@ -19,12 +19,26 @@ export {
   revokeApiKey,
   touchApiKeys,
 } from './api-keys.ts'
-export { type Membership, type MyAccount, readMe } from './accounts.ts'
 export {
+  type Account,
+  changePassword,
+  findAccount,
+  hasAccounts,
+  type Membership,
+  recordFailedSignIn,
+  saveAccount,
+  signIn,
+} from './accounts.ts'
+export {
+  AUDIT_ACTIONS,
+  type AuditAction,
   type AuditActor,
   type AuditChange,
+  type AuditEventRow,
+  type AuditPrincipal,
   changedFields,
   hasAuditEvent,
+  listAuditEvents,
   type NewAuditEvent,
   recordAuditEvent,
 } from './audit-events.ts'
@@ -75,7 +89,27 @@ export { type AppliedManifest, type ApplyOptions, applyManifests } from './manif
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
 export { ManifestOverwriteError, type PersonEdit, recordApplied } from './manifest/person-edits.ts'
 export { migrate } from './migrate.ts'
-export { findOrganizations, findWorkflowNames, listOrganizations, type OrganizationName } from './organizations.ts'
+export {
+  acceptInvitation,
+  acceptReset,
+  completeSetup,
+  createSetupLink,
+  findInvitation,
+  findOneTimeLink,
+  type OneTimeLink,
+  type UsedLink,
+} from './one-time-links.ts'
+export {
+  deleteOrganization,
+  deleteOrganizationRows,
+  findOrganizations,
+  findWorkflowNames,
+  listOrganizations,
+  type OrganizationName,
+  type OrganizationRow,
+  readOrganization,
+  renameOrganization,
+} from './organizations.ts'
 export {
   listRuns,
   type RunDelivery,
@@ -101,15 +135,20 @@ export { workflowSearchText } from './search-text.ts'
 export { createSecretBox, rotateSecrets, type SecretBox, SecretError } from './secrets.ts'
 export {
   CONFIRMATION_MINUTES,
+  confirmSignIn,
   createSignIn,
   findOpenSignIns,
+  deleteEndedSignIns,
+  endSignIn,
   findSignedInUser,
   hashToken,
+  listSignIns,
   newToken,
   type NewSignIn,
   SIGN_IN_MAX_DAYS,
   type SignedInUser,
   type SignInMethod,
+  switchOrganization,
 } from './sign-ins.ts'
 export { closeSession, openSession, type SessionRow } from './sessions.ts'
 export {
@@ -122,6 +161,19 @@ export {
 } from './starts.ts'
 export { foldCase } from './fold-case.ts'
 export { inTransaction } from './in-transaction.ts'
+export {
+  type CheckUserChange,
+  createUser,
+  createUserLink,
+  deleteUser,
+  findUser,
+  LINK_HOURS,
+  listUsers,
+  saveUser,
+  signUserOut,
+  type UserRow,
+  type UserValues,
+} from './users.ts'
 export { versionOf } from './versions.ts'
 export {
   confirmWebhookSource,

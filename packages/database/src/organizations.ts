@@ -1,4 +1,7 @@
+import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
+import { inTransaction } from './in-transaction.ts'
+import { versionOf } from './versions.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -13,6 +16,7 @@ export async function listOrganizations(
   options: { limit: number },
 ): Promise<OrganizationName[]> {
   return await db.prisma.organization.findMany({
+    where: { deletedAt: null },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: options.limit,
     select: { id: true, name: true, isSuspended: true },
@@ -26,7 +30,7 @@ export async function findOrganizations(
   options: { limit: number },
 ): Promise<OrganizationName[]> {
   return await db.prisma.organization.findMany({
-    where: wanted,
+    where: { ...wanted, deletedAt: null },
     orderBy: { id: 'asc' },
     take: options.limit,
     select: { id: true, name: true, isSuspended: true },
@@ -44,4 +48,130 @@ export async function findWorkflowNames(
     select: { id: true, name: true },
   })
   return new Map(found.map(({ id, name }) => [id, name]))
+}
+
+/** An organization, as its people see it. */
+export interface OrganizationRow {
+  readonly id: string
+  readonly name: string
+  readonly isSuspended: boolean
+  readonly createdAt: Date
+  readonly version: string
+}
+
+const SELECT_ORGANIZATION = `
+  SELECT id, name, is_suspended AS "isSuspended", created_at AS "createdAt"
+  FROM organizations WHERE id = $1 AND deleted_at IS NULL`
+
+export async function readOrganization(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+): Promise<OrganizationRow | undefined> {
+  const { rows } = await db.pool.query<Omit<OrganizationRow, 'version'>>(SELECT_ORGANIZATION, [organizationId])
+  return rows[0] && { ...rows[0], version: versionOf([rows[0].name]) }
+}
+
+/** Renames an organization, unless it was renamed since `version` was read. */
+export async function renameOrganization(
+  db: Database,
+  { name, version }: { name: string; version: string },
+  { principal, requestId }: { principal: AuditPrincipal; requestId: string },
+): Promise<'saved' | 'changed_meanwhile'> {
+  const { organizationId: id } = principal
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(`${SELECT_ORGANIZATION} FOR NO KEY UPDATE`, [id])
+    const old = rows[0]?.name
+    if (versionOf([old]) !== version) return 'changed_meanwhile'
+    await client.query('UPDATE organizations SET name = $2, updated_at = now() WHERE id = $1', [id, name])
+    await recordAuditEvent(client, {
+      principal,
+      action: 'organization.saved',
+      target: { kind: 'organization', id, name },
+      changes: [{ field: 'name', old, new: name }],
+      requestId,
+    })
+    return 'saved'
+  })
+}
+
+/**
+ * Deletes an organization: at once, nobody can sign in to it, use its keys or see it, and nothing of it runs or is sent.
+ * `deleteOrganizationRows` then deletes its rows.
+ */
+export async function deleteOrganization(
+  db: Database,
+  { principal, requestId }: { principal: AuditPrincipal; requestId: string },
+): Promise<void> {
+  const { organizationId: id } = principal
+  await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE organizations SET deleted_at = coalesce(deleted_at, now()), is_suspended = true WHERE id = $1 RETURNING name`,
+      [id],
+    )
+    await client.query('DELETE FROM sign_ins WHERE organization_id = $1', [id])
+    await client.query('DELETE FROM one_time_links WHERE organization_id = $1', [id])
+    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND revoked_at IS NULL', [id])
+    const name = rows[0]?.name ?? ''
+    // Of no organization: the audit log of the organization is deleted with it.
+    await recordAuditEvent(client, {
+      actor: { kind: 'person', id: principal.userId, name: principal.name },
+      organizationId: null,
+      address: principal.address,
+      action: 'organization.deleted',
+      target: { kind: 'organization', id, name },
+      requestId,
+    })
+  })
+}
+
+/** In this order: what belongs to a row is deleted before it, or with it in small numbers. */
+const DELETED_ROWS = [
+  { table: 'starts', key: 'id', batch: 200, where: 'organization_id = $1' },
+  {
+    table: 'deliveries',
+    key: 'id',
+    batch: 1_000,
+    where: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))',
+  },
+  { table: 'sessions', key: 'id', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'workflows', key: 'id', batch: 20, where: 'organization_id = $1' },
+  { table: 'webhook_sources', key: 'id', batch: 200, where: 'organization_id = $1' },
+  { table: 'usage_hours', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'audit_events', key: 'id', batch: 1_000, where: 'organization_id = $1' },
+] as const
+
+/**
+ * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns whether there
+ * may be more. Several processes may call it at the same time.
+ *
+ * The row of the organization stays, and those of its keys, without their names: deleting them would make PostgreSQL search all
+ * deliveries and starts for references.
+ */
+export async function deleteOrganizationRows(db: Database): Promise<boolean> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT 1',
+  )
+  const [organization] = rows
+  if (!organization) return false
+  for (const { table, key, batch, where } of DELETED_ROWS) {
+    const { rowCount } = await db.pool.query(
+      `DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(
+         SELECT ${key} FROM ${table} WHERE ${where} LIMIT ${batch} FOR UPDATE SKIP LOCKED))`,
+      [organization.id],
+    )
+    if (rowCount !== 0) return true
+  }
+  await inTransaction(db, async (client) => {
+    const { rows: users } = await client.query<{ accountId: string | null }>(
+      'DELETE FROM users WHERE organization_id = $1 RETURNING account_id AS "accountId"',
+      [organization.id],
+    )
+    await client.query(
+      'DELETE FROM accounts WHERE id = ANY ($1) AND NOT EXISTS (SELECT FROM users WHERE account_id = accounts.id)',
+      [users.map(({ accountId }) => accountId)],
+    )
+    await client.query('UPDATE api_keys SET name = id::text WHERE organization_id = $1', [organization.id])
+    await client.query(`UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`, [organization.id])
+  })
+  return true
 }

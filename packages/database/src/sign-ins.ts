@@ -1,8 +1,10 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Role } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
 import { type Database, runStatement } from './client.ts'
 import { newId } from './ids.ts'
+import { inTransaction } from './in-transaction.ts'
 
 /** The person of a request to the application, as a user of the organization in which the person works. */
 export interface SignedInUser {
@@ -44,6 +46,7 @@ FROM sign_ins s
 JOIN accounts a ON a.id = s.account_id AND a.disabled_at IS NULL
 JOIN users u ON u.organization_id = s.organization_id AND u.account_id = s.account_id
   AND u.role IS NOT NULL AND u.deactivated_at IS NULL
+JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
 WHERE s.token_sha256 = $1 AND s.expires_at > now() AND s.last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`,
 }
 
@@ -112,4 +115,88 @@ export async function createSignIn(client: Pick<PoolClient, 'query'>, signIn: Ne
     ],
   )
   return token
+}
+
+/** A sign-in in the list of a person. */
+export interface SignInRow {
+  readonly id: string
+  readonly method: SignInMethod
+  readonly address: string | null
+  readonly userAgent: string | null
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+}
+
+const IS_ALIVE = `expires_at > now() AND last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`
+const LIST_MAX_COUNT = 100
+
+/** Lists the sign-ins of an account that have not ended, the newest 100. */
+export async function listSignIns(db: Pick<Database, 'pool'>, accountId: string): Promise<SignInRow[]> {
+  const { rows } = await db.pool.query<SignInRow>(
+    `SELECT id, method, address, user_agent AS "userAgent", created_at AS "createdAt", last_seen_at AS "lastSeenAt"
+     FROM sign_ins WHERE account_id = $1 AND ${IS_ALIVE} ORDER BY created_at DESC LIMIT ${LIST_MAX_COUNT}`,
+    [accountId],
+  )
+  return rows
+}
+
+/** Ends one of the person's sign-ins. Returns false if the person has no such sign-in. */
+export async function endSignIn(
+  db: Database,
+  signInId: string,
+  { principal, requestId }: { principal: AuditPrincipal & { accountId: string }; requestId: string },
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ userAgent: string | null }>(
+      'DELETE FROM sign_ins WHERE account_id = $1 AND id = $2 RETURNING user_agent AS "userAgent"',
+      [principal.accountId, signInId],
+    )
+    if (!rows[0]) return false
+    const target = { kind: 'sign_in', id: signInId, name: rows[0].userAgent ?? '' }
+    await recordAuditEvent(client, { principal, action: 'account.signed_out', target, requestId })
+    return true
+  })
+}
+
+/** Notes that the person has confirmed with the password. */
+export async function confirmSignIn(
+  db: Database,
+  { principal, requestId }: { principal: AuditPrincipal & { signInId: string }; requestId: string },
+): Promise<void> {
+  await inTransaction(db, async (client) => {
+    await client.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [principal.signInId])
+    await recordAuditEvent(client, { principal, action: 'account.confirmed', requestId })
+  })
+}
+
+/** Makes another organization of the person the one in which the person works. Returns false if it is none of the person's. */
+export async function switchOrganization(
+  db: Pick<Database, 'pool'>,
+  principal: { accountId: string; signInId: string },
+  organizationId: string,
+): Promise<boolean> {
+  const { rowCount } = await db.pool.query(
+    `UPDATE sign_ins SET organization_id = $3
+     WHERE id = $1 AND account_id = $2 AND EXISTS (
+       SELECT FROM users JOIN organizations ON organizations.id = organization_id AND deleted_at IS NULL
+       WHERE organization_id = $3 AND account_id = $2 AND role IS NOT NULL AND deactivated_at IS NULL)`,
+    [principal.signInId, principal.accountId, organizationId],
+  )
+  return rowCount === 1
+}
+
+/** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */
+export async function deleteEndedSignIns(db: Pick<Database, 'pool'>, limit: number): Promise<number> {
+  const expired = await db.pool.query(
+    `DELETE FROM sign_ins WHERE token_sha256 IN (
+       SELECT token_sha256 FROM sign_ins WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+    [limit],
+  )
+  const links = await db.pool.query(
+    `DELETE FROM one_time_links WHERE token_sha256 IN (
+       SELECT token_sha256 FROM one_time_links WHERE expires_at < now() - interval '7 days'
+       ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+    [limit],
+  )
+  return Math.max(expired.rowCount ?? 0, links.rowCount ?? 0)
 }

@@ -6,6 +6,7 @@ import {
   type SessionQueue,
 } from '@workflow-service/messaging'
 import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import { createSignInLimits, type SignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams, type EventStreams } from './event-stream.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
@@ -19,6 +20,7 @@ export interface AppContext {
   readonly sessionQueue: SessionQueue
   readonly sessionNotifier: SessionNotifier
   readonly dispatcher: DispatcherClient
+  readonly signInLimits: SignInLimits
   /** What changed, for the pages that are open. */
   readonly hints: HintSender
   /** The pages that are open, which hear the hints of all processes. */
@@ -48,6 +50,7 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     overrides.sessionQueue ??
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue })
+  const signInLimits = createSignInLimits({ config, logger })
   const hints = createHintSender({
     db,
     onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
@@ -61,12 +64,14 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     sessionQueue,
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken }),
+    signInLimits,
     hints,
     eventStreams,
     close: async () => {
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
       await eventStreams.close()
+      signInLimits.close()
       await hints.close()
       await db.close()
     },

@@ -1,7 +1,7 @@
 import { APP_OPERATIONS, type AppOperationId, describeAppApi } from '@workflow-service/contract'
-import { isDatabaseUnavailable } from '@workflow-service/database'
+import { isDatabaseUnavailable, recordAuditEvent } from '@workflow-service/database'
 import {
-  type ApiError,
+  ApiError,
   answerHealthz,
   assignRequestId,
   handleErrors,
@@ -11,7 +11,8 @@ import {
   serveOperations,
   serviceUnavailable,
 } from '@workflow-service/service-kit'
-import express, { type Express, type RequestHandler } from 'express'
+import { networkOf } from '@workflow-service/service-kit/rate-limit'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
@@ -47,6 +48,7 @@ export function createApp(ctx: AppContext): Express {
   app.use('/app/', serveApi(ctx))
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)
+  app.use(auditRefusals(ctx))
   app.use(handleErrors(ctx.logger, toDatabaseError))
   return app
 }
@@ -66,7 +68,7 @@ function serveApi(ctx: AppContext): RequestHandler {
     slots: {
       total: MAX_REQUESTS_IN_FLIGHT,
       perKey: MAX_REQUESTS_IN_FLIGHT / 2,
-      keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : ''),
+      keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : networkOf(caller.address)),
     },
     handlerTimeoutMs: HANDLER_TIMEOUT_MS,
   })
@@ -116,6 +118,22 @@ function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
       )
     })
     next()
+  }
+}
+
+/** Records in the audit log what a role does not allow. */
+function auditRefusals({ db }: Pick<AppContext, 'db'>): ErrorRequestHandler {
+  return async (error, _req, res, next) => {
+    const { principal, operationId, requestId } = res.locals as Record<string, unknown>
+    if (principal && error instanceof ApiError && error.code === 'forbidden_for_role') {
+      await recordAuditEvent(db.pool, {
+        principal: principal as Principal,
+        action: 'access.refused',
+        target: { kind: 'operation', id: null, name: String(operationId) },
+        requestId: String(requestId),
+      })
+    }
+    next(error)
   }
 }
 

@@ -2,6 +2,7 @@ import { type HttpServer, type RunningService, startHttpServer } from '@workflow
 import { createApp, createMetricsApp } from './app.ts'
 import { type AppOverrides, createAppContext } from './app-context.ts'
 import type { AppConfig } from './config.ts'
+import { startMaintenance } from './maintenance.ts'
 import { startUsageRollUp } from './usage-maintenance.ts'
 
 /** An application that listens. */
@@ -30,11 +31,11 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
     servers.push(http)
     const metricsHttp = await startHttpServer(createMetricsApp(ctx), { host: config.host, port: config.metricsPort })
     servers.push(metricsHttp)
+    const maintenance = startMaintenance(ctx)
     const usageRollUp = startUsageRollUp(ctx)
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
-      await http.close(STOP_GRACE_MS)
-      await usageRollUp.stop()
+      await Promise.all([maintenance.stop(), usageRollUp.stop(), http.close(STOP_GRACE_MS)])
       await ctx.close()
       await metricsHttp.close(0)
     }

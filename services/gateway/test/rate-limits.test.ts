@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
 import { createCapturedLogger, type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
-import { createSharedLimiter } from '../src/rate-limit/shared-limiter.ts'
+import { createSharedLimiter } from '@workflow-service/service-kit/rate-limit'
 import type { RunningGateway } from '../src/start-gateway.ts'
 import { callGateway } from './support/call.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'

@@ -1,30 +1,26 @@
 import { type AppOperation, ROLES, type Who } from '@workflow-service/contract'
-import { findSignedInUser, recordAuditEvent } from '@workflow-service/database'
+import { findSignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
 import type { AppContext } from '../app-context.ts'
-import { readSessionCookie } from './cookie.ts'
+import { readCookie, SESSION_COOKIE } from './cookie.ts'
 import type { Principal, Visitor } from './principal.ts'
 
 /** Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation. */
 export function authorize(ctx: Pick<AppContext, 'config' | 'db'>) {
   return async (req: Request, res: Response, operation: AppOperation | undefined): Promise<Visitor | Principal> => {
-    const visitor: Visitor = { address: req.ip ?? '', userAgent: req.headers['user-agent'] ?? null }
+    const { cookie: cookies, 'user-agent': userAgent = null } = req.headers
+    const visitor: Visitor = { address: req.ip ?? '', userAgent, cookies }
     if (!operation) return visitor
     assertSameOrigin(req, operation, ctx.config.appUrl)
     if (operation.who === 'anyone' || operation.who === 'link') return visitor
-    const token = readSessionCookie(req.headers.cookie)
+    const token = readCookie(cookies, SESSION_COOKIE)
     const user = token === undefined ? undefined : await findSignedInUser(ctx.db, token)
     if (!user) throw new ApiError('unauthorized', 'Sign in first.')
     const principal: Principal = { ...user, ...visitor }
     res.locals['principal'] = principal
+    res.locals['operationId'] = operation.id
     if (isAllowed(principal, operation.who)) return principal
-    await recordAuditEvent(ctx.db.pool, {
-      principal,
-      action: 'access.refused',
-      target: { kind: 'operation', id: null, name: operation.id },
-      requestId: String(res.locals['requestId']),
-    })
     throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.who)} can do this.`)
   }
 }

@@ -1,10 +1,21 @@
 import type { SignedInUser } from '@workflow-service/database'
+import { ApiError } from '@workflow-service/service-kit'
 
 /** A caller: where the request comes from. */
 export interface Visitor {
   readonly address: string
   readonly userAgent: string | null
+  readonly cookies: string | undefined
 }
 
 /** The person who is signed in, as a user of the organization in which the person works. */
 export interface Principal extends SignedInUser, Visitor {}
+
+/**
+ * Refuses a sensitive change unless the person has confirmed with the password, or signed in, within the last 10 minutes.
+ * @throws ApiError 403 `confirmation_required`
+ */
+export function assertConfirmed({ confirmedUntil }: Principal): void {
+  if (confirmedUntil) return
+  throw new ApiError('confirmation_required', 'Confirm with your password first.')
+}

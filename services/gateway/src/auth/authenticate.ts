@@ -1,7 +1,7 @@
 import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
 import { ApiError, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Request, Response } from 'express'
-import ipaddr from 'ipaddr.js'
 import type { AppContext } from '../app-context.ts'
 import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
 import type { ApiKeyLookUp } from './api-key-cache.ts'
@@ -35,7 +35,7 @@ async function lookUp(
   { isExpected, run }: ApiKeyLookUp,
 ): Promise<Principal> {
   const { rateLimits } = ctx
-  const network = networkOf(req)
+  const network = networkOf(req.ip ?? '')
   const decision = isExpected ? undefined : rateLimits.consume('failed-authentications', network)
   const counted = decision instanceof Promise ? await decision : decision
   if (counted && !counted.isAllowed) applyRateLimit(res, counted)
@@ -60,7 +60,7 @@ async function refuse(
   res: Response,
   key: string | undefined,
 ): Promise<never> {
-  applyRateLimit(res, await rateLimits.consume('failed-authentications', networkOf(req)))
+  applyRateLimit(res, await rateLimits.consume('failed-authentications', networkOf(req.ip ?? '')))
   throw unauthorized(req, key)
 }
 
@@ -88,11 +88,4 @@ function explainRefusal(req: Request, key: string | undefined): string {
   return req.headers.authorization === undefined
     ? 'Send your API key in the header "Authorization: Bearer wfk_…".'
     : 'The Authorization header must be sent once, as "Authorization: Bearer wfk_…".'
-}
-
-/** Returns the caller's IPv4 address or IPv6 /64, the smallest network that a subscriber gets. */
-function networkOf({ ip: address = '' }: Request): string {
-  if (!ipaddr.isValid(address)) return address
-  const parsed = ipaddr.process(address)
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString()
 }

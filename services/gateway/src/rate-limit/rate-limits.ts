@@ -1,8 +1,12 @@
 import type { Logger } from '@workflow-service/service-kit'
+import {
+  createLocalLimiter,
+  createSharedLimiter,
+  type LimitState,
+  type Quota,
+} from '@workflow-service/service-kit/rate-limit'
 import type { GatewayConfig } from '../config.ts'
 import type { GatewayMetrics } from '../gateway-metrics.ts'
-import { createLocalLimiter, type LimitState, type Quota } from './local-limiter.ts'
-import { createSharedLimiter } from './shared-limiter.ts'
 
 /** What is counted: the requests of an API key, or the failed authentications of an address. */
 export type RatePolicy = 'requests' | 'failed-authentications'

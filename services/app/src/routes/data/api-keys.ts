@@ -1,5 +1,6 @@
 import { type ApiKeyOut, type FieldError } from '@workflow-service/contract'
 import {
+  type AuditAction,
   ApiKeyExistsError,
   createApiKeyOf,
   findApiKey,
@@ -63,7 +64,7 @@ export function apiKeyHandlers(ctx: AppContext) {
   } satisfies Partial<AppHandlers>
 }
 
-function toEvent(action: string, principal: Principal, { id, name }: ApiKeyOut, requestId: string) {
+function toEvent(action: AuditAction, principal: Principal, { id, name }: ApiKeyOut, requestId: string) {
   return { action, principal, target: { kind: 'api_key', id, name }, requestId }
 }
 

@@ -1,5 +1,6 @@
 import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
 import {
+  type AuditAction,
   closeOpenSession,
   createSession,
   findSession,
@@ -74,6 +75,6 @@ export function runHandlers(ctx: AppContext) {
   } satisfies Partial<AppHandlers>
 }
 
-function toEvent(action: string, principal: Principal, id: string, requestId: string) {
+function toEvent(action: AuditAction, principal: Principal, id: string, requestId: string) {
   return { action, principal, target: { kind: 'session', id, name: null }, requestId }
 }

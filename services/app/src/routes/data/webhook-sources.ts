@@ -1,5 +1,11 @@
 import type { AppWebhookSourceOut, AppDeliveryOut } from '@workflow-service/contract'
-import { changedFields, listSourcesWithLastRequests, recordAuditEvent, type Viewer } from '@workflow-service/database'
+import {
+  type AuditAction,
+  changedFields,
+  listSourcesWithLastRequests,
+  recordAuditEvent,
+  type Viewer,
+} from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
@@ -107,7 +113,7 @@ function toInternal(principal: SaveRequest['principal'], { source_id: sourceId }
 /** Records what the dispatcher has done already: an event that cannot be recorded does not undo it. */
 async function audit(
   ctx: AppContext,
-  action: string,
+  action: AuditAction,
   { principal, requestId }: Pick<SaveRequest, 'principal' | 'requestId'>,
   { id, name }: AppWebhookSourceOut,
   changes: Parameters<typeof recordAuditEvent>[1]['changes'] = [],

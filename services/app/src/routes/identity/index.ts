@@ -1,11 +1,17 @@
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
-import { getMe } from './me.ts'
+import { meHandlers } from './me.ts'
+import { organizationHandlers } from './organization.ts'
+import { signInHandlers } from './sign-in.ts'
+import { userHandlers } from './users.ts'
 
 /** Handlers for sign-in, the person, users, the organization and the audit log. */
 export function identityHandlers(ctx: AppContext) {
   return {
-    getMe: getMe(ctx),
+    ...signInHandlers(ctx),
+    ...meHandlers(ctx),
+    ...userHandlers(ctx),
+    ...organizationHandlers(ctx),
   } satisfies Partial<AppHandlers>
 }
 

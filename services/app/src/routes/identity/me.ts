@@ -1,33 +1,117 @@
 import type { MeOut } from '@workflow-service/contract'
-import { readMe } from '@workflow-service/database'
-import { ApiError } from '@workflow-service/service-kit'
+import {
+  changePassword,
+  confirmSignIn,
+  endSignIn,
+  findAccount,
+  findSignedInUser,
+  listSignIns,
+  saveAccount,
+  type SignedInUser,
+  switchOrganization,
+} from '@workflow-service/database'
+import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
-import type { SignedInUser } from '@workflow-service/database'
+import { readCookie, SESSION_COOKIE, sessionCookie, setCookie } from '../../auth/cookie.ts'
+import { checkNewPassword, hashPassword, verifyPassword } from '../../auth/passwords.ts'
+import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
-/** Reads who is signed in. */
-export function getMe(ctx: AppContext): AppHandlers['getMe'] {
-  return async ({ principal }) => ({ status: 200, body: await toMe(ctx, principal) })
+/** Handlers of the person who is signed in. */
+export function meHandlers(ctx: AppContext) {
+  const answerMe = async (visitor: Visitor) => ({ status: 200, body: await readMe(ctx, visitor) })
+  return {
+    getMe: async ({ principal }) => ({ status: 200, body: await toMe(ctx, principal) }),
+    saveMe: async (request) => {
+      const { principal, body } = request
+      if (body.email !== principal.email) assertConfirmed(principal)
+      if ((await saveAccount(ctx.db, body, request)) === 'email_taken') throw emailTaken()
+      ctx.hints.add(principal.organizationId, 'users')
+      return await answerMe(principal)
+    },
+    signOut: async (request) => {
+      await endSignIn(ctx.db, request.principal.signInId, request)
+      return { status: 204, headers: setCookie(SESSION_COOKIE, '', 0) }
+    },
+    changePassword: async (request) => {
+      const { principal, body } = request
+      assertConfirmed(principal)
+      const { organization } = await toMe(ctx, principal)
+      const words = [organization.name, principal.email]
+      const violation = await checkNewPassword(principal, 'new_password', body.new_password, words)
+      if (violation) throw invalidFields([violation])
+      await changePassword(ctx.db, await hashPassword(principal, body.new_password), request)
+      return await answerMe(principal)
+    },
+    switchOrganization: async ({ principal, body }) => {
+      if (!(await switchOrganization(ctx.db, principal, body.organization_id))) throw notFound('Organization')
+      return await answerMe(principal)
+    },
+    confirmPassword: async (request) => {
+      const { principal, body } = request
+      const isConfirmed = await ctx.signInLimits.attempt(principal, principal.email, async () => {
+        const account = await findAccount(ctx.db, { id: principal.accountId })
+        return (await verifyPassword(principal, body.password, account?.passwordHash ?? null)) || undefined
+      })
+      if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
+      await confirmSignIn(ctx.db, request)
+      return await answerMe(principal)
+    },
+    listSignIns: async ({ principal }) => {
+      const signIns = await listSignIns(ctx.db, principal.accountId)
+      const data = signIns.map(({ id, method, address, userAgent, createdAt, lastSeenAt }) => ({
+        id,
+        method,
+        address,
+        user_agent: userAgent,
+        created_at: createdAt.toISOString(),
+        last_seen_at: lastSeenAt.toISOString(),
+        is_current: id === principal.signInId,
+      }))
+      return { status: 200, body: { data } }
+    },
+    endSignIn: async (request) => {
+      if (!(await endSignIn(ctx.db, request.params.sign_in_id, request))) throw notFound('Sign-in')
+      return { status: 204 }
+    },
+  } satisfies Partial<AppHandlers>
 }
 
-/** Returns the body that most operations on the person answer. */
-export async function toMe(ctx: AppContext, principal: SignedInUser): Promise<MeOut> {
-  const { accountId, userId, organizationId, role, name, email, confirmedUntil } = principal
-  const { account, organizations } = await readMe(ctx.db, accountId)
-  const organization = organizations.find(({ id }) => id === organizationId)
-  // Deleted or left since the request was authorized.
-  if (!account || !organization) throw new ApiError('unauthorized', 'Sign in first.')
+/** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
+export async function answerSignedIn(ctx: AppContext, token: string, status: 200 | 201) {
+  const user = await findSignedInUser(ctx.db, token)
+  if (!user) throw signedOut()
+  return { status, headers: sessionCookie(token), body: await toMe(ctx, user) }
+}
+
+/** Reads the person again after a change. */
+async function readMe(ctx: AppContext, { cookies }: Visitor): Promise<MeOut> {
+  const user = await findSignedInUser(ctx.db, readCookie(cookies, SESSION_COOKIE) ?? '')
+  if (!user) throw signedOut()
+  return await toMe(ctx, user)
+}
+
+async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
+  const account = await findAccount(ctx.db, { id: user.accountId })
+  const organization = account?.organizations.find(({ id }) => id === user.organizationId)
+  if (!account || !organization) throw signedOut()
+  const { id, email, name, hasOidc, passwordHash, organizations } = account
   return {
-    account: { id: accountId, email, name, has_password: account.hasPassword, has_oidc: account.hasOidc },
-    user_id: userId,
-    role,
-    organization: { id: organizationId, name: organization.name, is_suspended: organization.isSuspended },
-    organizations: organizations.map(({ id, name: organizationName, role: otherRole }) => ({
-      id,
-      name: organizationName,
-      role: otherRole,
-    })),
-    confirmed_until: confirmedUntil?.toISOString() ?? null,
+    account: { id, email, name, has_password: passwordHash !== null, has_oidc: hasOidc },
+    user_id: user.userId,
+    role: user.role,
+    organization: { id: organization.id, name: organization.name, is_suspended: organization.isSuspended },
+    organizations: organizations.map((each) => ({ id: each.id, name: each.name, role: each.role })),
+    confirmed_until: user.confirmedUntil?.toISOString() ?? null,
     api_url: ctx.config.apiUrl ?? null,
   }
+}
+
+/** The sign-in has ended since the request was authorized. */
+function signedOut(): ApiError {
+  return new ApiError('unauthorized', 'Sign in first.')
+}
+
+export function emailTaken(): ApiError {
+  return new ApiError('email_taken', 'This email address is used already. Choose another.')
 }

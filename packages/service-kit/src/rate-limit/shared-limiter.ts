@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { describeError, type Logger } from '@workflow-service/service-kit'
+import { describeError, type Logger } from '../logger.ts'
 import type * as ioredis from 'ioredis'
 import type * as flexible from 'rate-limiter-flexible'
 import { createLocalLimiter, type Limiter, type LimitState, type Quota } from './local-limiter.ts'
@@ -18,12 +18,12 @@ export interface SharedLimiterOptions {
 const STORE_TIMEOUT_MS = 100
 
 /**
- * Creates a limiter whose counts all gateways share in Redis or Valkey. While the store does not answer, each gateway counts
- * for itself, so callers are still limited and notice nothing.
+ * Creates a limiter whose counts all processes share in Redis or Valkey. While the store does not answer, each process
+ * counts for itself, so callers are still limited and notice nothing.
  */
 export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
   const { quota, onLocalDecision } = options
-  // Loaded only here: a gateway without a store starts without them. The main module would also load 20 other stores.
+  // Loaded only here: a process without a store starts without them. The main module would also load 20 other stores.
   const require = createRequire(import.meta.url)
   const RateLimiterRedis = require('rate-limiter-flexible/lib/RateLimiterRedis.js') as typeof flexible.RateLimiterRedis
   const { Redis } = require('ioredis') as typeof ioredis
@@ -85,7 +85,7 @@ function connect(Redis: typeof ioredis.Redis, { url, logger, onStoreState }: Sha
     wasUp = isUp
     onStoreState(isUp)
     if (isUp) logger.info('connected to the rate limit store')
-    else logger.warn({ error: describeError(error) }, 'the rate limit store is unavailable; each gateway counts alone')
+    else logger.warn({ error: describeError(error) }, 'the rate limit store is unavailable; each process counts alone')
   }
   redis.on('ready', () => report(true))
   redis.on('error', (error: Error) => report(false, error))

@@ -1,0 +1,322 @@
+import type { Role } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import { type AuditPrincipal, changedFields, recordAuditEvent } from './audit-events.ts'
+import type { Database } from './client.ts'
+import { isUniqueViolation } from './database-unavailable.ts'
+import { inTransaction } from './in-transaction.ts'
+import { hashToken, newToken } from './sign-ins.ts'
+import { versionOf } from './versions.ts'
+
+/** A user of an organization, as the application shows people. */
+export interface UserRow {
+  readonly id: string
+  readonly email: string
+  readonly firstName: string
+  readonly lastName: string
+  /** Null: cannot sign in. */
+  readonly role: Role | null
+  readonly isDeactivated: boolean
+  readonly accountId: string | null
+  readonly hasInvitation: boolean
+  readonly lastSeenAt: Date | null
+  readonly workflowCount: number
+  readonly version: string
+}
+
+/** The values that a person edits. */
+export interface UserValues {
+  readonly firstName: string
+  readonly lastName: string
+  readonly role: Role | null
+  readonly isDeactivated: boolean
+}
+
+/** Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row locked. */
+export type CheckUserChange = (user: UserRow, next?: UserValues) => void
+
+interface Request {
+  readonly principal: AuditPrincipal
+  readonly requestId: string
+}
+
+const SELECT_USER = `
+  SELECT u.id, u.email, u.first_name AS "firstName", u.last_name AS "lastName", u.role,
+    u.deactivated_at IS NOT NULL AS "isDeactivated", u.account_id AS "accountId",
+    EXISTS (
+      SELECT FROM one_time_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
+        AND l.used_at IS NULL AND l.revoked_at IS NULL AND l.expires_at > now()
+    ) AS "hasInvitation",
+    greatest(a.last_signed_in_at, (
+      SELECT max(s.last_seen_at) FROM sign_ins s WHERE s.account_id = u.account_id AND s.organization_id = u.organization_id
+    )) AS "lastSeenAt",
+    (
+      SELECT count(*)::int FROM workflow_users wu JOIN workflows w ON w.id = wu.workflow_id AND w.deleted_at IS NULL
+      WHERE wu.user_id = u.id
+    ) AS "workflowCount"
+  FROM users u LEFT JOIN accounts a ON a.id = u.account_id`
+
+/** Lists the users of an organization by email address, those after `afterEmail`. */
+export async function listUsers(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  { limit, afterEmail = '' }: { limit: number; afterEmail?: string | undefined },
+): Promise<UserRow[]> {
+  const { rows } = await db.pool.query<Omit<UserRow, 'version'>>(
+    `${SELECT_USER} WHERE u.organization_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3`,
+    [organizationId, afterEmail, limit],
+  )
+  return rows.map(withVersion)
+}
+
+/** Reads one user; undefined if the organization has no such user. */
+export async function findUser(
+  db: Pick<PoolClient, 'query'>,
+  organizationId: string,
+  userId: string,
+): Promise<UserRow | undefined> {
+  const { rows } = await db.query<Omit<UserRow, 'version'>>(
+    `${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`,
+    [organizationId, userId],
+  )
+  return rows[0] && withVersion(rows[0])
+}
+
+function withVersion(row: Omit<UserRow, 'version'>): UserRow {
+  return { ...row, version: versionOf([row.firstName, row.lastName, row.role, row.isDeactivated]) }
+}
+
+/**
+ * Runs a change of an organization's users. All of them are serialized by the organization's row, which also tells the gateways
+ * that the users in workflow documents changed. Resolves to undefined if the organization does not exist.
+ */
+export async function inUsersTransaction<Result>(
+  db: Database,
+  organizationId: string,
+  work: (client: PoolClient) => Promise<Result>,
+): Promise<Result | undefined> {
+  return await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(
+      'UPDATE organizations SET users_version = gen_random_uuid()::text WHERE id = $1 AND deleted_at IS NULL',
+      [organizationId],
+    )
+    return rowCount === 0 ? undefined : await work(client)
+  })
+}
+
+/** Adds a user. The same request again resolves to the same user. */
+export async function createUser(
+  db: Database,
+  user: { id: string; email: string; firstName: string; lastName: string; role: Role | null },
+  { principal, requestId }: Request,
+): Promise<UserRow | 'email_taken' | 'id_taken'> {
+  const { organizationId } = principal
+  const { id, email, firstName, lastName, role } = user
+  try {
+    const created = await inUsersTransaction(db, organizationId, async (client) => {
+      const stored = await findUser(client, organizationId, id)
+      if (stored) return isSame(stored, user) ? stored : 'id_taken'
+      await client.query(
+        'INSERT INTO users (id, organization_id, email, first_name, last_name, role) VALUES ($1, $2, $3, $4, $5, $6)',
+        [id, organizationId, email, firstName, lastName, role],
+      )
+      await recordAuditEvent(client, {
+        principal,
+        action: 'user.created',
+        target: { kind: 'user', id, name: email },
+        changes: changedFields({}, { email, first_name: firstName, last_name: lastName, role }),
+        requestId,
+      })
+      return await findUser(client, organizationId, id)
+    })
+    return created ?? 'id_taken'
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error
+    return (error as { constraint?: string }).constraint === 'users_pkey' ? 'id_taken' : 'email_taken'
+  }
+}
+
+function isSame(
+  stored: UserRow,
+  user: { email: string; firstName: string; lastName: string; role: Role | null },
+): boolean {
+  const { email, firstName, lastName, role } = stored
+  return (
+    versionOf([email, firstName, lastName, role]) === versionOf([user.email, user.firstName, user.lastName, user.role])
+  )
+}
+
+/**
+ * Changes a user. A changed role and a deactivation end the person's sign-ins to the organization, and its links.
+ * `changed`: `version` is not that of the stored values.
+ */
+export async function saveUser(
+  db: Database,
+  userId: string,
+  { version, ...change }: Partial<UserValues> & { version: string },
+  check: CheckUserChange,
+  { principal, requestId }: Request,
+): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: UserRow } | 'last_owner' | undefined> {
+  const { organizationId } = principal
+  return await inUsersTransaction(db, organizationId, async (client) => {
+    const stored = await findUser(client, organizationId, userId)
+    if (!stored) return undefined
+    const { firstName, lastName, role, isDeactivated } = { ...stored, ...change }
+    const next: UserValues = { firstName, lastName, role, isDeactivated }
+    check(stored, next)
+    if (version !== stored.version) return { kind: 'changed_meanwhile', user: stored }
+    const staysOwner = role === 'owner' && !isDeactivated
+    if (!staysOwner && (await isLastOwner(client, organizationId, stored))) return 'last_owner'
+    await client.query(
+      `UPDATE users SET first_name = $3, last_name = $4, role = $5,
+         deactivated_at = CASE WHEN $6 THEN coalesce(deactivated_at, now()) END
+       WHERE organization_id = $1 AND id = $2`,
+      [organizationId, userId, firstName, lastName, role, isDeactivated],
+    )
+    if (role !== stored.role || isDeactivated !== stored.isDeactivated) await endAccess(client, organizationId, stored)
+    await recordAuditEvent(client, {
+      principal,
+      action: 'user.saved',
+      target: { kind: 'user', id: userId, name: stored.email },
+      changes: changedFields(
+        {
+          first_name: stored.firstName,
+          last_name: stored.lastName,
+          role: stored.role,
+          is_deactivated: stored.isDeactivated,
+        },
+        { first_name: firstName, last_name: lastName, role, is_deactivated: isDeactivated },
+      ),
+      requestId,
+    })
+    return { kind: 'saved', user: (await findUser(client, organizationId, userId))! }
+  })
+}
+
+/** Removes a user, and the account if no other organization has it. Resolves to undefined if there is no such user. */
+export async function deleteUser(
+  db: Database,
+  userId: string,
+  check: CheckUserChange,
+  { principal, requestId }: Request,
+): Promise<'removed' | 'last_owner' | undefined> {
+  const { organizationId } = principal
+  return await inUsersTransaction(db, organizationId, async (client) => {
+    const stored = await findUser(client, organizationId, userId)
+    if (!stored) return undefined
+    check(stored)
+    if (await isLastOwner(client, organizationId, stored)) return 'last_owner'
+    await endAccess(client, organizationId, stored)
+    await client.query('DELETE FROM users WHERE organization_id = $1 AND id = $2', [organizationId, userId])
+    await client.query('DELETE FROM accounts WHERE id = $1 AND NOT EXISTS (SELECT FROM users WHERE account_id = $1)', [
+      stored.accountId,
+    ])
+    await recordAuditEvent(client, {
+      principal,
+      action: 'user.removed',
+      target: { kind: 'user', id: userId, name: stored.email },
+      changes: [
+        { field: 'email', old: stored.email, new: null },
+        { field: 'role', old: stored.role, new: null },
+      ],
+      requestId,
+    })
+    return 'removed'
+  })
+}
+
+/** Ends the person's sign-ins to the organization. Resolves to undefined if there is no such user. */
+export async function signUserOut(
+  db: Database,
+  userId: string,
+  check: CheckUserChange,
+  { principal, requestId }: Request,
+): Promise<'signed_out' | undefined> {
+  const { organizationId } = principal
+  return await inUsersTransaction(db, organizationId, async (client) => {
+    const stored = await findUser(client, organizationId, userId)
+    if (!stored) return undefined
+    check(stored)
+    await endSignIns(client, organizationId, stored.accountId)
+    const target = { kind: 'user', id: userId, name: stored.email }
+    await recordAuditEvent(client, { principal, action: 'user.signed_out', target, requestId })
+    return 'signed_out'
+  })
+}
+
+/** How long a link of each kind can be used. */
+export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1 } as const
+
+/**
+ * Makes an invitation or a link to set a new password, and revokes an earlier one. `not_possible`: invitations are for users with
+ * a role and without an account; the others for accounts that belong to no other organization, whose admins could otherwise sign
+ * in to this one.
+ */
+export async function createUserLink(
+  db: Database,
+  userId: string,
+  kind: 'invitation' | 'reset',
+  check: CheckUserChange,
+  { principal, requestId }: Request,
+): Promise<{ token: string; expiresAt: Date } | 'not_possible' | undefined> {
+  const { organizationId } = principal
+  return await inUsersTransaction(db, organizationId, async (client) => {
+    const stored = await findUser(client, organizationId, userId)
+    if (!stored) return undefined
+    check(stored)
+    const { accountId, role, isDeactivated } = stored
+    const isInvitable = accountId === null
+    const isPossible = kind === 'invitation' ? isInvitable : await isOnlyHere(client, organizationId, accountId)
+    if (!isPossible || role === null || isDeactivated) return 'not_possible'
+    await client.query(
+      `UPDATE one_time_links SET revoked_at = now()
+       WHERE user_id = $1 AND kind = $2 AND used_at IS NULL AND revoked_at IS NULL`,
+      [userId, kind],
+    )
+    const token = newToken()
+    const { rows } = await client.query<{ expiresAt: Date }>(
+      `INSERT INTO one_time_links (token_sha256, kind, organization_id, user_id, role, created_by, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 hour') RETURNING expires_at AS "expiresAt"`,
+      [hashToken(token), kind, organizationId, userId, role, principal.userId, LINK_HOURS[kind]],
+    )
+    await recordAuditEvent(client, {
+      principal,
+      action: 'user.link_created',
+      target: { kind: 'user', id: userId, name: stored.email },
+      changes: [{ field: 'kind', old: null, new: kind }],
+      requestId,
+    })
+    return { token, expiresAt: rows[0]!.expiresAt }
+  })
+}
+
+async function isOnlyHere(client: PoolClient, organizationId: string, accountId: string | null): Promise<boolean> {
+  if (accountId === null) return false
+  const { rowCount } = await client.query('SELECT FROM users WHERE account_id = $1 AND organization_id <> $2 LIMIT 1', [
+    accountId,
+    organizationId,
+  ])
+  return rowCount === 0
+}
+
+/** Whether the organization would have no owner who can sign in without this one. */
+async function isLastOwner(client: PoolClient, organizationId: string, user: UserRow): Promise<boolean> {
+  if (user.role !== 'owner' || user.isDeactivated || user.accountId === null) return false
+  const { rowCount } = await client.query(
+    `SELECT FROM users WHERE organization_id = $1 AND id <> $2 AND role = 'owner' AND deactivated_at IS NULL
+       AND account_id IS NOT NULL LIMIT 1`,
+    [organizationId, user.id],
+  )
+  return rowCount === 0
+}
+
+async function endAccess(client: PoolClient, organizationId: string, user: UserRow): Promise<void> {
+  await endSignIns(client, organizationId, user.accountId)
+  await client.query(
+    'UPDATE one_time_links SET revoked_at = now() WHERE user_id = $1 AND used_at IS NULL AND revoked_at IS NULL',
+    [user.id],
+  )
+}
+
+async function endSignIns(client: PoolClient, organizationId: string, accountId: string | null): Promise<void> {
+  await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND organization_id = $2', [accountId, organizationId])
+}

@@ -1,0 +1,82 @@
+import { hash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { foldCase } from '@workflow-service/database'
+import { ApiError, type Logger } from '@workflow-service/service-kit'
+import {
+  createLocalLimiter,
+  createSharedLimiter,
+  type Limiter,
+  networkOf,
+  type Quota,
+} from '@workflow-service/service-kit/rate-limit'
+import type { AppConfig } from '../config.ts'
+import type { Visitor } from './principal.ts'
+
+/** Limits the guesses of passwords. */
+export interface SignInLimits {
+  /**
+   * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is refused after 20,
+   * and by email address, where each one delays the next: an account is never locked, so a stranger cannot lock a person out.
+   * @throws ApiError 429
+   */
+  attempt<Result>(
+    visitor: Visitor,
+    email: string,
+    check: () => Promise<Result | undefined>,
+  ): Promise<Result | undefined>
+  close(): void
+}
+
+const NETWORK_QUOTA: Quota = { limit: 20, windowSeconds: 300 }
+/** Only counts: its limit is never a reason to refuse. */
+const ACCOUNT_QUOTA: Quota = { limit: 1_000, windowSeconds: 900 }
+const FREE_FAILURES = 5
+const FIRST_DELAY_MS = 250
+const MAX_DELAY_MS = 8_000
+
+export function createSignInLimits(options: {
+  config: Pick<AppConfig, 'rateLimitStoreUrl'>
+  logger: Logger
+}): SignInLimits {
+  const { logger } = options
+  const { rateLimitStoreUrl: url } = options.config
+  const create = (quota: Quota): Limiter =>
+    url === undefined
+      ? createLocalLimiter(quota)
+      : createSharedLimiter({ url, quota, logger, onStoreState: () => {}, onLocalDecision: () => {} })
+  const networks = create(NETWORK_QUOTA)
+  const accounts = create(ACCOUNT_QUOTA)
+  return {
+    attempt: async (visitor, email, check) => {
+      const network = `sign-in-network:${networkOf(visitor.address)}`
+      const byNetwork = await networks.consume(network)
+      if (!byNetwork.isAllowed) throw tooMany(byNetwork.resetMs)
+      // Hashed, because what was typed may be a password.
+      const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
+      const byAccount = await accounts.consume(account)
+      await sleep(delayMs(ACCOUNT_QUOTA.limit - byAccount.remaining - 1))
+      const result = await check()
+      if (result !== undefined) {
+        networks.giveBack(network, byNetwork)
+        accounts.giveBack(account, byAccount)
+      }
+      return result
+    },
+    close: () => {
+      networks.close()
+      accounts.close()
+    },
+  }
+}
+
+/** Returns how long an attempt waits after so many failures. */
+export function delayMs(failures: number): number {
+  return failures < FREE_FAILURES ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - FREE_FAILURES))
+}
+
+function tooMany(resetMs: number): ApiError {
+  const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
+  return new ApiError('rate_limited', `Too many failed attempts. Try again in ${seconds} seconds.`, {
+    headers: { 'Retry-After': String(seconds) },
+  })
+}

@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  createSetupLink,
+  deleteEndedSignIns,
+  deleteOrganizationRows,
+  hasAccounts,
+  listOrganizations,
+} from '@workflow-service/database'
+import { repeat, type RepeatedTask } from '@workflow-service/service-kit'
+import type { AppContext } from './app-context.ts'
+
+const DELETE_SIGN_INS_EVERY_MS = 600_000
+const DELETE_ORGANIZATIONS_EVERY_MS = 30_000
+const BATCH_SIZE = 1_000
+/** Pause between two batches, which leaves the database to the other services. */
+const BATCH_PAUSE_MS = 50
+const SETUP_RETRY_MS = 5_000
+
+/** Starts the application's background tasks. Several processes may run them at the same time. */
+export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
+  const { db, logger } = ctx
+  const tasks: RepeatedTask[] = [
+    repeat({
+      name: 'delete ended sign-ins',
+      intervalMs: DELETE_SIGN_INS_EVERY_MS,
+      logger,
+      run: (signal) => inBatches(signal, async () => (await deleteEndedSignIns(db, BATCH_SIZE)) === BATCH_SIZE),
+    }),
+    repeat({
+      name: 'delete the rows of deleted organizations',
+      intervalMs: DELETE_ORGANIZATIONS_EVERY_MS,
+      logger,
+      run: (signal) => inBatches(signal, () => deleteOrganizationRows(db)),
+    }),
+    announceSetup(ctx),
+  ]
+  return {
+    stop: async () => {
+      await Promise.all(tasks.map((task) => task.stop()))
+    },
+  }
+}
+
+async function inBatches(signal: AbortSignal, runBatch: () => Promise<boolean>): Promise<void> {
+  while (!signal.aborted && (await runBatch())) await sleep(BATCH_PAUSE_MS)
+}
+
+/**
+ * Logs one link with which the first owner is made, while no account exists. The owner gets the only organization, if there is
+ * exactly one. Without APP_URL, `wf setup-link` makes the link.
+ */
+function announceSetup({ config: { appUrl }, db, logger }: AppContext): RepeatedTask {
+  let isDone = appUrl === undefined
+  return repeat({
+    name: 'make a setup link',
+    intervalMs: 86_400_000,
+    retryMs: SETUP_RETRY_MS,
+    logger,
+    run: async () => {
+      if (isDone) return
+      if (!(await hasAccounts(db))) {
+        const organizations = await listOrganizations(db, { limit: 2 })
+        const token = await createSetupLink(db, organizations.length === 1 ? organizations[0]!.id : null)
+        logger.warn(
+          { setup_url: `${appUrl}/setup#${token}` },
+          'no account exists yet: open this link to make the first owner',
+        )
+      }
+      isDone = true
+    },
+  })
+}
