@@ -215,3 +215,27 @@ export { searchEverything } from './search.ts'
 export { closeOpenSession, createSession, findSession, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
 export type { TimePosition, Viewer } from './viewer.ts'
+export {
+  type AppStart,
+  type AppStartOutcome,
+  readReadiness,
+  recordAppStart,
+  type WorkflowReadiness,
+} from './app-starts.ts'
+export { isVisible, viewerOf } from './visible-workflows.ts'
+export { readWorkflowDetail } from './workflow-detail.ts'
+export {
+  createWorkflow,
+  deleteWorkflow,
+  duplicateWorkflow,
+  type EditingPerson,
+  EditRefused,
+  purgeDeletedWorkflows,
+  saveAutoRun,
+  saveWorkflow,
+  saveWorkflowUsers,
+  setWorkflowActive,
+  type WorkflowEdit,
+} from './workflow-edits.ts'
+export { deleteFile, deleteTrigger, readAppFile, saveFile, saveTrigger } from './workflow-parts.ts'
+export { listWorkflowRows, type WorkflowRows } from './workflow-rows.ts'

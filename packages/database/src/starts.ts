@@ -41,6 +41,32 @@ interface OutcomeRow {
 }
 
 /**
+ * The rules that a workflow must meet to start, in the order in which they are checked, each as the SQL condition that
+ * violates it. `company_wide` gives access to every user of the organization. LIMIT 1 instead of EXISTS, because PostgreSQL
+ * may evaluate EXISTS by reading and hashing the whole table.
+ */
+export const WORKFLOW_RULES = {
+  workflow_inactive: 'NOT workflow.is_active',
+  no_active_api_trigger: 'trigger.id IS NULL',
+  no_users_with_access: `CASE workflow.scope
+            WHEN 'company_wide' THEN (SELECT id FROM users WHERE organization_id = workflow.organization_id LIMIT 1)
+            ELSE (SELECT user_id FROM workflow_users WHERE workflow_id = workflow.id LIMIT 1)
+          END IS NULL`,
+} as const satisfies Partial<Record<StartRefusal, string>>
+
+/** The branches of a CASE that gives the first violated rule. */
+export const WORKFLOW_REFUSALS = Object.entries(WORKFLOW_RULES)
+  .map(([code, isViolated]) => `WHEN ${isViolated} THEN '${code}'`)
+  .join('\n          ')
+
+/** Joins the trigger of `workflow` that the API fires. */
+export const JOIN_API_TRIGGER = `LEFT JOIN LATERAL (
+        SELECT id, input_message FROM triggers
+        WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
+        ORDER BY created_at, id LIMIT 1
+      ) AS trigger ON true`
+
+/**
  * Checks and records any number of starts, each independently, in the order given.
  *
  * - `locked` locks the sessions by id before anything is written, so that two batches do not deadlock. The locked row decides
@@ -48,8 +74,6 @@ interface OutcomeRow {
  * - `claimed` writes the Idempotency-Key before the start. A concurrent statement with the same key waits there for the first
  *   one to commit, and ON CONFLICT returns the first one's row, which its own snapshot does not show. A key is kept for 24
  *   hours (contract README, "Idempotency").
- * - `company_wide` gives access to every user of the organization. LIMIT 1 instead of EXISTS, because PostgreSQL may evaluate
- *   EXISTS by reading and hashing the whole table.
  */
 const RECORD_STARTS: NamedStatement = {
   name: 'record-starts',
@@ -71,12 +95,7 @@ const RECORD_STARTS: NamedStatement = {
           WHEN earlier.request_sha256 = decode(request.request_sha256, 'hex') THEN 'replayed'
           WHEN earlier.start_id IS NOT NULL THEN 'idempotency_conflict'
           WHEN workflow.id IS NULL THEN 'workflow_not_found'
-          WHEN NOT workflow.is_active THEN 'workflow_inactive'
-          WHEN trigger.id IS NULL THEN 'no_active_api_trigger'
-          WHEN CASE workflow.scope
-            WHEN 'company_wide' THEN (SELECT id FROM users WHERE organization_id = workflow.organization_id LIMIT 1)
-            ELSE (SELECT user_id FROM workflow_users WHERE workflow_id = workflow.id LIMIT 1)
-          END IS NULL THEN 'no_users_with_access'
+          ${WORKFLOW_REFUSALS}
         END AS refusal
       FROM request
       LEFT JOIN idempotency_keys AS earlier
@@ -84,11 +103,8 @@ const RECORD_STARTS: NamedStatement = {
         AND earlier.created_at > now() - interval '24 hours'
       LEFT JOIN workflows AS workflow
         ON workflow.organization_id = request.organization_id AND workflow.id = request.workflow_id
-      LEFT JOIN LATERAL (
-        SELECT id, input_message FROM triggers
-        WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
-        ORDER BY created_at, id LIMIT 1
-      ) AS trigger ON true
+        AND workflow.deleted_at IS NULL
+      ${JOIN_API_TRIGGER}
       LEFT JOIN sessions AS session
         ON session.organization_id = request.organization_id AND session.id = request.session_id
     ),
@@ -185,22 +201,14 @@ const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
       SELECT request.*, trigger.id AS trigger_id, trigger.input_message,
         CASE
           WHEN workflow.id IS NULL THEN 'workflow_not_found'
-          WHEN NOT workflow.is_active THEN 'workflow_inactive'
-          WHEN trigger.id IS NULL THEN 'no_active_api_trigger'
-          WHEN CASE workflow.scope
-            WHEN 'company_wide' THEN (SELECT id FROM users WHERE organization_id = workflow.organization_id LIMIT 1)
-            ELSE (SELECT user_id FROM workflow_users WHERE workflow_id = workflow.id LIMIT 1)
-          END IS NULL THEN 'no_users_with_access'
+          ${WORKFLOW_REFUSALS}
           ELSE 'accepted'
         END AS kind
       FROM request
       LEFT JOIN workflows AS workflow
         ON workflow.organization_id = request.organization_id AND workflow.id = request.workflow_id
-      LEFT JOIN LATERAL (
-        SELECT id, input_message FROM triggers
-        WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api'
-        ORDER BY created_at, id LIMIT 1
-      ) AS trigger ON true
+        AND workflow.deleted_at IS NULL
+      ${JOIN_API_TRIGGER}
     ),
     opened AS (
       INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)

@@ -242,7 +242,7 @@ const SEARCH_WORKFLOWS: NamedStatement = {
     ORDER BY created_at, id LIMIT $4`,
 }
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 /**
  * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages repeat

@@ -96,6 +96,7 @@ export const SaveWorkflowIn = Closed('SaveWorkflowIn', 'New values of a workflow
   ...WorkflowValues,
   version: EditedVersion,
 })
+export type SaveWorkflowIn = Static<typeof SaveWorkflowIn>
 export const DuplicateWorkflowIn = Closed('DuplicateWorkflowIn', 'A copy with triggers, files and people, inactive.', {
   id: Uuid({ description: 'The id of the copy, chosen by the caller.' }),
   name: Text(WORKFLOW_NAME_MAX_LENGTH, 'Its name.', 1),
@@ -112,6 +113,7 @@ export const SaveAutoRunIn = Closed(
     version: EditedVersion,
   },
 )
+export type SaveAutoRunIn = Static<typeof SaveAutoRunIn>
 export const SaveWorkflowUsersIn = Closed('SaveWorkflowUsersIn', 'The people with access.', {
   user_ids: Type.Array(Uuid({ description: 'A user of the organization.' }), {
     maxItems: 5_000,
@@ -144,6 +146,7 @@ export const SaveTriggerIn = Closed('SaveTriggerIn', 'A trigger.', {
   ),
   version: NewOrEditedVersion,
 })
+export type SaveTriggerIn = Static<typeof SaveTriggerIn>
 export const AppFileOut = Closed('AppFileOut', 'A file with its content.', {
   id: Uuid({ description: 'The file.' }),
   name: Type.String({ description: 'Its name.' }),
@@ -151,6 +154,7 @@ export const AppFileOut = Closed('AppFileOut', 'A file with its content.', {
   content: Type.String({ description: 'The text.' }),
   version: Version,
 })
+export type AppFileOut = Static<typeof AppFileOut>
 export const SaveFileIn = Closed('SaveFileIn', 'A file.', {
   name: Text(FILE_NAME_MAX_LENGTH, 'Its name.', 1),
   path: Type.Array(Text(FILE_NAME_MAX_LENGTH, 'A folder.', 1), {
@@ -160,6 +164,7 @@ export const SaveFileIn = Closed('SaveFileIn', 'A file.', {
   content: Text(FILE_CONTENT_MAX_BYTES, 'The text; at most 1 MiB in UTF-8.'),
   version: NewOrEditedVersion,
 })
+export type SaveFileIn = Static<typeof SaveFileIn>
 export const VersionQuery = Type.Object(
   { version: Type.String({ maxLength: 100, description: VERSION_DESCRIPTION }) },
   { title: 'VersionQuery', description: 'Query parameters of a deletion.' },

@@ -1,5 +1,5 @@
 import type { FieldCode, FieldError } from '../errors.ts'
-import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
+import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_BYTES, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
 import { isJsonObject } from './payload-shape.ts'
 import { isStorableText } from './text.ts'
 
@@ -71,6 +71,20 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
       checkJsonValue(item, itemPath, errors)
     }
   }
+}
+
+/** Lists what makes a JSON object unusable: its size, depth, number of values, names, texts or numbers. At most 20 entries. */
+export function findJsonObjectErrors(object: object, field: string): FieldError[] {
+  const collector = collectErrors()
+  checkJsonValue(object, [], collector)
+  // Only then, because the depth is limited.
+  if (collector.errors.length === 0 && Buffer.byteLength(JSON.stringify(object)) > PAYLOAD_MAX_BYTES) {
+    collector.add([], 'too_large', `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON`)
+  }
+  return collector.errors.map((error) => ({
+    ...error,
+    field: error.field === 'body' ? field : `${field}.${error.field}`,
+  }))
 }
 
 /** Checks a string, number, boolean or null. */

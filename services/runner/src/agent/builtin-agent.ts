@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import { findNamedSources, type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
@@ -7,7 +7,6 @@ import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from './age
 import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
 import { fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
-import { findNamedSources } from './named-sources.ts'
 import { readInParts } from './read-in-parts.ts'
 import { startText } from './start-text.ts'
 

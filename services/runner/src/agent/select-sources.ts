@@ -1,5 +1,5 @@
+import { findNamedSources } from '@workflow-service/contract'
 import type { AgentRun, AgentSourceName, AgentWebhookSource } from './agent.ts'
-import { findNamedSources } from './named-sources.ts'
 import { readInParts } from './read-in-parts.ts'
 
 /** OpenAI accepts at most 128 tools; the margin is for the file tools and for APIs with lower limits. */

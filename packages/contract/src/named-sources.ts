@@ -1,4 +1,5 @@
-import type { AgentWebhookSource } from './agent.ts'
+import { NAME_MAX_LENGTH } from './limits.ts'
+import { countCodePoints } from './schema/text.ts'
 
 /**
  * A word, or any other single character. Scripts without spaces between words, or with particles attached to names, have
@@ -18,7 +19,7 @@ const MANY_MARKS = /(\p{M}{30})\p{M}+/gu
  * Takes time in proportion to the text and the names together: an Aho-Corasick automaton over words gives the longest name
  * that ends at each word, and its suffix links give the next shorter one if that is taken.
  */
-export function findNamedSources<Source extends Pick<AgentWebhookSource, 'name'>>(
+export function findNamedSources<Source extends { readonly name: string }>(
   text: string,
   sources: readonly Source[],
 ): Source[] {
@@ -51,6 +52,29 @@ export function findNamedSources<Source extends Pick<AgentWebhookSource, 'name'>
   }
   const inOrder = [...firstMatches].toSorted(([, a], [, b]) => a - b)
   return inOrder.flatMap(([name]) => sources[name.index] ?? [])
+}
+
+/** The text between quotation marks on one line. An opening mark ends the text too, so that the search takes linear time. */
+const QUOTED = /"([^"\n]*)"|[“„]([^“”„\n]*)[”“]|«([^«»\n]*)»|「([^「」\n]*)」/gu
+
+const UNKNOWN_NAMES_MAX = 20
+
+/**
+ * Finds texts in quotation marks that name none of the webhook sources, each once, in order, at most 20. They may be names
+ * of sources that do not exist. Texts that are longer than a name are left out.
+ */
+export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
+  const names = new NameAutomaton(sources.map(({ name }) => tokenize(name)))
+  const unknown = new Map<string, string>()
+  for (const [, ...parts] of text.matchAll(QUOTED)) {
+    const name = parts.find((part) => part !== undefined)?.trim() ?? ''
+    if (name === '' || name.length > 2 * NAME_MAX_LENGTH || countCodePoints(name) > NAME_MAX_LENGTH) continue
+    const tokens = tokenize(name)
+    const key = tokens.join('')
+    if (!unknown.has(key) && names.findLongest(tokens).length === 0) unknown.set(key, name)
+    if (unknown.size === UNKNOWN_NAMES_MAX) break
+  }
+  return [...unknown.values()]
 }
 
 interface Name {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { findNamedSources } from './named-sources.ts'
+import { findNamedSources, findUnknownNames } from './named-sources.ts'
 
 function named(text: string, names: string[]): string[] {
   return findNamedSources(
@@ -120,6 +120,30 @@ describe('the webhook sources that a description names', () => {
 
   test('are equal after 30 combining marks', () => {
     expect(named(`x a${'\u0301'.repeat(200)}`, [`a${'\u0301'.repeat(100)}`])).toHaveLength(1)
+  })
+})
+
+describe('quoted texts that name no webhook source', () => {
+  const sources = [{ name: 'Order intake' }, { name: 'CRM' }]
+
+  test.each([
+    ['Post to "Order intake", then to "Shipping".', ['Shipping']],
+    ['Post to "ORDER\u00a0 intake".', []],
+    ['“Shipping”, „Lager“, «Stock», 「倉庫」', ['Shipping', 'Lager', 'Stock', '倉庫']],
+    ['"Shipping" and "shipping"', ['Shipping']],
+    ['Say "post it to the CRM now".', []],
+    ['a 5" disk and\n a "name"', ['name']],
+    ['"" "  "', []],
+    [`"${'x'.repeat(201)}" "y"`, ['y']],
+  ])('%j: %j', (text, unknown) => {
+    expect(findUnknownNames(text, sources)).toEqual(unknown)
+  })
+
+  test('are at most 20, found in one pass', () => {
+    const many = Array.from({ length: 10_000 }, (_, index) => `"n${index}"`).join(' ')
+    expect(findUnknownNames(many, sources)).toHaveLength(20)
+    expect(findUnknownNames('„'.repeat(50_000), sources)).toEqual([])
+    expect(findUnknownNames('"a b" '.repeat(10_000), sources)).toEqual(['a b'])
   })
 })
 
