@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander'
 import { createRun } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
 import { addApplyCommand } from './commands/apply.ts'
+import { addExportCommand } from './commands/export.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
@@ -55,6 +56,7 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   const run = createRun(ctx, onResult)
   addMigrateCommand(program, run)
   addApplyCommand(program, run)
+  addExportCommand(program, run)
   addKeysCommands(program, run)
   addSourcesCommands(program, run)
   addLogsCommand(program, run)

@@ -73,6 +73,7 @@ export const ERROR_CODES = {
   email_taken: 409,
   last_owner: 409,
   link_not_usable: 409,
+  manifest_too_large: 409,
   not_resendable: 409,
   workflow_busy: 409,
   validation_error: 422,

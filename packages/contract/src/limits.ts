@@ -87,6 +87,9 @@ export const FILE_PATH_MAX_DEPTH = 50
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
 
+/** A manifest that the application exports; `wf export` has no limit. */
+export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
+
 /** Field errors in one error answer. */
 export const ERROR_DETAILS_MAX = 100
 

@@ -86,6 +86,7 @@ export {
 } from './leases.ts'
 export type { ManifestChange, ManifestOutcome } from './manifest/apply-context.ts'
 export { type AppliedManifest, type ApplyOptions, applyManifests } from './manifest/apply-manifests.ts'
+export { type ExportOptions, exportManifest, ManifestTooLargeError, writeManifest } from './manifest/export-manifest.ts'
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
 export { ManifestOverwriteError, type PersonEdit, recordApplied } from './manifest/person-edits.ts'
 export { migrate } from './migrate.ts'

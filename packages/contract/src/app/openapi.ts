@@ -46,7 +46,7 @@ const ERRORS: readonly DescribedError[] = [
     status: 409,
     name: 'Conflict',
     description:
-      '`changed_meanwhile` with the object as it is now in `current`, or a rule is not met: `name_taken`, `id_taken`, `email_taken`, `last_owner`, `link_not_usable`, `not_resendable`, `workflow_busy`, `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`, `session_closed`, `source_changed`, `idempotency_conflict`.',
+      '`changed_meanwhile` with the object as it is now in `current`, or a rule is not met: `name_taken`, `id_taken`, `email_taken`, `last_owner`, `link_not_usable`, `not_resendable`, `manifest_too_large`, `workflow_busy`, `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`, `session_closed`, `source_changed`, `idempotency_conflict`.',
   },
   {
     status: 422,

@@ -420,7 +420,7 @@ export const APP_OPERATIONS = {
     ...APP_ROUTES.exportWorkflow,
     who: 'member',
     summary: 'Export a workflow as a manifest',
-    description: 'Export a workflow as a manifest.',
+    description: 'With the users that it lists. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
     params: WorkflowParams,
     success: { status: 200, schema: ManifestOut, description: 'The manifest.' },
   },
@@ -747,7 +747,8 @@ export const APP_OPERATIONS = {
     ...APP_ROUTES.exportManifest,
     who: 'admin',
     summary: 'Export the organization as a manifest',
-    description: 'Export the organization as a manifest.',
+    description:
+      'Users, webhook sources and workflows, without keys and secrets. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
     success: { status: 200, schema: ManifestOut, description: 'The manifest.' },
   },
   saveOrganization: {

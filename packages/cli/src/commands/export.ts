@@ -1,0 +1,39 @@
+import { writeManifest } from '@workflow-service/database'
+import type { Command } from 'commander'
+import { addCommand, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { findOrganization } from '../find-organization.ts'
+import { parseId } from '../parse-options.ts'
+
+/** `wf export [ORGANIZATION]` */
+export function addExportCommand(program: Command, run: Run): void {
+  addCommand(program, 'export', 'Print an organization as a manifest that changes nothing when it is applied.')
+    .argument('[organization]', 'its id or name; not needed if there is only one')
+    .option('--workflow <id>', 'only this workflow, with the users that it lists', parseId)
+    .addHelpText('after', HELP)
+    .action(run(exportOrganization))
+}
+
+const HELP = `
+It has the organization, its users, webhook sources and workflows with their ids, in YAML, or in JSON with --json. It does not
+have API keys, signing secrets, sessions, the roles of people, runs and logs; applying it keeps those. Elsewhere, it makes a copy
+with the same ids: first remove the ids, and give each webhook source its signing_secret.
+`
+
+interface Options {
+  readonly workflow?: string
+  readonly json?: boolean
+}
+
+async function exportOrganization(ctx: CliContext, given: string | undefined, options: Options): Promise<undefined> {
+  const organization = await findOrganization(ctx, given)
+  const { workflow: workflowId, json: isJson = false } = options
+  const isFound = await writeManifest(
+    ctx.database(),
+    organization.id,
+    { format: isJson ? 'json' : 'yaml', workflowId },
+    ctx.terminal.write,
+  )
+  if (!isFound) throw new CliError(`${organization.name} has no workflow ${workflowId}.`)
+}

@@ -1,0 +1,280 @@
+import type { Manifest } from '@workflow-service/contract'
+import { MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import type { Database } from '../client.ts'
+import { inTransaction } from '../in-transaction.ts'
+import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
+
+type UserEntry = NonNullable<Manifest['users']>[number]
+type SourceEntry = NonNullable<Manifest['webhook_sources']>[number]
+type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
+type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
+type FileEntry = NonNullable<WorkflowEntry['files']>[number]
+
+export interface ExportOptions {
+  /** Default: `yaml`. */
+  readonly format?: ManifestFormat
+  /** Exports only this workflow, with the users that it lists. */
+  readonly workflowId?: string | undefined
+}
+
+/** The manifest would be larger than MANIFEST_EXPORT_MAX_BYTES. */
+export class ManifestTooLargeError extends Error {
+  override name = 'ManifestTooLargeError'
+}
+
+/**
+ * Returns the manifest of an organization, or of one of its workflows: applying it changes nothing (contract README,
+ * "Manifest"). Undefined if there is no such organization or workflow.
+ * @throws ManifestTooLargeError beyond MANIFEST_EXPORT_MAX_BYTES.
+ */
+export async function exportManifest(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  options: ExportOptions = {},
+): Promise<string | undefined> {
+  const parts: string[] = []
+  let bytes = 0
+  const isFound = await writeManifest(db, organizationId, options, (text) => {
+    bytes += Buffer.byteLength(text)
+    if (bytes > MANIFEST_EXPORT_MAX_BYTES) throw new ManifestTooLargeError('The manifest is too large.')
+    parts.push(text)
+  })
+  return isFound ? parts.join('') : undefined
+}
+
+/**
+ * Writes the manifest of an organization in parts, as of one moment, reading a few workflows at a time. Resolves to false,
+ * having written nothing, if there is no such organization or workflow.
+ */
+export async function writeManifest(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  { format = 'yaml', workflowId }: ExportOptions,
+  write: WriteText,
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    await client.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
+    const { rows } = await client.query<Manifest['organization']>(SELECT_ORGANIZATION, [organizationId, workflowId])
+    const [organization] = rows
+    if (!organization) return false
+    const writer = createManifestWriter(format, write)
+    writer.begin(organization)
+    for await (const user of readUsers(client, organizationId, workflowId)) writer.item('users', user)
+    if (workflowId === undefined) {
+      for await (const { hasSecret, ...source } of readSources(client, organizationId)) {
+        writer.item('webhook_sources', source, hasSecret ? 'A signing secret is set. An apply keeps it.' : undefined)
+      }
+    }
+    for await (const workflow of readWorkflows(client, organizationId, workflowId)) {
+      writer.item('workflows', workflow)
+      for await (const file of readFiles(client, workflow.id!)) writer.file(file)
+    }
+    writer.end()
+    return true
+  })
+}
+
+const SELECT_ORGANIZATION = `
+  SELECT id, name, CASE WHEN is_suspended THEN true END AS suspended FROM organizations
+  WHERE id = $1 AND ($2::uuid IS NULL OR EXISTS (
+    SELECT FROM workflows WHERE organization_id = $1 AND workflows.id = $2 AND deleted_at IS NULL
+  ))`
+
+const PAGE_SIZE = 1_000
+
+const SELECT_USERS = `
+  SELECT email, nullif(first_name, '') AS first_name, nullif(last_name, '') AS last_name FROM users
+  WHERE organization_id = $1 AND email > $2
+    AND ($3::uuid IS NULL OR EXISTS (SELECT FROM workflow_users WHERE workflow_id = $3 AND user_id = users.id))
+  ORDER BY email LIMIT ${PAGE_SIZE}`
+
+async function* readUsers(
+  client: PoolClient,
+  organizationId: string,
+  workflowId: string | undefined,
+): AsyncGenerator<UserEntry> {
+  let after = ''
+  for (;;) {
+    const { rows } = await client.query<UserEntry>(SELECT_USERS, [organizationId, after, workflowId])
+    yield* rows
+    if (rows.length < PAGE_SIZE) return
+    after = rows.at(-1)!.email
+  }
+}
+
+/** An example may have 64 KiB. */
+const SOURCES_PAGE_SIZE = 50
+
+const SELECT_SOURCES = `
+  SELECT name_key, signing_secret IS NOT NULL AS "hasSecret", id, name, description, endpoint_url, example_request_body,
+    CASE WHEN verified_at IS NULL THEN false END AS verify
+  FROM webhook_sources
+  WHERE organization_id = $1 AND deleted_at IS NULL AND name_key > $2
+  ORDER BY name_key LIMIT ${SOURCES_PAGE_SIZE}`
+
+async function* readSources(
+  client: PoolClient,
+  organizationId: string,
+): AsyncGenerator<SourceEntry & { hasSecret: boolean }> {
+  let after = ''
+  for (;;) {
+    const { rows } = await client.query<SourceEntry & { hasSecret: boolean; name_key: string }>(SELECT_SOURCES, [
+      organizationId,
+      after,
+    ])
+    for (const { name_key: _nameKey, ...source } of rows) yield source
+    if (rows.length < SOURCES_PAGE_SIZE) return
+    after = rows.at(-1)!.name_key
+  }
+}
+
+/** A workflow may have 50 KB, and each of its triggers as much. */
+const WORKFLOWS_PAGE_SIZE = 20
+
+const SELECT_WORKFLOWS = `
+  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, created_at, updated_at,
+    (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
+      JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users
+  FROM workflows
+  WHERE organization_id = $1 AND deleted_at IS NULL AND (created_at, id) > ($2, $3) AND ($4::uuid IS NULL OR id = $4)
+  ORDER BY created_at, id LIMIT ${WORKFLOWS_PAGE_SIZE}`
+
+interface StoredWorkflow {
+  id: string
+  name: string
+  description: string
+  scope: string
+  is_active: boolean
+  auto_run_enabled: boolean | null
+  auto_run_frequency: NonNullable<WorkflowEntry['auto_run']>['frequency']
+  created_at: Date
+  updated_at: Date
+  users: string[]
+}
+
+async function* readWorkflows(
+  client: PoolClient,
+  organizationId: string,
+  workflowId: string | undefined,
+): AsyncGenerator<WorkflowEntry> {
+  let after: [Date | '-infinity', string] = ['-infinity', '00000000-0000-0000-0000-000000000000']
+  for (;;) {
+    const { rows } = await client.query<StoredWorkflow>(SELECT_WORKFLOWS, [organizationId, ...after, workflowId])
+    const triggers = await readTriggers(
+      client,
+      rows.map(({ id }) => id),
+    )
+    for (const row of rows) yield toWorkflowEntry(row, triggers.get(row.id) ?? [])
+    if (rows.length < WORKFLOWS_PAGE_SIZE) return
+    const last = rows.at(-1)!
+    after = [last.created_at, last.id]
+  }
+}
+
+function toWorkflowEntry(row: StoredWorkflow, triggers: TriggerEntry[]): WorkflowEntry {
+  const { auto_run_enabled: enabled, auto_run_frequency: frequency = null } = row
+  return {
+    id: row.id,
+    name: row.name,
+    ...(row.description === '' ? {} : { description: row.description }),
+    scope: row.scope,
+    is_active: row.is_active,
+    ...(enabled === null ? {} : { auto_run: { enabled, ...(frequency === null ? {} : { frequency }) } }),
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    users: row.users,
+    triggers,
+  }
+}
+
+const SELECT_TRIGGERS = `
+  SELECT t.workflow_id, t.id, t.name, t.is_active, t.source_slug, t.source_name, t.filters::text AS filters, t.input_message,
+    t.created_at,
+    coalesce((SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
+      FROM trigger_events e WHERE e.trigger_id = t.id), '[]') AS events,
+    coalesce((SELECT json_agg(json_build_object('id', s.source_id, 'name', s.name, 'type', s.type)
+      ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
+  FROM triggers t WHERE t.workflow_id = ANY ($1::uuid[]) ORDER BY t.created_at, t.id`
+
+interface StoredTrigger {
+  workflow_id: string
+  id: string
+  name: string
+  is_active: boolean
+  source_slug: string
+  source_name: string
+  filters: string | null
+  input_message: string
+  created_at: Date
+  events: { slug: string; name: string }[]
+  subagent_sources: { id: string | null; name: string; type: string }[]
+}
+
+async function readTriggers(
+  client: PoolClient,
+  workflowIds: readonly string[],
+): Promise<ReadonlyMap<string, TriggerEntry[]>> {
+  const { rows } = await client.query<StoredTrigger>(SELECT_TRIGGERS, [workflowIds])
+  const byWorkflow = Map.groupBy(rows, (row) => row.workflow_id)
+  return new Map([...byWorkflow].map(([workflowId, triggers]) => [workflowId, triggers.map(toTriggerEntry)]))
+}
+
+function toTriggerEntry(row: StoredTrigger): TriggerEntry {
+  return {
+    id: row.id,
+    ...(row.name === '' ? {} : { name: row.name }),
+    is_active: row.is_active,
+    trigger_source: { slug: row.source_slug, name: row.source_name },
+    ...(row.events.length === 0 ? {} : { events: row.events }),
+    ...(row.filters === null ? {} : { filters: JSON.parse(row.filters, keepDigits) as Record<string, unknown> }),
+    ...(row.input_message === '' ? {} : { input_message: row.input_message }),
+    ...(row.subagent_sources.length === 0
+      ? {}
+      : {
+          subagent_sources: row.subagent_sources.map(({ id, name, type }) =>
+            id === null ? { name, type } : { id, name, type },
+          ),
+        }),
+    created_at: row.created_at.toISOString(),
+  }
+}
+
+/** Keeps all digits of integers that a JavaScript number would round: filters are exported as they are stored. */
+function keepDigits(_key: string, value: unknown, context?: { source?: string }): unknown {
+  const { source = '' } = context ?? {}
+  return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value
+}
+
+/** The contents that are read at once; a file may have 1 MiB. */
+const FILES_CHUNK_BYTES = 4 * 1024 * 1024
+
+async function* readFiles(client: PoolClient, workflowId: string): AsyncGenerator<FileEntry> {
+  const { rows } = await client.query<{ id: string; bytes: number }>(
+    'SELECT id, octet_length(content) AS bytes FROM files WHERE workflow_id = $1 ORDER BY path, name, id',
+    [workflowId],
+  )
+  for (const ids of toChunks(rows)) {
+    const files = await client.query<FileEntry>(
+      `SELECT id, name, CASE WHEN path <> '{}' THEN path END AS path, nullif(content, '') AS content FROM files
+       WHERE id = ANY ($1::uuid[]) ORDER BY array_position($1::uuid[], id)`,
+      [ids],
+    )
+    yield* files.rows
+  }
+}
+
+function* toChunks(files: readonly { id: string; bytes: number }[]): Generator<string[]> {
+  let ids: string[] = []
+  let total = 0
+  for (const { id, bytes } of files) {
+    if (ids.length > 0 && total + bytes > FILES_CHUNK_BYTES) {
+      yield ids
+      ids = []
+      total = 0
+    }
+    ids.push(id)
+    total += bytes
+  }
+  if (ids.length > 0) yield ids
+}
