@@ -4,7 +4,7 @@ import type { Database } from './client.ts'
 import { deriveId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
-import { isVisible, viewerOf } from './visible-workflows.ts'
+import { isVisible, type Viewer, viewerOf } from './viewer.ts'
 import type { WorkflowEdit } from './workflow-edits.ts'
 
 /** A start by a person in the application. */
@@ -97,7 +97,7 @@ async function record(
       context,
       userId,
       requestId,
-      viewerOf(principal),
+      viewerOf(principal).memberId,
     ])
     const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
     if (kind !== 'accepted') return { kind } as AppStartOutcome
@@ -118,25 +118,27 @@ async function record(
 /** Whether a workflow meets the rules of a start. */
 export interface WorkflowReadiness {
   readonly description: string
+  readonly isSuspended: boolean
   /** By rule, in the order in which a start checks them. */
   readonly violations: Readonly<Record<keyof typeof WORKFLOW_RULES, boolean>>
 }
 
 const READ_READINESS = `
-  SELECT workflow.description, json_build_object(
+  SELECT workflow.description, organization.is_suspended AS "isSuspended", json_build_object(
     ${Object.entries(WORKFLOW_RULES)
       .map(([code, isViolated]) => `'${code}', ${isViolated}`)
       .join(', ')}
   ) AS violations
-  FROM workflows AS workflow ${JOIN_API_TRIGGER}
+  FROM workflows AS workflow
+  JOIN organizations AS organization ON organization.id = workflow.organization_id
+  ${JOIN_API_TRIGGER}
   WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}`
 
 /** Reads the rules of a start for a workflow; undefined when the person cannot see it. */
 export async function readReadiness(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
+  { organizationId, memberId }: Viewer,
   workflowId: string,
-  viewerId: string | null,
 ): Promise<WorkflowReadiness | undefined> {
-  return (await db.pool.query<WorkflowReadiness>(READ_READINESS, [organizationId, workflowId, viewerId])).rows[0]
+  return (await db.pool.query<WorkflowReadiness>(READ_READINESS, [organizationId, workflowId, memberId])).rows[0]
 }

@@ -69,6 +69,7 @@ export {
 } from './deliveries.ts'
 export { listWorkflowFiles, readWorkflowFile, type WorkflowFile } from './files.ts'
 export { deriveId, newId } from './ids.ts'
+export { decodeListCursor, encodeListCursor, type ListScope } from './list-cursor.ts'
 export { appendSteps, readSteps, type StepsToAppend } from './journal.ts'
 export {
   type AcquiredSession,
@@ -185,6 +186,7 @@ export {
   listSmallSources,
   listSourceNames,
   listSourcesWithLastRequests,
+  listSourceStates,
   listWebhookSources,
   normalizedName,
   type SaveTarget,
@@ -215,7 +217,7 @@ export { findVisibleRun, listVisibleRuns, type RunQuery } from './run-lists.ts'
 export { searchEverything } from './search.ts'
 export { closeOpenSession, createSession, findSession, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
-export type { TimePosition, Viewer } from './viewer.ts'
+export { type TimePosition, type Viewer, viewerOf } from './viewer.ts'
 export {
   type AppStart,
   type AppStartOutcome,
@@ -223,7 +225,6 @@ export {
   recordAppStart,
   type WorkflowReadiness,
 } from './app-starts.ts'
-export { isVisible, viewerOf } from './visible-workflows.ts'
 export { readWorkflowDetail } from './workflow-detail.ts'
 export {
   createWorkflow,

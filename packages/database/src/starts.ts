@@ -94,7 +94,7 @@ const RECORD_STARTS: NamedStatement = {
         CASE
           WHEN earlier.request_sha256 = decode(request.request_sha256, 'hex') THEN 'replayed'
           WHEN earlier.start_id IS NOT NULL THEN 'idempotency_conflict'
-          WHEN workflow.id IS NULL THEN 'workflow_not_found'
+          WHEN workflow.id IS NULL OR workflow.deleted_at IS NOT NULL THEN 'workflow_not_found'
           ${WORKFLOW_REFUSALS}
         END AS refusal
       FROM request
@@ -103,7 +103,6 @@ const RECORD_STARTS: NamedStatement = {
         AND earlier.created_at > now() - interval '24 hours'
       LEFT JOIN workflows AS workflow
         ON workflow.organization_id = request.organization_id AND workflow.id = request.workflow_id
-        AND workflow.deleted_at IS NULL
       ${JOIN_API_TRIGGER}
       LEFT JOIN sessions AS session
         ON session.organization_id = request.organization_id AND session.id = request.session_id
@@ -200,14 +199,13 @@ const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
     outcome AS MATERIALIZED (
       SELECT request.*, trigger.id AS trigger_id, trigger.input_message,
         CASE
-          WHEN workflow.id IS NULL THEN 'workflow_not_found'
+          WHEN workflow.id IS NULL OR workflow.deleted_at IS NOT NULL THEN 'workflow_not_found'
           ${WORKFLOW_REFUSALS}
           ELSE 'accepted'
         END AS kind
       FROM request
       LEFT JOIN workflows AS workflow
         ON workflow.organization_id = request.organization_id AND workflow.id = request.workflow_id
-        AND workflow.deleted_at IS NULL
       ${JOIN_API_TRIGGER}
     ),
     opened AS (

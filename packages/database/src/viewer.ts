@@ -1,8 +1,19 @@
+import type { Role } from '@workflow-service/contract'
+
 /** Who reads: a person in an organization. */
 export interface Viewer {
   readonly organizationId: string
   /** A member, who sees only some workflows and what follows them; null: an admin or owner, who sees everything. */
   readonly memberId: string | null
+}
+
+/** Returns what a person may see. */
+export function viewerOf(person: {
+  readonly organizationId: string
+  readonly role: Role
+  readonly userId: string
+}): Viewer {
+  return { organizationId: person.organizationId, memberId: person.role === 'member' ? person.userId : null }
 }
 
 /**

@@ -139,6 +139,19 @@ export async function listSourceNames(
   return (await runStatement<SourceName>(db, LIST_SOURCE_NAMES, [organizationId])).rows
 }
 
+/** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
+export async function listSourceStates(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+): Promise<readonly (SourceName & { readonly isVerified: boolean })[]> {
+  const { rows } = await db.pool.query<SourceName & { isVerified: boolean }>(
+    `SELECT id, name, verified_at IS NOT NULL AS "isVerified" FROM webhook_sources
+     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
+    [organizationId],
+  )
+  return rows
+}
+
 const READ_SOURCES: NamedStatement = {
   name: 'read-sources',
   text: `

@@ -2,7 +2,7 @@ import type { AutoRunFrequency, WorkflowDetailOut } from '@workflow-service/cont
 import type { PoolClient } from 'pg'
 import { nextAutoRunAt } from './auto-run-schedule.ts'
 import { versionOf } from './versions.ts'
-import { isVisible } from './visible-workflows.ts'
+import { isVisible, type Viewer } from './viewer.ts'
 
 /** The pool, or the connection of a transaction. */
 export interface Reader {
@@ -70,11 +70,10 @@ const READ_DETAIL = `
 /** Reads a workflow as the editor shows it; undefined when the person cannot see it. */
 export async function readWorkflowDetail(
   db: Reader,
-  organizationId: string,
+  { organizationId, memberId }: Viewer,
   workflowId: string,
-  viewerId: string | null,
 ): Promise<WorkflowDetailOut | undefined> {
-  const { rows } = await db.pool.query<{ document: DetailRow }>(READ_DETAIL, [organizationId, workflowId, viewerId])
+  const { rows } = await db.pool.query<{ document: DetailRow }>(READ_DETAIL, [organizationId, workflowId, memberId])
   return rows[0] && toDetail(rows[0].document)
 }
 

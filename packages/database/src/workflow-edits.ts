@@ -1,12 +1,12 @@
 import type { FieldError, Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type AuditChange, changedFields, recordAuditEvent } from './audit-events.ts'
+import { type AuditAction, type AuditChange, changedFields, recordAuditEvent } from './audit-events.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 import type { Database } from './client.ts'
 import { inTransaction } from './in-transaction.ts'
 import { workflowSearchText } from './search-text.ts'
 import { versionOf } from './versions.ts'
-import { isVisible, viewerOf } from './visible-workflows.ts'
+import { isVisible, viewerOf } from './viewer.ts'
 import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
 
 /** A person's change of a workflow. */
@@ -57,7 +57,7 @@ export class EditRefused extends Error {
 
 /** An edit as the audit log records it. The target is the workflow also for its parts, so that its log has all its changes. */
 export interface AuditedEdit {
-  readonly action: string
+  readonly action: AuditAction
   readonly changes: readonly AuditChange[]
 }
 
@@ -82,7 +82,7 @@ export async function editWorkflow(
     ])
     await audit(client, edit, before.name, audited)
     // Also when the person has just lost access.
-    return await readDetail(client, edit, null)
+    return await readDetail(client, edit, { organizationId: edit.principal.organizationId, memberId: null })
   })
 }
 
@@ -93,7 +93,7 @@ async function lockWorkflow(
 ): Promise<{ name: string }> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT name FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
-    [principal.organizationId, workflowId, viewerOf(principal)],
+    [principal.organizationId, workflowId, viewerOf(principal).memberId],
   )
   if (!rows[0]) throw new EditRefused('not_found')
   return rows[0]
@@ -102,9 +102,9 @@ async function lockWorkflow(
 async function readDetail(
   client: PoolClient,
   { workflowId, principal }: WorkflowEdit,
-  viewerId = viewerOf(principal),
+  viewer = viewerOf(principal),
 ): Promise<WorkflowDetailOut> {
-  const detail = await readWorkflowDetail({ pool: client }, principal.organizationId, workflowId, viewerId)
+  const detail = await readWorkflowDetail({ pool: client }, viewer, workflowId)
   if (!detail) throw new EditRefused('not_found')
   return detail
 }
@@ -233,7 +233,7 @@ async function readCreated(
   { name, description, scope }: { name: string; description: string; scope: string },
 ): Promise<WorkflowDetailOut> {
   const { principal, workflowId } = edit
-  const found = await readWorkflowDetail({ pool: client }, principal.organizationId, workflowId, viewerOf(principal))
+  const found = await readWorkflowDetail({ pool: client }, viewerOf(principal), workflowId)
   if (found?.version === versionOf([name, description, scope])) return found
   throw new EditRefused('id_taken')
 }
@@ -247,8 +247,8 @@ export async function saveWorkflow(
   return await editWorkflow(db, edit, async (client, before) => {
     const wanted = versionOf([name, description, scope])
     if (!isChange({ stored: before.version, edited: version, wanted }, before)) return undefined
-    const viewerId = viewerOf(edit.principal)
-    if (scope !== 'company_wide' && viewerId !== null && !before.users.some(({ id }) => id === viewerId)) {
+    const { memberId } = viewerOf(edit.principal)
+    if (scope !== 'company_wide' && memberId !== null && !before.users.some(({ id }) => id === memberId)) {
       const message = 'would hide the workflow from you; add yourself to its people first'
       throw new EditRefused('invalid', { violations: [{ field: 'scope', code: 'value_error', message }] })
     }

@@ -2,7 +2,7 @@ import type { AppFileOut, FieldError, SaveFileIn, SaveTriggerIn, WorkflowDetailO
 import type { PoolClient } from 'pg'
 import { type AuditChange, changedFields } from './audit-events.ts'
 import type { Database } from './client.ts'
-import { isVisible, viewerOf } from './visible-workflows.ts'
+import { isVisible, type Viewer, viewerOf } from './viewer.ts'
 import { type Reader, triggerVersion, type TriggerValues } from './workflow-detail.ts'
 import { editWorkflow, EditRefused, isChange, type WorkflowEdit } from './workflow-edits.ts'
 
@@ -96,15 +96,15 @@ const READ_FILE = `
 /** Reads a file with its content; undefined when the person cannot see it. */
 export async function readAppFile(
   db: Reader,
-  organizationId: string,
-  { workflowId, fileId }: { readonly workflowId: string; readonly fileId: string },
-  viewerId: string | null,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+  fileId: string,
 ): Promise<AppFileOut | undefined> {
-  return (await db.pool.query<AppFileOut>(READ_FILE, [organizationId, workflowId, fileId, viewerId])).rows[0]
+  return (await db.pool.query<AppFileOut>(READ_FILE, [organizationId, workflowId, fileId, memberId])).rows[0]
 }
 
 function readStored(client: PoolClient, { workflowId, principal }: WorkflowEdit, fileId: string) {
-  return readAppFile({ pool: client }, principal.organizationId, { workflowId, fileId }, viewerOf(principal))
+  return readAppFile({ pool: client }, viewerOf(principal), workflowId, fileId)
 }
 
 const UPSERT_FILE = `

@@ -1,7 +1,7 @@
 import type { WorkflowRowOut } from '@workflow-service/contract'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldSearch } from './search-text.ts'
-import { isVisible } from './visible-workflows.ts'
+import { isVisible, type Viewer } from './viewer.ts'
 import { FIRST_ID, listWorkflows, type WorkflowPosition, type WorkflowQuery } from './workflows.ts'
 
 /**
@@ -79,11 +79,10 @@ const LIST_VISIBLE_WORKFLOWS: NamedStatement = {
 /** Lists the positions of the workflows that a person sees. */
 async function listPositions(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
-  viewerId: string | null,
+  { organizationId, memberId }: Viewer,
   query: WorkflowQuery,
 ): Promise<{ readonly workflows: readonly WorkflowPosition[]; readonly hasMore: boolean }> {
-  if (viewerId === null) return await listWorkflows(db, organizationId, query)
+  if (memberId === null) return await listWorkflows(db, organizationId, query)
   const { limit, after, search = '' } = query
   const { rows } = await runStatement<{ id: string; createdAt: Date }>(db, LIST_VISIBLE_WORKFLOWS, [
     organizationId,
@@ -92,7 +91,7 @@ async function listPositions(
     // One row more than the page has shows whether there is a next page.
     limit + 1,
     foldSearch(search),
-    viewerId,
+    memberId,
   ])
   return { workflows: rows.slice(0, limit), hasMore: rows.length > limit }
 }
@@ -125,12 +124,11 @@ export interface WorkflowRows {
 /** Lists the workflows that a person sees with their last runs (contract README, "Pagination and search"). */
 export async function listWorkflowRows(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
-  viewerId: string | null,
+  viewer: Viewer,
   query: WorkflowQuery,
 ): Promise<WorkflowRows> {
-  const { workflows, hasMore } = await listPositions(db, organizationId, viewerId, query)
+  const { workflows, hasMore } = await listPositions(db, viewer, query)
   const ids = workflows.map(({ id }) => id)
-  const { rows } = await runStatement<WorkflowRowOut>(db, READ_ROWS, [organizationId, ids])
+  const { rows } = await runStatement<WorkflowRowOut>(db, READ_ROWS, [viewer.organizationId, ids])
   return { rows, next: hasMore ? workflows.at(-1) : undefined }
 }

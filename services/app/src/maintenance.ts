@@ -5,13 +5,17 @@ import {
   deleteOrganizationRows,
   hasAccounts,
   listOrganizations,
+  purgeDeletedWorkflows,
 } from '@workflow-service/database'
 import { repeat, type RepeatedTask } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
 
 const DELETE_SIGN_INS_EVERY_MS = 600_000
 const DELETE_ORGANIZATIONS_EVERY_MS = 30_000
+const PURGE_WORKFLOWS_EVERY_MS = 10_000
 const BATCH_SIZE = 1_000
+/** Fewer: each run has its journal. */
+const RUNS_PER_BATCH = 500
 /** Pause between two batches, which leaves the database to the other services. */
 const BATCH_PAUSE_MS = 50
 const SETUP_RETRY_MS = 5_000
@@ -31,6 +35,12 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
       intervalMs: DELETE_ORGANIZATIONS_EVERY_MS,
       logger,
       run: (signal) => inBatches(signal, () => deleteOrganizationRows(db)),
+    }),
+    repeat({
+      name: 'delete the runs of deleted workflows',
+      intervalMs: PURGE_WORKFLOWS_EVERY_MS,
+      logger,
+      run: (signal) => inBatches(signal, async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0),
     }),
     announceSetup(ctx),
   ]

@@ -1,9 +1,8 @@
 import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
-import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
+import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
 import type { AppContext } from '../app-context.ts'
-import { decodeListCursor, encodeListCursor } from '../workflows/list-cursor.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
 
 /** Requires the cursor to come from a page of the same list. */

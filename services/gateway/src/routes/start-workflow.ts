@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ErrorCode, WorkflowStartOut } from '@workflow-service/contract'
+import { type ErrorCode, START_CONFLICTS, type WorkflowStartOut } from '@workflow-service/contract'
 import { newId, type StartRefusal } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
@@ -9,11 +9,7 @@ type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
 type ConflictCode = Extract<StartRefusal, ErrorCode>
 
 const CONFLICTS: Record<ConflictCode, string> = {
-  workflow_inactive: 'The workflow is inactive. Activate it, then start it again.',
-  no_active_api_trigger:
-    'The workflow has no active trigger whose source is "api". Add one, or activate the one it has.',
-  no_users_with_access: 'No user has access to the workflow. Give access to at least one.',
-  session_closed: 'The session is closed. Leave session_id out to start in a new one.',
+  ...START_CONFLICTS,
   idempotency_conflict:
     'This Idempotency-Key was used for another request within the last 24 hours. Use a new one for each start.',
 }

@@ -6,11 +6,12 @@ import {
   listVisibleDeliveries,
   recordAuditEvent,
   type Viewer,
+  viewerOf,
 } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { positionInTime, toCursor, toDate, viewerOf } from './paging.ts'
+import { positionInTime, toCursor, toDate } from './paging.ts'
 
 /** Handlers of the delivery log. */
 export function deliveryHandlers(ctx: AppContext) {

@@ -1,10 +1,10 @@
-import { readOverview, readUsage, searchEverything } from '@workflow-service/database'
+import { readOverview, readUsage, searchEverything, viewerOf } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
-import { checkCursor, toDate, viewerOf } from './paging.ts'
+import { checkCursor, toDate } from './paging.ts'
 import { runHandlers } from './runs.ts'
 import { webhookSourceHandlers } from './webhook-sources.ts'
 

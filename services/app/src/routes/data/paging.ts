@@ -1,6 +1,5 @@
-import { type FieldError, LIST_DEFAULT_LIMIT, type Role } from '@workflow-service/contract'
-import type { TimePosition, Viewer } from '@workflow-service/database'
-import type { Principal } from '../../auth/principal.ts'
+import { type FieldError, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import type { TimePosition } from '@workflow-service/database'
 
 /** Where a list continues: after an entry at a time, or after a number. */
 export type Position = TimePosition | { readonly number: number }
@@ -55,11 +54,4 @@ export function timeOf({ created_at: createdAt, id }: { readonly created_at: str
 /** Parses an optional time of a query. */
 export function toDate(time: string | undefined): Date | undefined {
   return time === undefined ? undefined : new Date(time)
-}
-
-const SEES_EVERYTHING: readonly Role[] = ['owner', 'admin']
-
-/** Returns what the person may see. */
-export function viewerOf({ organizationId, role, userId }: Principal): Viewer {
-  return { organizationId, memberId: SEES_EVERYTHING.includes(role) ? null : userId }
 }

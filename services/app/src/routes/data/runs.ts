@@ -9,12 +9,13 @@ import {
   listSessions,
   listVisibleRuns,
   recordAuditEvent,
+  viewerOf,
 } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { positionInTime, readCursor, timeOf, toDate, toPage, viewerOf } from './paging.ts'
+import { positionInTime, readCursor, timeOf, toDate, toPage } from './paging.ts'
 
 /** Handlers of runs and sessions. */
 export function runHandlers(ctx: AppContext) {

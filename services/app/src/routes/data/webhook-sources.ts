@@ -5,11 +5,11 @@ import {
   listSourcesWithLastRequests,
   recordAuditEvent,
   type Viewer,
+  viewerOf,
 } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { viewerOf } from './paging.ts'
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
 

@@ -1,9 +1,83 @@
+import {
+  createWorkflow,
+  deleteFile,
+  deleteTrigger,
+  deleteWorkflow,
+  duplicateWorkflow,
+  readAppFile,
+  readWorkflowDetail,
+  saveAutoRun,
+  saveFile,
+  saveTrigger,
+  saveWorkflow,
+  saveWorkflowUsers,
+  setWorkflowActive,
+  viewerOf,
+} from '@workflow-service/database'
+import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
-import type { AppHandlers, AppRules } from '../app-handlers.ts'
+import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
+import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
+import { listWorkflows, listWorkflowsRules } from './list-workflows.ts'
+import { checkFile, checkTrigger } from './part-rules.ts'
+import { getReadiness } from './readiness.ts'
+import { startWorkflow } from './start-workflow.ts'
 
 /** Handlers for workflows, their triggers, files, people and schedules. */
-export function workflowsHandlers(_ctx: AppContext) {
-  return {} satisfies Partial<AppHandlers>
+export function workflowsHandlers(ctx: AppContext) {
+  const { db } = ctx
+  return {
+    listWorkflows: listWorkflows(ctx),
+    createWorkflow: async (request) => {
+      const { id, ...values } = request.body
+      const edit = toEdit({ ...request, params: { workflow_id: id } })
+      return { status: 201, body: await runEdit(ctx, request, createWorkflow(db, edit, values)) }
+    },
+    getWorkflow: async ({ params, principal }) => {
+      const body = await readWorkflowDetail(db, viewerOf(principal), params.workflow_id)
+      if (!body) throw notFound('Workflow')
+      return { status: 200, body }
+    },
+    saveWorkflow: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
+    deleteWorkflow: async (request) => {
+      await runEdit(ctx, request, deleteWorkflow(db, toEdit(request)))
+      return { status: 204 }
+    },
+    duplicateWorkflow: async (request) => ({
+      status: 201,
+      body: await runEdit(ctx, request, duplicateWorkflow(db, toEdit(request), request.body)),
+    }),
+    setWorkflowActive: answerEdited(ctx, (edit, { body }: AppRequestOf<'setWorkflowActive'>) =>
+      setWorkflowActive(db, edit, body.is_active),
+    ),
+    saveAutoRun: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
+    saveWorkflowUsers: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
+      saveWorkflowUsers(db, edit, { userIds: body.user_ids, version: body.version }),
+    ),
+    saveTrigger: answerEdited(ctx, (edit, { params, body }: AppRequestOf<'saveTrigger'>) =>
+      saveTrigger(db, edit, params.trigger_id, body),
+    ),
+    deleteTrigger: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteTrigger'>) =>
+      deleteTrigger(db, edit, params.trigger_id, query.version),
+    ),
+    getFile: async ({ params, principal }) => {
+      const body = await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id)
+      if (!body) throw notFound('File')
+      return { status: 200, body }
+    },
+    saveFile: answerEdited(ctx, (edit, { params, body }: AppRequestOf<'saveFile'>) =>
+      saveFile(db, edit, params.file_id, body),
+    ),
+    deleteFile: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
+      deleteFile(db, edit, params.file_id, query.version),
+    ),
+    getReadiness: getReadiness(ctx),
+    startWorkflow: startWorkflow(ctx),
+  } satisfies Partial<AppHandlers>
 }
 
-export const workflowsRules = {} satisfies AppRules
+export const workflowsRules = {
+  listWorkflows: listWorkflowsRules,
+  saveTrigger: { body: checkTrigger },
+  saveFile: { body: checkFile },
+} satisfies AppRules

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { WorkflowPosition } from '@workflow-service/database'
+import type { WorkflowPosition } from './workflows.ts'
 
 /** The list that a cursor was made in. */
 export interface ListScope {

@@ -1,0 +1,37 @@
+import {
+  FILE_CONTENT_MAX_BYTES,
+  type FieldError,
+  findJsonObjectErrors,
+  type SaveFileIn,
+  type SaveTriggerIn,
+} from '@workflow-service/contract'
+
+/** Checks what the schema of a trigger cannot express, by the rules of a manifest (contract README, "Manifest"). */
+export function checkTrigger({ events = [], filters, subagent_sources = [] }: Partial<SaveTriggerIn>): FieldError[] {
+  const slugs = events.map(({ slug }) => slug)
+  const repeated = slugs.flatMap((slug, index) => (slugs.indexOf(slug) < index ? [index] : []))
+  const sources = subagent_sources.map(({ id, type }, index) => ({
+    index,
+    id,
+    isInternal: type === 'platform_internal',
+  }))
+  return [
+    ...repeated.map((index) => error(`events.${index}.slug`, 'is that of an earlier event')),
+    ...(filters ? findJsonObjectErrors(filters, 'filters') : []),
+    ...sources.flatMap(({ index, id, isInternal }) => {
+      if (isInternal === (id === null)) return []
+      const message = isInternal ? 'must be null if the type is platform_internal' : 'must be the id of the source'
+      return [error(`subagent_sources.${index}.id`, message)]
+    }),
+  ]
+}
+
+/** Checks the size of a file's content in UTF-8. */
+export function checkFile({ content = '' }: Partial<SaveFileIn>): FieldError[] {
+  if (Buffer.byteLength(content) <= FILE_CONTENT_MAX_BYTES) return []
+  return [{ field: 'content', code: 'too_large', message: 'must have at most 1 MiB (1,048,576 bytes of UTF-8)' }]
+}
+
+function error(field: string, message: string): FieldError {
+  return { field, code: 'value_error', message }
+}

@@ -1,0 +1,42 @@
+import { START_CONFLICTS } from '@workflow-service/contract'
+import { type AppStartOutcome, recordAppStart } from '@workflow-service/database'
+import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import type { AppContext } from '../../app-context.ts'
+import type { AppHandlers } from '../app-handlers.ts'
+import { toEdit } from './edit-workflow.ts'
+
+/** Starts a workflow as the public API does, by the person, and publishes the session without waiting for it. */
+export function startWorkflow(ctx: AppContext): AppHandlers['startWorkflow'] {
+  return async (request) => {
+    const { body, principal, requestId } = request
+    const outcome = await recordAppStart(ctx.db, {
+      ...toEdit(request),
+      runId: body.id,
+      sessionId: body.session_id,
+      context: body.context,
+    })
+    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toApiError(outcome.kind)
+    if (outcome.kind === 'accepted') {
+      ctx.sessionNotifier.notify(outcome.sessionId, requestId)
+      ctx.hints.add(principal.organizationId, 'runs', 'sessions', 'workflows')
+    }
+    return { status: 202, body: { run_id: body.id, session_id: outcome.sessionId } }
+  }
+}
+
+function toApiError(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {
+  switch (refusal) {
+    case 'workflow_not_found':
+      return notFound('Workflow')
+    case 'session_not_found':
+      return invalidFields([
+        { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
+      ])
+    case 'id_taken':
+      return new ApiError('id_taken', 'This id is that of another run. Choose a new one.')
+    case 'organization_suspended':
+      return new ApiError('organization_suspended', 'The organization is suspended.')
+    default:
+      return new ApiError(refusal, START_CONFLICTS[refusal])
+  }
+}

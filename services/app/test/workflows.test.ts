@@ -1,0 +1,606 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import type { SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
+import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
+import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+
+const app = useTestApp()
+let acme: TestOrganization
+beforeEach(async () => {
+  acme = await app.createOrganization()
+})
+
+const API_TRIGGER: SaveTriggerIn = {
+  name: 'From the API',
+  is_active: true,
+  trigger_source: { slug: 'api', name: 'API' },
+  events: [],
+  filters: null,
+  input_message: '',
+  subagent_sources: [],
+  version: null,
+}
+
+async function create(who: TestPerson, values: object = {}): Promise<WorkflowDetailOut> {
+  const body = { id: newId(), name: 'Forward orders', description: 'Post them.', scope: 'company_wide', ...values }
+  const answer = await app.call(who, 'createWorkflow', { body })
+  expect(answer.status).toBe(201)
+  return answer.body
+}
+
+/** Creates a workflow that can be started. */
+async function createStartable(who: TestPerson, values: object = {}): Promise<WorkflowDetailOut> {
+  const { id } = await create(who, values)
+  const params = { workflow_id: id, trigger_id: newId() }
+  await app.call(who, 'saveTrigger', { params, body: API_TRIGGER })
+  return (await app.call(who, 'setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })).body
+}
+
+const read = (who: TestPerson, id: string) => app.call(who, 'getWorkflow', { params: { workflow_id: id } })
+const save = (who: TestPerson, id: string, body: object) =>
+  app.call(who, 'saveWorkflow', { params: { workflow_id: id }, body })
+const start = (who: TestPerson, id: string, body: object = {}) =>
+  app.call(who, 'startWorkflow', {
+    params: { workflow_id: id },
+    body: { id: newId(), context: 'go', session_id: null, ...body },
+  })
+const valuesOf = ({ name, description, scope, version }: WorkflowDetailOut) => ({ name, description, scope, version })
+const saveTrigger = (who: TestPerson, workflowId: string, triggerId: string, change: object = {}) =>
+  app.call(who, 'saveTrigger', {
+    params: { workflow_id: workflowId, trigger_id: triggerId },
+    body: { ...API_TRIGGER, ...change },
+  })
+const saveFile = (who: TestPerson, workflowId: string, fileId: string, change: object = {}) =>
+  app.call(who, 'saveFile', {
+    params: { workflow_id: workflowId, file_id: fileId },
+    body: { name: 'prices.md', path: ['docs'], content: 'a', version: null, ...change },
+  })
+
+const remove = (who: TestPerson, id: string) => app.call(who, 'deleteWorkflow', { params: { workflow_id: id } })
+const readiness = async (who: TestPerson, id: string) =>
+  (await app.call(who, 'getReadiness', { params: { workflow_id: id } })).body
+const withoutIds = (items: readonly { id: string; version: string }[]) =>
+  items.map(({ id: _id, version: _version, ...item }) => item)
+
+/** The document that the gateway answers, and its version. */
+async function documentOf(workflowId: string) {
+  const [found] = await findWorkflows(app.db, [{ organizationId: acme.id, workflowId }])
+  const document = found && (JSON.parse(found.json) as Record<string, unknown>)
+  return document && { ...document, triggers: document['triggers'], version: found?.version }
+}
+
+async function auditOf(targetId: string) {
+  const { rows } = await app.db.pool.query<{ action: string; actor_id: string; changes: unknown[] }>(
+    'SELECT action, actor_id, changes FROM audit_events WHERE target_id = $1 ORDER BY id',
+    [targetId],
+  )
+  return rows
+}
+
+/** Records an ended run of the workflow, without the runner. */
+async function addRuns(workflowId: string, count: number, status = 'succeeded'): Promise<void> {
+  const session = await openSession(app.db, acme.id)
+  await app.db.pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, finished_at)
+     SELECT gen_random_uuid(), $1, $2, $3, n, 'api', 'go', 'r', $5, CASE $5 WHEN 'succeeded' THEN now() END
+     FROM generate_series(1, $4::int) n`,
+    [acme.id, workflowId, session!.id, count, status],
+  )
+}
+
+describe('a new workflow', () => {
+  test('is inactive and has its creator as a user; a repeated request answers the same', async () => {
+    const body = { id: newId(), name: ' Forward orders ', description: 'Post them.', scope: 'only_me' }
+    const first = await app.call(acme.member, 'createWorkflow', { body })
+    expect(first).toMatchObject({
+      status: 201,
+      body: {
+        id: body.id,
+        name: 'Forward orders',
+        is_active: false,
+        auto_run: { enabled: null, frequency: null, next_at: [] },
+        users: [{ id: acme.member.userId, email: acme.member.email }],
+        triggers: [],
+        files: [],
+      },
+    })
+    expect((await app.call(acme.member, 'createWorkflow', { body })).body).toEqual(first.body)
+    expect(await auditOf(body.id)).toMatchObject([{ action: 'workflow.created', actor_id: acme.member.userId }])
+  })
+
+  test('cannot have the id of another one, in any organization', async () => {
+    const { id } = await create(acme.member)
+    const other = await app.createOrganization()
+    const body = { id, name: 'Another', description: 'Post them.', scope: 'company_wide' }
+    for (const who of [acme.member, other.owner]) {
+      expect((await app.call(who, 'createWorkflow', { body })).error).toMatchObject({ code: 'id_taken' })
+    }
+  })
+})
+
+describe('visibility', () => {
+  test('a member sees company-wide workflows and those that list the member, others are 404 for every operation', async () => {
+    const [shared, hidden] = [await create(acme.owner), await create(acme.owner, { name: 'Hidden', scope: 'only_me' })]
+    const own = await create(acme.member, { name: 'Own', scope: 'only_me' })
+    const names = async (who: TestPerson, search?: string) =>
+      (await app.call(who, 'listWorkflows', { query: { search } })).body.data.map(({ name }) => name)
+    expect(await names(acme.member)).toEqual([shared.name, own.name])
+    expect(await names(acme.admin)).toEqual([shared.name, hidden.name, own.name])
+    expect(await names(acme.member, 'hidden')).toEqual([])
+    expect(await names(acme.member, 'OW')).toEqual([own.name])
+
+    const file = { file_id: newId() }
+    const trigger = { trigger_id: newId() }
+    const calls = [
+      () => read(acme.member, hidden.id),
+      () => save(acme.member, hidden.id, valuesOf(hidden)),
+      () => saveTrigger(acme.member, hidden.id, newId()),
+      () => saveFile(acme.member, hidden.id, newId()),
+      () => start(acme.member, hidden.id),
+      ...(
+        [
+          ['deleteWorkflow', {}],
+          ['duplicateWorkflow', { body: { id: newId(), name: 'Copy' } }],
+          ['setWorkflowActive', { body: { is_active: true } }],
+          ['saveAutoRun', { body: { enabled: true, frequency: 'daily', version: '' } }],
+          ['saveWorkflowUsers', { body: { user_ids: [], version: '' } }],
+          ['deleteTrigger', { params: trigger, query: { version: '' } }],
+          ['getFile', { params: file }],
+          ['deleteFile', { params: file, query: { version: '' } }],
+          ['getReadiness', {}],
+        ] as const
+      ).map(
+        ([operation, call]) =>
+          () =>
+            app.call(acme.member, operation, {
+              ...call,
+              params: { workflow_id: hidden.id, ...('params' in call ? call.params : {}) },
+            }),
+      ),
+    ]
+    for (const call of calls) expect((await call()).error).toMatchObject({ code: 'not_found' })
+    const other = await app.createOrganization()
+    expect((await read(other.owner, shared.id)).status).toBe(404)
+  })
+
+  test('a member cannot hide a workflow from itself', async () => {
+    const shared = await create(acme.owner)
+    const answer = await save(acme.member, shared.id, { ...valuesOf(shared), scope: 'only_me' })
+    expect(answer.error.details).toMatchObject([{ field: 'scope' }])
+    expect((await save(acme.owner, shared.id, { ...valuesOf(shared), scope: 'only_me' })).status).toBe(200)
+    expect((await read(acme.member, shared.id)).status).toBe(404)
+  })
+
+  test('pages of the list repeat and omit no workflow', async () => {
+    const ids: string[] = []
+    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await create(acme.owner, { name })).id)
+    for (const who of [acme.owner, acme.member]) {
+      const seen: string[] = []
+      let cursor: string | null | undefined
+      do {
+        const { body }: Awaited<ReturnType<typeof app.call<'listWorkflows'>>> = await app.call(who, 'listWorkflows', {
+          query: { limit: 2, cursor: cursor ?? undefined },
+        })
+        seen.push(...body.data.map(({ id }) => id))
+        cursor = body.pagination.next_cursor
+      } while (cursor)
+      expect(seen).toEqual(ids)
+    }
+    const cursor = (await app.call(acme.owner, 'listWorkflows', { query: { limit: 2 } })).body.pagination.next_cursor
+    const answer = await app.call(acme.owner, 'listWorkflows', { query: { cursor: cursor!, search: 'a' } })
+    expect(answer.error.details).toMatchObject([{ code: 'invalid_cursor' }])
+  })
+})
+
+describe('a save', () => {
+  test('shows in the public API at once, with a new version of the document and an audit event', async () => {
+    const workflow = await create(acme.member)
+    const before = await documentOf(workflow.id)
+    const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' })
+    expect(answer.body).toMatchObject({ name: 'Renamed' })
+    const after = await documentOf(workflow.id)
+    expect(after).toMatchObject({ name: 'Renamed' })
+    expect(after!.version).not.toBe(before!.version)
+    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({
+      action: 'workflow.saved',
+      changes: [{ field: 'name', old: 'Forward orders', new: 'Renamed' }],
+    })
+    const search = await app.call(acme.member, 'listWorkflows', { query: { search: 'RENAMED' } })
+    expect(search.body.data).toMatchObject([{ id: workflow.id }])
+  })
+
+  test('of an outdated version is refused with the current workflow, and writes nothing', async () => {
+    const workflow = await create(acme.member)
+    const winner = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
+    const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Second' })
+    expect(answer.error).toMatchObject({ code: 'changed_meanwhile', current: winner.body })
+    expect((await read(acme.member, workflow.id)).body).toEqual(winner.body)
+  })
+
+  test('of the values that are saved changes nothing, regardless of its version', async () => {
+    const workflow = await create(acme.member)
+    const { body } = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
+    const before = await documentOf(workflow.id)
+    expect(await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'First' })).toMatchObject({
+      status: 200,
+      body,
+    })
+    expect(await documentOf(workflow.id)).toEqual(before)
+    expect(await auditOf(workflow.id)).toHaveLength(2)
+  })
+
+  test('does not conflict with saves of other parts, also at the same time', async () => {
+    const workflow = await create(acme.member)
+    const params = { workflow_id: workflow.id }
+    const answers = await Promise.all([
+      save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' }),
+      saveTrigger(acme.owner, workflow.id, newId()),
+      saveFile(acme.admin, workflow.id, newId()),
+      app.call(acme.owner, 'saveAutoRun', {
+        params,
+        body: { enabled: true, frequency: 'daily', version: workflow.auto_run.version },
+      }),
+      app.call(acme.admin, 'saveWorkflowUsers', {
+        params,
+        body: { user_ids: [acme.admin.userId], version: workflow.users_version },
+      }),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    expect((await read(acme.owner, workflow.id)).body).toMatchObject({
+      name: 'Renamed',
+      triggers: [{}],
+      files: [{}],
+      auto_run: { enabled: true },
+      users: [{ id: acme.admin.userId }],
+    })
+  })
+
+  test('races with another one of the same values: one is written, the other gets the conflict', async () => {
+    const workflow = await create(acme.member)
+    const triggerId = newId()
+    const fileId = newId()
+    const { body: withTrigger } = await saveTrigger(acme.member, workflow.id, triggerId)
+    const { body: withFile } = await saveFile(acme.member, workflow.id, fileId)
+    const { version: triggerVersion } = withTrigger.triggers[0]!
+    const { version: fileVersion } = withFile.files[0]!
+    const params = { workflow_id: workflow.id }
+    const userIds = [[acme.owner.userId], [acme.admin.userId]]
+    const races: ((n: number) => Promise<{ status: number }>)[] = [
+      (n) => save(acme.member, workflow.id, { ...valuesOf(workflow), name: `Name ${n}` }),
+      (n) => saveTrigger(acme.member, workflow.id, triggerId, { name: `T${n}`, version: triggerVersion }),
+      (n) => saveFile(acme.member, workflow.id, fileId, { content: `c${n}`, version: fileVersion }),
+      (n) =>
+        app.call(acme.member, 'saveAutoRun', {
+          params,
+          body: { enabled: true, frequency: n === 0 ? 'daily' : 'weekly', version: workflow.auto_run.version },
+        }),
+      (n) =>
+        app.call(acme.owner, 'saveWorkflowUsers', {
+          params,
+          body: { user_ids: userIds[n], version: workflow.users_version },
+        }),
+    ]
+    for (const race of races) {
+      const answers = await Promise.all([race(0), race(1)])
+      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
+    }
+  })
+})
+
+describe('the schedule', () => {
+  test('counts from the moment when it was switched on, shows the next three times, and keeps them when saved again', async () => {
+    const workflow = await create(acme.member)
+    const params = { workflow_id: workflow.id }
+    const { body } = await app.call(acme.member, 'saveAutoRun', {
+      params,
+      body: { enabled: true, frequency: 'weekly', version: workflow.auto_run.version },
+    })
+    const times = body.auto_run.next_at.map((time) => new Date(time).getTime())
+    expect(times).toHaveLength(3)
+    expect(times[1]! - times[0]!).toBe(7 * 86_400_000)
+    const { rows } = await app.db.pool.query<{ anchor: Date }>(
+      'SELECT auto_run_anchor_at AS anchor FROM workflows WHERE id = $1',
+      [workflow.id],
+    )
+    expect(times[0]! - rows[0]!.anchor.getTime()).toBe(7 * 86_400_000)
+    const again = await app.call(acme.member, 'saveAutoRun', {
+      params,
+      body: { enabled: true, frequency: 'weekly', version: body.auto_run.version },
+    })
+    expect(again.body).toEqual(body)
+    const off = await app.call(acme.member, 'saveAutoRun', {
+      params,
+      body: { enabled: false, frequency: 'weekly', version: body.auto_run.version },
+    })
+    expect(off.body.auto_run).toMatchObject({ enabled: false, frequency: 'weekly', next_at: [] })
+  })
+})
+
+describe('the people', () => {
+  test('are users of the organization', async () => {
+    const workflow = await create(acme.member)
+    const other = await app.createOrganization()
+    const body = { user_ids: [acme.member.userId, other.member.userId], version: workflow.users_version }
+    const answer = await app.call(acme.member, 'saveWorkflowUsers', { params: { workflow_id: workflow.id }, body })
+    expect(answer.error.details).toMatchObject([{ field: 'user_ids.1', code: 'not_found' }])
+  })
+})
+
+describe('a trigger', () => {
+  test('is saved with its events, filters and subagent sources, and keeps their order', async () => {
+    const workflow = await create(acme.member)
+    const triggerId = newId()
+    const change = {
+      events: [
+        { slug: 'z', name: 'Z' },
+        { slug: 'a', name: 'A' },
+      ],
+      filters: { z: [1, { y: null }], a: 'é' },
+      input_message: 'New order',
+      subagent_sources: [
+        { id: null, name: 'Research', type: 'platform_internal' },
+        { id: newId(), name: 'Order intake', type: 'api' },
+      ],
+    }
+    const { body } = await saveTrigger(acme.member, workflow.id, triggerId, change)
+    const wanted = { ...change, subagent_sources: change.subagent_sources.toReversed() }
+    expect(body.triggers).toMatchObject([{ id: triggerId, ...wanted }])
+    expect((await documentOf(workflow.id))?.triggers).toMatchObject([wanted])
+    expect(JSON.stringify(body.triggers[0]!.filters)).toBe(JSON.stringify(change.filters))
+
+    const { version } = body.triggers[0]!
+    const paused = await saveTrigger(acme.member, workflow.id, triggerId, { ...change, is_active: false, version })
+    expect(paused.body.triggers).toMatchObject([{ ...wanted, is_active: false }])
+    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({
+      action: 'trigger.saved',
+      changes: [{ field: 'trigger From the API: is_active', old: true, new: false }],
+    })
+  })
+
+  test('keeps the text of filters that the save does not change', async () => {
+    const workflow = await create(acme.member)
+    const triggerId = newId()
+    const { body } = await saveTrigger(acme.member, workflow.id, triggerId, { filters: { a: 1 } })
+    const text = '{"2": 12345678901234567890, "1": 1.0}'
+    await app.db.pool.query('UPDATE triggers SET filters = $2 WHERE id = $1', [triggerId, text])
+    const [trigger] = (await read(acme.member, workflow.id)).body.triggers
+    const { id: _id, ...values } = trigger!
+    expect((await saveTrigger(acme.member, workflow.id, triggerId, { ...values, name: 'Renamed' })).status).toBe(200)
+    const { rows } = await app.db.pool.query('SELECT name, filters::text AS filters FROM triggers')
+    expect(rows).toContainEqual({ name: 'Renamed', filters: text })
+    expect(body.triggers[0]!.version).not.toBe(trigger!.version)
+  })
+
+  test.each([
+    [{ events: ['a', 'b', 'a'].map((slug) => ({ slug, name: slug })) }, 'events.2.slug'],
+    [{ subagent_sources: [{ id: newId(), name: 'R', type: 'platform_internal' }] }, 'subagent_sources.0.id'],
+    [{ subagent_sources: [{ id: null, name: 'R', type: 'api' }] }, 'subagent_sources.0.id'],
+    [{ filters: { a: ['\u0000'] } }, 'filters.a.0'],
+    [{ filters: JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`) as object }, `filters.${'a.'.repeat(31)}a`],
+    [{ filters: { a: 'x'.repeat(300_000) } }, 'filters'],
+  ])('is refused: %#', async (change, field) => {
+    const workflow = await create(acme.member)
+    const { error } = await saveTrigger(acme.member, workflow.id, newId(), change)
+    expect(error.details).toMatchObject([{ field }])
+  })
+
+  test('is deleted in the version that the person saw; a deleted one cannot be saved', async () => {
+    const workflow = await create(acme.member)
+    const triggerId = newId()
+    const { body } = await saveTrigger(acme.member, workflow.id, triggerId)
+    const params = { workflow_id: workflow.id, trigger_id: triggerId }
+    const { version } = body.triggers[0]!
+    const outdated = await app.call(acme.member, 'deleteTrigger', { params, query: { version: 'x' } })
+    expect(outdated.error).toMatchObject({ code: 'changed_meanwhile', current: body })
+    const deleted = await app.call(acme.member, 'deleteTrigger', { params, query: { version } })
+    expect(deleted.body.triggers).toEqual([])
+    const late = await saveTrigger(acme.member, workflow.id, triggerId, { name: 'x', version })
+    expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: deleted.body })
+  })
+
+  test('cannot take the id of a trigger of another workflow', async () => {
+    const [one, two] = [await create(acme.member), await create(acme.member, { name: 'Two' })]
+    const triggerId = newId()
+    await saveTrigger(acme.member, one.id, triggerId)
+    expect((await saveTrigger(acme.member, two.id, triggerId)).error).toMatchObject({ code: 'id_taken' })
+  })
+})
+
+describe('a file', () => {
+  test('is saved, read and deleted; a conflict has the file with its content', async () => {
+    const workflow = await create(acme.member)
+    const fileId = newId()
+    const params = { workflow_id: workflow.id, file_id: fileId }
+    const { body } = await saveFile(acme.member, workflow.id, fileId, { content: 'é' })
+    expect(body.files).toMatchObject([{ id: fileId, name: 'prices.md', path: ['docs'], size: 2 }])
+    const { version } = body.files[0]!
+    const file = { id: fileId, name: 'prices.md', path: ['docs'], content: 'é', version }
+    expect((await app.call(acme.member, 'getFile', { params })).body).toEqual(file)
+    expect((await saveFile(acme.member, workflow.id, fileId, { content: 'é' })).body).toEqual(body)
+    expect((await saveFile(acme.member, workflow.id, fileId, { content: 'b' })).error).toMatchObject({
+      code: 'changed_meanwhile',
+      current: file,
+    })
+    const saved = await saveFile(acme.member, workflow.id, fileId, { content: 'b', version })
+    expect(saved.body.files[0]!.version).not.toBe(version)
+    const deleted = await app.call(acme.member, 'deleteFile', {
+      params,
+      query: { version: saved.body.files[0]!.version },
+    })
+    expect(deleted.body.files).toEqual([])
+    expect((await app.call(acme.member, 'getFile', { params })).status).toBe(404)
+    const late = await saveFile(acme.member, workflow.id, fileId, { content: 'c', version })
+    expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: null })
+  })
+
+  test('has a place of its own and at most 1 MiB', async () => {
+    const workflow = await create(acme.member)
+    await saveFile(acme.member, workflow.id, newId())
+    const same = await saveFile(acme.member, workflow.id, newId(), { content: 'b' })
+    expect(same.error.details).toMatchObject([{ field: 'name', code: 'value_error' }])
+    const largest = await saveFile(acme.member, workflow.id, newId(), { name: 'big', content: '\n'.repeat(1_048_576) })
+    expect(largest.status).toBe(200)
+    const larger = await saveFile(acme.member, workflow.id, newId(), { name: 'b2', content: 'é'.repeat(524_289) })
+    expect(larger.error.details).toMatchObject([{ field: 'content', code: 'too_large' }])
+  })
+})
+
+describe('a duplicate', () => {
+  test('has the triggers, files and people under new ids, and is inactive; a repeated request answers the same', async () => {
+    const source = await createStartable(acme.owner, { scope: 'only_me' })
+    await saveFile(acme.owner, source.id, newId())
+    await saveTrigger(acme.owner, source.id, newId(), { name: 'Second', events: [{ slug: 'a', name: 'A' }] })
+    const original = (await read(acme.owner, source.id)).body
+    const body = { id: newId(), name: 'Copy' }
+    const params = { workflow_id: source.id }
+    const copy = await app.call(acme.admin, 'duplicateWorkflow', { params, body })
+    expect(copy.status).toBe(201)
+    expect(copy.body).toMatchObject({ id: body.id, name: 'Copy', is_active: false, scope: 'only_me' })
+    expect(withoutIds(copy.body.triggers)).toEqual(withoutIds(original.triggers))
+    expect(withoutIds(copy.body.files)).toEqual(withoutIds(original.files))
+    expect(copy.body.users.map(({ id }) => id).toSorted()).toEqual([acme.owner.userId, acme.admin.userId].toSorted())
+    expect((await app.call(acme.admin, 'duplicateWorkflow', { params, body })).body).toEqual(copy.body)
+  })
+})
+
+describe('a deletion', () => {
+  test('is refused while a run has not ended', async () => {
+    const workflow = await createStartable(acme.member)
+    await start(acme.member, workflow.id)
+    expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
+  })
+
+  test('hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
+    const workflow = await createStartable(acme.member)
+    await addRuns(workflow.id, 25)
+    const other = await createStartable(acme.member)
+    await addRuns(other.id, 1)
+    expect((await remove(acme.member, workflow.id)).status).toBe(204)
+    expect((await read(acme.owner, workflow.id)).status).toBe(404)
+    expect((await start(acme.owner, workflow.id)).status).toBe(404)
+    expect(await documentOf(workflow.id)).toBeNull()
+    for (const who of [acme.owner, acme.member]) {
+      expect((await app.call(who, 'listWorkflows')).body.data.map(({ id }) => id)).toEqual([other.id])
+    }
+    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
+    // The application's own task may delete at the same time.
+    await waitUntil(async () => {
+      expect(await purgeDeletedWorkflows(app.db, 10)).toBeLessThanOrEqual(11)
+      const { rows } = await app.db.pool.query('SELECT id FROM workflows WHERE organization_id = $1', [acme.id])
+      return rows.length === 1
+    })
+    expect((await app.call(acme.owner, 'listWorkflows')).body.data[0]!.last_run).not.toBeNull()
+    expect((await create(acme.member, { id: workflow.id })).id).toBe(workflow.id)
+  })
+
+  test('lets a run end that was accepted at the same time', async () => {
+    const workflow = await createStartable(acme.member)
+    await remove(acme.member, workflow.id)
+    await addRuns(workflow.id, 1, 'queued')
+    expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
+  })
+})
+
+describe('readiness', () => {
+  test('has the rules of a start in their order, and a start gets the first that is not met', async () => {
+    const workflow = await create(acme.owner, { scope: 'only_me' })
+    const params = { workflow_id: workflow.id }
+    await app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: [], version: workflow.users_version } })
+    const codes = ['workflow_inactive', 'no_active_api_trigger', 'no_users_with_access'] as const
+    const fixes = [
+      () => app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } }),
+      () => saveTrigger(acme.owner, workflow.id, newId()),
+      async () => {
+        const { users_version: version } = (await read(acme.owner, workflow.id)).body
+        return app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: [acme.owner.userId], version } })
+      },
+    ]
+    for (const [index, fix] of fixes.entries()) {
+      expect(await readiness(acme.owner, workflow.id)).toMatchObject({
+        can_start: false,
+        checks: codes.map((code, position) => ({ code, is_met: position < index })),
+      })
+      expect((await start(acme.owner, workflow.id)).error).toMatchObject({ code: codes[index] })
+      await fix()
+    }
+    expect(await readiness(acme.owner, workflow.id)).toMatchObject({ can_start: true })
+    expect((await start(acme.owner, workflow.id)).status).toBe(202)
+  })
+
+  test('names the webhook sources of the description, and quoted names that no source has', async () => {
+    await app.db.pool.query(
+      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body, verified_at)
+       SELECT gen_random_uuid(), $1, name, lower(name), '', 'https://x', '{}', CASE name WHEN 'CRM' THEN now() END
+       FROM unnest('{Order intake,CRM,Unused}'::text[]) AS name`,
+      [acme.id],
+    )
+    const description = 'Post to the crm, then to "Order intake" and "Shipping".'
+    const workflow = await create(acme.owner, { description })
+    expect(await readiness(acme.owner, workflow.id)).toMatchObject({
+      sources: [
+        { name: 'CRM', is_verified: true },
+        { name: 'Order intake', is_verified: false },
+      ],
+      unknown_names: ['Shipping'],
+    })
+  })
+})
+
+describe('a start', () => {
+  test('is recorded with the person and published; a repeated request starts nothing, another body is refused', async () => {
+    const workflow = await createStartable(acme.member)
+    const published = app.published.length
+    const id = newId()
+    const answer = await start(acme.member, workflow.id, { id, context: ' go ' })
+    expect(answer).toMatchObject({ status: 202, body: { run_id: id } })
+    const again = await Promise.all([1, 2, 3].map(() => start(acme.member, workflow.id, { id })))
+    for (const each of again) expect(each.body).toEqual(answer.body)
+    expect(app.published.slice(published)).toEqual([{ session_id: answer.body.session_id }])
+    for (const other of [{ context: 'other' }, { session_id: answer.body.session_id, context: 'x' }]) {
+      expect((await start(acme.member, workflow.id, { id, ...other })).error).toMatchObject({ code: 'id_taken' })
+    }
+    const { rows } = await app.db.pool.query(
+      'SELECT origin, user_id, api_key_id, context, number::int FROM starts WHERE id = $1',
+      [id],
+    )
+    expect(rows).toEqual([{ origin: 'app', user_id: acme.member.userId, api_key_id: null, context: 'go', number: 1 }])
+    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.started' })
+    const list = await app.call(acme.member, 'listWorkflows')
+    expect(list.body.data).toMatchObject([{ trigger_count: 1, last_run: { id, status: 'queued', error: null } }])
+  })
+
+  test('of concurrent requests with one id is recorded once', async () => {
+    const workflow = await createStartable(acme.member)
+    const id = newId()
+    const answers = await Promise.all([1, 2, 3, 4].map(() => start(acme.member, workflow.id, { id })))
+    expect(new Set(answers.map(({ status, body }) => `${status} ${body.session_id}`)).size).toBe(1)
+    expect(await auditOf(workflow.id)).toHaveLength(4)
+  })
+
+  test('continues an open session, numbered in the order of the commits, by the rules of the public API', async () => {
+    const workflow = await createStartable(acme.member)
+    const session = (await openSession(app.db, acme.id))!.id
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => start(acme.member, workflow.id, { session_id: session })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
+    const { rows } = await app.db.pool.query<{ number: number }>(
+      'SELECT number::int FROM starts WHERE session_id = $1 ORDER BY number',
+      [session],
+    )
+    expect(rows.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5])
+    const unknown = await start(acme.member, workflow.id, { session_id: newId() })
+    expect(unknown.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])
+    const foreign = (await openSession(app.db, (await app.createOrganization()).id))!.id
+    expect((await start(acme.member, workflow.id, { session_id: foreign })).status).toBe(422)
+    await app.db.pool.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [session])
+    const closed = await start(acme.member, workflow.id, { session_id: session })
+    expect(closed.error).toMatchObject({ code: 'session_closed' })
+  })
+
+  test('of a suspended organization is refused', async () => {
+    const workflow = await createStartable(acme.member)
+    await app.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [acme.id])
+    expect((await start(acme.member, workflow.id)).error).toMatchObject({ code: 'organization_suspended' })
+  })
+})
