@@ -1,0 +1,157 @@
+import { once } from 'node:events'
+import { request, type IncomingMessage } from 'node:http'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { createHintSender } from '@workflow-service/database'
+import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
+import type { Response } from 'express'
+import { createEventStreams, type EventStreams } from '../src/event-stream.ts'
+import { type TestPerson, useTestApp } from './support/test-app.ts'
+
+const app = useTestApp()
+const open: IncomingMessage[] = []
+afterEach(() => {
+  for (const answer of open.splice(0)) answer.destroy()
+})
+
+/** Opens a stream; `text` grows as it is received. */
+async function openStream(person: TestPerson, url = app.url, headers: Record<string, string> = {}) {
+  const sent = request(`${url}/app/events`, {
+    headers: { cookie: `__Host-session=${person.token}`, 'sec-fetch-site': 'same-origin', ...headers },
+  })
+  sent.end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  open.push(answer)
+  const stream = { status: answer.statusCode, headers: answer.headers, text: '', hasEnded: false }
+  answer.setEncoding('utf8').on('data', (chunk: string) => (stream.text += chunk))
+  answer.once('close', () => (stream.hasEnded = true))
+  answer.on('error', () => {})
+  return stream
+}
+
+describe('The stream of events', () => {
+  test('sends the topics that changed in the organization, of all processes', async () => {
+    const { member, owner, id } = app.organization
+    const other = await app.createOrganization()
+    const streams = [await openStream(member), await openStream(owner), await openStream(other.member)]
+    const [mine, alsoMine, others] = streams
+    expect(mine).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
+    })
+    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'listening to hints'))
+    const sender = createHintSender({ db: app.db, onError: () => {} })
+    sender.add(id, 'runs', 'sessions')
+    await sender.close()
+    await waitUntil(() => mine?.text.includes('data: {"topics":["runs","sessions"]}\n\n') ?? false)
+    await waitUntil(() => alsoMine?.text.includes('"sessions"') ?? false)
+    const body = { id: crypto.randomUUID() }
+    await app.call(member, 'createSession', { body })
+    await waitUntil(() => mine?.text.endsWith('data: {"topics":["sessions"]}\n\n') ?? false)
+    expect(others?.text).not.toContain('data')
+  })
+
+  test('is refused from another site, without a sign-in, and beyond 12 of a person', async () => {
+    const { admin } = app.organization
+    expect((await openStream(admin, app.url, { 'sec-fetch-site': 'cross-site' })).status).toBe(403)
+    expect((await openStream({ ...admin, token: 'x' })).status).toBe(401)
+    for (let count = 0; count < 12; count += 1) expect((await openStream(admin)).status).toBe(200)
+    expect((await openStream(admin)).status).toBe(429)
+    open.pop()
+    open.pop()?.destroy()
+    await waitUntil(async () => (await openStream(admin)).status === 200)
+  })
+
+  test('ends at once when the application stops', async () => {
+    const another = await app.startAnother()
+    const stream = await openStream(app.organization.owner, another.url)
+    await another.stop()
+    await waitUntil(() => stream.hasEnded)
+  })
+})
+
+/** A response that is written to memory, and blocks while `isBlocked`. */
+function fakeResponse() {
+  const listeners = new Map<string, () => void>()
+  const state = { written: [] as string[], isBlocked: false, hasEnded: false }
+  const res = {
+    on: (name: string, listener: () => void) => listeners.set(name, listener),
+    once: (name: string, listener: () => void) => listeners.set(name, listener),
+    writeHead: () => {},
+    write: (text: string) => state.written.push(text),
+    end: () => (state.hasEnded = true),
+    get writableNeedDrain() {
+      return state.isBlocked
+    },
+    get writableEnded() {
+      return state.hasEnded
+    },
+  }
+  return { state, res: res as unknown as Response, emit: (name: string) => listeners.get(name)?.() }
+}
+
+async function withStreams(
+  timing: { heartbeatMs?: number; recheckMs?: number },
+  work: (streams: EventStreams) => Promise<void>,
+): Promise<void> {
+  const { logger } = createCapturedLogger({ service: 'app' })
+  const streams = createEventStreams({ db: app.db, databaseUrl: app.databaseUrl, logger, ...timing })
+  try {
+    await work(streams)
+  } finally {
+    await streams.close()
+  }
+}
+
+async function principalOf(person: TestPerson) {
+  const { rows } = await app.db.pool.query<{ id: string }>('SELECT id FROM sign_ins WHERE account_id = $1', [
+    person.accountId,
+  ])
+  const { accountId, userId, organizationId, role, email } = person
+  const common = { name: '', confirmedUntil: null, address: '', userAgent: null, signInId: rows[0]?.id ?? '' }
+  return { accountId, userId, organizationId, role, email, ...common }
+}
+
+describe('An open stream', () => {
+  test('gets topics merged while its reader is slow, and a heartbeat', async () => {
+    const { member, id } = app.organization
+    await withStreams({ heartbeatMs: 20 }, async (streams) => {
+      const { state, res, emit } = fakeResponse()
+      streams.open(res, await principalOf(member))
+      await waitUntil(() => state.written.includes(':\n\n'))
+      state.isBlocked = true
+      for (const topic of ['runs', 'deliveries', 'runs'] as const) {
+        streams.publish({ organizationId: id, topics: [topic] })
+        await new Promise((resolve) => setTimeout(resolve, 120))
+      }
+      expect(state.written.filter((text) => text.startsWith('data'))).toEqual([])
+      state.isBlocked = false
+      emit('drain')
+      expect(state.written.filter((text) => text.startsWith('data'))).toEqual([
+        'data: {"topics":["runs","deliveries"]}\n\n',
+      ])
+    })
+  })
+
+  test.each([
+    ['the sign-in ends', `DELETE FROM sign_ins WHERE account_id = $1`],
+    ['the person loses the role', `UPDATE users SET role = NULL WHERE account_id = $1`],
+    ['the person is deactivated', `UPDATE users SET deactivated_at = now() WHERE account_id = $1`],
+    ['the person works in another organization', `UPDATE sign_ins SET organization_id = NULL WHERE account_id = $1`],
+  ])('ends when %s, and does not count as a use of the sign-in', async (_name, change) => {
+    const { member, owner } = await app.createOrganization()
+    await app.db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour'`)
+    await withStreams({ recheckMs: 20 }, async (streams) => {
+      const [one, other] = [fakeResponse(), fakeResponse()]
+      streams.open(one.res, await principalOf(member))
+      streams.open(other.res, await principalOf(owner))
+      await app.db.pool.query(change, [member.accountId])
+      await waitUntil(() => one.state.hasEnded)
+      expect(other.state.hasEnded).toBe(false)
+      const { rows } = await app.db.pool.query(
+        `SELECT FROM sign_ins WHERE account_id = $1 AND last_seen_at > now() - interval '1 minute'`,
+        [owner.accountId],
+      )
+      expect(rows).toEqual([])
+    })
+  })
+})

@@ -1,0 +1,193 @@
+import { describe, expect, test } from '@jest/globals'
+import { newId, rollUpUsage } from '@workflow-service/database'
+import { useDataApp } from './support/data-fixtures.ts'
+
+const data = useDataApp()
+const HOUR_MS = 3_600_000
+
+describe('The overview', () => {
+  test('has the first steps, the counts of the last day, and what needs attention', async () => {
+    const { pool } = data.app.db
+    const organization = await data.app.createOrganization()
+    const { id: organizationId, admin } = organization
+    const empty = (await data.call(admin, 'getOverview')).body
+    expect(empty).toEqual({
+      steps: { has_verified_source: false, has_startable_workflow: false, has_api_key: false, has_run: false },
+      starts: {},
+      deliveries: {},
+      attention: [],
+    })
+    await data.saveSource({ name: 'Orders' }, organization)
+    const workflow = await data.createWorkflow('Book orders', null, organizationId)
+    await pool.query(
+      `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,
+      [newId(), workflow],
+    )
+    const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
+    await data.call(admin, 'createApiKey', { body })
+    const failed = await data.createRun(workflow, { status: 'failed' })
+    await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
+    const { body: overview } = await data.call(admin, 'getOverview')
+    expect(overview.steps).toEqual({
+      has_verified_source: true,
+      has_startable_workflow: true,
+      has_api_key: true,
+      has_run: true,
+    })
+    expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: failed, title: 'Book orders' }])
+    expect(overview.starts['failed']).toBe(1)
+  })
+
+  test('names deliveries that were not accepted until a resend was, and hides those that a member does not see', async () => {
+    const { admin, member } = data.app.organization
+    const hidden = await data.createWorkflow('Salaries', [])
+    const sourceId = await data.saveSource({ name: 'Attention' })
+    data.endpoint.answerWith({ status: 500 })
+    const [plain, secret] = [await data.send(sourceId), await data.send(sourceId, await data.createRun(hidden))]
+    const idsFor = async (person: typeof admin) =>
+      (await data.call(person, 'getOverview')).body.attention.map(({ id }) => id)
+    expect(await idsFor(admin)).toEqual([secret.id, plain.id])
+    expect(await idsFor(member)).toEqual([plain.id])
+    data.endpoint.answerWith({ status: 204 })
+    await data.call(member, 'resendDelivery', { params: { delivery_id: newId() }, body: { resend_of: plain.id } })
+    expect(await idsFor(member)).toEqual([])
+    data.endpoint.answerWith({ status: 500 })
+    await data.call(admin, 'testWebhookSource', { params: { source_id: sourceId } })
+    const { attention } = (await data.call(member, 'getOverview')).body
+    expect(attention).toMatchObject([
+      { kind: 'source_not_verified', id: sourceId, reason: 'The endpoint answered 500.' },
+    ])
+  })
+})
+
+describe('The usage', () => {
+  test('is the same before and after its hours are rolled up, by one process, and again for runs that had not ended', async () => {
+    const { pool } = data.app.db
+    const organization = await data.app.createOrganization()
+    const { id: organizationId, admin } = organization
+    // Closed, and within the hours that are counted for a request.
+    const hour = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS)
+    const at = (seconds: number) => new Date(hour.getTime() + seconds * 1_000)
+    const workflow = await data.createWorkflow('Counted', null, organizationId)
+    const sourceId = await data.saveSource({}, organization)
+    const runs: string[] = []
+    for (const [index, status] of (['succeeded', 'succeeded', 'failed', 'running'] as const).entries()) {
+      runs.push(await data.createRun(workflow, { status, createdAt: at(index) }))
+    }
+    await pool.query(
+      `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+       VALUES ($1, 0, 'model_answer', '{"input_tokens": 1000, "output_tokens": 20}', 1)`,
+      [runs[0]],
+    )
+    for (const outcome of ['accepted', 'accepted', 'unreachable']) {
+      await pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+         VALUES ($1, $2, $3, 'payload', $4, 204, '{}', $5, $6, now())`,
+        [newId(), organizationId, sourceId, outcome, runs[0], at(10)],
+      )
+    }
+    const read = async (by: string) => {
+      const query = { since: hour.toISOString(), until: at(3_599).toISOString(), by }
+      return (await data.call(admin, 'getUsage', { query })).body
+    }
+    await pool.query('DELETE FROM usage_rollups')
+    await pool.query(
+      `INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1::timestamptz - interval '1 hour', false)`,
+      [hour],
+    )
+    await pool.query('DELETE FROM usage_hours')
+    const counted = {
+      bucket: 'hour',
+      buckets: [
+        {
+          at: hour.toISOString(),
+          starts: { succeeded: 2, failed: 1, running: 1 },
+          deliveries: { accepted: 2, unreachable: 1 },
+        },
+      ],
+      groups: [
+        {
+          id: workflow,
+          name: 'Counted',
+          starts: { succeeded: 2, failed: 1, running: 1 },
+          deliveries: { accepted: 2, unreachable: 1 },
+          run_ms_p50: 1_010,
+          run_ms_p95: 1_010,
+          tokens: 1_020,
+        },
+      ],
+    }
+    expect(await read('workflow')).toMatchObject(counted)
+    const done = await Promise.all([rollUpUsage(data.app.db), rollUpUsage(data.app.db), rollUpUsage(data.app.db)])
+    expect(done.flat().filter((each) => each.getTime() === hour.getTime())).toEqual([hour])
+    expect(await read('workflow')).toMatchObject(counted)
+    expect((await read('webhook_source')).groups).toMatchObject([
+      { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
+    ])
+    expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 } }])
+    await pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now() WHERE id = $1`, [runs[3]])
+    await pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)
+    expect(await rollUpUsage(data.app.db)).toEqual([hour])
+    expect((await read('workflow')).groups[0]?.starts).toEqual({ succeeded: 3, failed: 1 })
+    expect(await rollUpUsage(data.app.db)).toEqual([])
+  })
+
+  test('of a period of more than 3 days is by day, with the empty ones', async () => {
+    const { admin } = data.app.organization
+    const { body } = await data.call(admin, 'getUsage')
+    expect(body.bucket).toBe('day')
+    expect(body.buckets.length).toBe(8)
+    expect(body.buckets.at(-1)?.starts['succeeded']).toBeGreaterThan(0)
+  })
+})
+
+describe('The search', () => {
+  const found = async (person: Parameters<typeof data.call>[0], q: string) =>
+    (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
+
+  test('finds by name what the person may see', async () => {
+    const { admin, member, owner } = data.app.organization
+    const workflow = await data.createWorkflow('Zebra orders')
+    const hidden = await data.createWorkflow('Zebra salaries', [])
+    const sourceId = await data.saveSource({ name: 'Zebra source' })
+    const key = { id: newId(), name: 'Zebra key', scopes: ['read'], expires_at: null }
+    await data.call(admin, 'createApiKey', { body: key })
+    const all = [`workflow ${workflow}`, `workflow ${hidden}`, `webhook_source ${sourceId}`, `api_key ${key.id}`]
+    expect((await found(admin, ' zEBRA')).toSorted()).toEqual(all.toSorted())
+    expect(await found(member, 'zebra')).toEqual([`workflow ${workflow}`, `webhook_source ${sourceId}`])
+    expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
+    const other = await data.app.createOrganization()
+    expect(await found(other.owner, 'zebra')).toEqual([])
+  })
+
+  test('finds anything by its id, and runs and deliveries by their request', async () => {
+    const { admin, member } = data.app.organization
+    const sourceId = await data.saveSource()
+    const workflow = await data.createWorkflow('By id')
+    const hidden = await data.createWorkflow('Hidden by id', [])
+    const [requestId, chosenId] = [newId(), 'order-17']
+    const run = await data.createRun(workflow, { requestId })
+    const chosen = await data.createRun(workflow, { requestId: chosenId })
+    const secret = await data.createRun(hidden, { requestId })
+    const delivery = await data.send(sourceId, run)
+    const { rows } = await data.app.db.pool.query<{ id: string }>('SELECT session_id AS id FROM starts WHERE id = $1', [
+      run,
+    ])
+    const session = rows[0]?.id ?? ''
+    for (const [kind, id] of [
+      ['workflow', workflow],
+      ['webhook_source', sourceId],
+      ['run', run],
+      ['session', session],
+      ['delivery', delivery.id],
+      ['user', admin.userId],
+    ] as const) {
+      expect(await found(member, ` ${id.toUpperCase()} `)).toEqual([`${kind} ${id}`])
+    }
+    expect(await found(member, secret)).toEqual([])
+    expect(await found(member, requestId)).toEqual([`run ${run}`])
+    expect((await found(admin, requestId)).toSorted()).toEqual([`run ${run}`, `run ${secret}`].toSorted())
+    expect(await found(member, chosenId)).toEqual([`run ${chosen}`])
+    expect(await found(member, delivery.request_id ?? '')).toEqual([`delivery ${delivery.id}`])
+  })
+})
