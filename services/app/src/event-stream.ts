@@ -10,10 +10,13 @@ import { describeError, type Logger, repeat } from '@workflow-service/service-ki
 import type { Response } from 'express'
 import type { Principal } from './auth/principal.ts'
 
+/** The person of a stream. */
+export type StreamOwner = Pick<Principal, 'signInId' | 'userId' | 'organizationId'>
+
 /** The open pages of this process, which hear what changed in their organization. */
 export interface EventStreams {
   /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
-  open(res: Response, principal: Principal): void
+  open(res: Response, person: StreamOwner): void
   /** How many streams of the person are open. */
   countOf(userId: string): number
   /** Sends a hint to the streams of its organization. */
@@ -23,7 +26,7 @@ export interface EventStreams {
 
 interface Stream {
   readonly res: Response
-  readonly principal: Principal
+  readonly person: StreamOwner
   /** Topics to send once the reader has read what was written. */
   readonly pending: Set<EventTopic>
   /** Since when the reader has not read, in milliseconds; undefined when it has. */
@@ -98,9 +101,9 @@ export function createEventStreams(options: {
     run: async () => {
       const open = all()
       if (open.length === 0) return
-      const valid = await findOpenSignIns(db, [...new Set(open.map(({ principal }) => principal.signInId))])
-      for (const { res, principal } of open) {
-        if (valid.get(principal.signInId) !== principal.organizationId) res.end()
+      const valid = await findOpenSignIns(db, [...new Set(open.map(({ person }) => person.signInId))])
+      for (const { res, person } of open) {
+        if (valid.get(person.signInId) !== person.organizationId) res.end()
       }
     },
   })
@@ -117,9 +120,9 @@ export function createEventStreams(options: {
     },
   })
   return {
-    open: (res, principal) => {
-      const { organizationId, userId } = principal
-      const stream: Stream = { res, principal, pending: new Set(), blockedSince: undefined }
+    open: (res, person) => {
+      const { organizationId, userId } = person
+      const stream: Stream = { res, person, pending: new Set(), blockedSince: undefined }
       const ofOrganization = streams.get(organizationId) ?? new Set()
       streams.set(organizationId, ofOrganization.add(stream))
       counts.set(userId, (counts.get(userId) ?? 0) + 1)
