@@ -3,6 +3,9 @@ import { Button, IconButton } from './button.tsx'
 import { describeError } from './states.tsx'
 import { TextField } from './fields.tsx'
 
+/** A field or the harmless button, instead of the close button that the browser would choose. */
+const FIRST_FOCUS = '.dialog-body :is(input:not([hidden]), textarea, select), footer .button'
+
 interface DialogProps {
   title: string
   onClose: () => void
@@ -10,6 +13,7 @@ interface DialogProps {
   actions?: ReactNode
   /** Beside the title. */
   tools?: ReactNode
+  /** `wide` for code. */
   className?: string
   children: ReactNode
 }
@@ -25,6 +29,7 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
     const element = dialog.current
     const opener = document.activeElement
     element?.showModal()
+    element?.querySelector<HTMLElement>(FIRST_FOCUS)?.focus()
     return () => {
       element?.close()
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus()

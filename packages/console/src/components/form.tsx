@@ -47,6 +47,14 @@ export interface FormState<Values extends object> {
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
+/** Errors that belong to a field without naming it. */
+const FIELD_OF_CODE: Readonly<Record<string, string>> = { name_taken: 'name', email_taken: 'email' }
+
+function fieldErrors({ code, message, details }: AppError): Readonly<Record<string, string>> {
+  const field = FIELD_OF_CODE[code]
+  return field ? { [field]: message } : details
+}
+
 function sentence(text: string): string {
   const first = text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?…]$/.test(first) ? first : `${first}.`
@@ -102,7 +110,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
       if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.current) {
         setConflict(fromCurrent(reason.current as never))
       } else {
-        setErrors(reason instanceof AppError ? reason.details : {})
+        setErrors(reason instanceof AppError ? fieldErrors(reason) : {})
         setError(reason instanceof Error ? reason : new Error(String(reason)))
       }
     } finally {
@@ -222,7 +230,7 @@ export function Form<Values extends object>({ form, action, canReset, extra, chi
 function FormErrors<Values extends object>({ form }: { form: FormState<Values> }) {
   const { error } = form
   if (!error) return null
-  const details = error instanceof AppError ? Object.entries(error.details) : []
+  const details = error instanceof AppError ? Object.entries(fieldErrors(error)) : []
   const others = details.filter(([field]) => !form.isShown(field))
   if (details.length > 0 && others.length === 0) return null
   return (

@@ -130,6 +130,7 @@ function ShownKey({ created, onClose }: { created: AppAnswer<'createApiKey'>; on
   return (
     <Dialog
       title={`${created.name} is ready`}
+      className="wide"
       onClose={onClose}
       actions={<Button onClick={onClose}>I stored it</Button>}
     >
