@@ -1,4 +1,5 @@
 import { PassThrough } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
@@ -8,13 +9,17 @@ import { isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** Reads the bytes as the body of a request with these headers. */
-async function read(body: string | Buffer, headers: Record<string, string> = {}): Promise<JsonBody> {
+async function read(
+  body: string | Buffer,
+  headers: Record<string, string> = {},
+  takeTurn?: () => Promise<void>,
+): Promise<JsonBody> {
   const stream = new PassThrough()
   stream.end(body)
   const req = Object.assign(stream, {
     headers: { 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', ...headers },
   })
-  return readJsonBody(req as unknown as IncomingMessage, 1_000)
+  return readJsonBody(req as unknown as IncomingMessage, 20_000, takeTurn)
 }
 
 async function codeOf(reading: Promise<JsonBody>): Promise<string> {
@@ -42,6 +47,21 @@ describe('readJsonBody', () => {
       expect(await codeOf(read('\xff{', { 'content-type': type }))).toBe('400 unsupported_media_type')
     },
   )
+})
+
+test('a large body waits for its turn before it is parsed, a small one does not', async () => {
+  const turn = Promise.withResolvers<void>()
+  const parsed: number[] = []
+  const readings = [1_000, 17_000].map(async (length) => {
+    await read(JSON.stringify('x'.repeat(length)), {}, () => turn.promise)
+    parsed.push(length)
+  })
+  await readings[0]
+  for (let turns = 0; turns < 10; turns += 1) await nextTurn()
+  expect(parsed).toEqual([1_000])
+  turn.resolve()
+  await readings[1]
+  expect(parsed).toEqual([1_000, 17_000])
 })
 
 describe('isJsonInUtf8', () => {

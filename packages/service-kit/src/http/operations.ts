@@ -120,7 +120,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       const { req, principal } = request
       const answer = (body: JsonBody) => slots.whileAnswering(res, principal, () => handle(res, request, body))
       if (!operation.body) return answer(NO_BODY)
-      return slots.whileReading(principal, () => readJsonBody(req, maxBodyBytes)).then(answer)
+      return slots.whileReading(principal, (takeTurn) => readJsonBody(req, maxBodyBytes, takeTurn)).then(answer)
     },
   }
 }

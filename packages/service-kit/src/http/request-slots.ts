@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { serviceUnavailable } from './errors.ts'
 import { isStream } from './open-streams.ts'
+import { setAnswerKey } from './unread-answers.ts'
 
 /** How many requests may be in flight. */
 export interface RequestSlotsOptions<Principal> {
@@ -13,8 +15,8 @@ export interface RequestSlotsOptions<Principal> {
 
 /** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
 export interface RequestSlots<Principal> {
-  /** Reads a body. */
-  whileReading<Body>(principal: Principal, read: () => Promise<Body>): Promise<Body>
+  /** Reads a body. `takeTurn` resolves once per turn of the event loop for the requests of one key. */
+  whileReading<Body>(principal: Principal, read: (takeTurn: () => Promise<void>) => Promise<Body>): Promise<Body>
   /** Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has begun. */
   whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
 }
@@ -26,17 +28,24 @@ export interface RequestSlots<Principal> {
  */
 export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
   if (!options)
-    return { whileReading: (_principal, read) => read(), whileAnswering: (_res, _principal, answer) => answer() }
+    return {
+      whileReading: (_principal, read) => read(() => nextTurn()),
+      whileAnswering: (_res, _principal, answer) => answer(),
+    }
   const { total, perKey, keyOf } = options
   const limits = { total, perKey, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
+  const takeTurn = createTurns()
   const [reading, answering] = [createInFlightLimiter(limits), createInFlightLimiter(limits)]
   return {
     whileReading: async (principal, read) => {
-      const releaseSlot = acquire(reading, keyOf(principal))
-      return read().finally(releaseSlot)
+      const key = keyOf(principal)
+      const releaseSlot = acquire(reading, key)
+      return read(() => takeTurn(key)).finally(releaseSlot)
     },
     whileAnswering: (res, principal, answer) => {
-      const releaseSlot = acquire(answering, keyOf(principal))
+      const key = keyOf(principal)
+      const releaseSlot = acquire(answering, key)
+      setAnswerKey(res, key)
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
         if (res.closed || isStream(res)) releaseSlot()
@@ -52,6 +61,17 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
       if (!(answered instanceof Promise)) release()
       return answered instanceof Promise ? answered.finally(release) : answered
     },
+  }
+}
+
+/** Returns a function that resolves in the order of its calls, for each key at most once per turn of the event loop. */
+export function createTurns(): (key: string) => Promise<void> {
+  const lastTurns = new Map<string, Promise<void>>()
+  return async (key) => {
+    const turn = (lastTurns.get(key) ?? Promise.resolve()).then(() => nextTurn())
+    lastTurns.set(key, turn)
+    await turn
+    if (lastTurns.get(key) === turn) lastTurns.delete(key)
   }
 }
 

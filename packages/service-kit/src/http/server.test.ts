@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ApiError } from './errors.ts'
 import { type HttpServer, type HttpServerOptions, startHttpServer } from './server.ts'
+import { setAnswerKey, type UnreadLimits } from './unread-answers.ts'
 import { writeJson } from './write-json.ts'
 
 const running: HttpServer[] = []
@@ -37,6 +40,50 @@ async function exchange({ port }: HttpServer, text: string): Promise<string> {
 afterEach(async () => {
   refusals.splice(0)
   await Promise.all(running.splice(0).map((server) => server.close(0)))
+})
+
+describe('answers that their callers do not read', () => {
+  // More than the kernel buffers of a connection.
+  const body = 'x'.repeat(32 * 1024 * 1024)
+
+  const startWith = async (unreadLimits: UnreadLimits): Promise<HttpServer> => {
+    const listener = (req: IncomingMessage, res: ServerResponse): void => {
+      setAnswerKey(res, String(req.url))
+      writeJson(res, { status: 200, body, requestId: 'r1' })
+    }
+    const server = await startHttpServer(listener, { host: '127.0.0.1', port: 0, unreadLimits })
+    running.push(server)
+    return server
+  }
+  /** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */
+  const call = async (server: HttpServer, path: string): Promise<{ countBytes: () => Promise<number> }> => {
+    const before = server.inFlight
+    const socket = connect({ host: '127.0.0.1', port: server.port }).pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    while (server.inFlight === before) await nextTurn()
+    const countBytes = async (): Promise<number> => {
+      const closed = once(socket, 'close')
+      socket.on('error', () => {}).resume()
+      await closed
+      return socket.bytesRead
+    }
+    return { countBytes }
+  }
+
+  test('are closed when they make no progress', async () => {
+    const server = await startWith({ maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 })
+    const caller = await call(server, '/a')
+    while (server.inFlight > 0) await nextTurn()
+    expect(await caller.countBytes()).toBeLessThan(body.length)
+  })
+
+  test('are closed, the oldest first, when those of one key have too many bytes', async () => {
+    const server = await startWith({ maxBytesPerKey: 1.2 * body.length, timeoutMs: 60_000, checkMs: 10 })
+    const callers = [await call(server, '/a'), await call(server, '/b'), await call(server, '/a')]
+    while (server.inFlight === 3) await nextTurn()
+    const areComplete = await Promise.all(callers.map(async ({ countBytes }) => (await countBytes()) > body.length))
+    expect(areComplete).toEqual([false, true, true])
+  })
 })
 
 describe('startHttpServer', () => {

@@ -12,6 +12,7 @@ import { ApiError } from './errors.ts'
 import { toErrorResponse, writeError } from './errors.ts'
 import { onStream } from './open-streams.ts'
 import { newRequestId } from './request-id.ts'
+import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
 
 export interface HttpServerOptions {
@@ -23,6 +24,8 @@ export interface HttpServerOptions {
   requestTimeoutMs?: number
   /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number
+  /** Limits of answers that callers do not read. Default: 32 MiB per key and 30 s. */
+  unreadLimits?: UnreadLimits
   /** Called for each request that the server refuses before the listener sees it. */
   onRefusal?: (error: ApiError, requestId: string) => void
 }
@@ -120,6 +123,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
 
   await listen(server, options)
+  server.once('close', closeUnreadAnswers(inFlight, options.unreadLimits ?? UNREAD_LIMITS))
   const { port } = server.address() as AddressInfo
   return {
     server,

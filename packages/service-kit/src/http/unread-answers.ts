@@ -1,0 +1,50 @@
+import type { ServerResponse } from 'node:http'
+
+/** How much of the answers that their callers do not read is kept, and for how long. */
+export interface UnreadLimits {
+  /** For the answers of one key together. */
+  readonly maxBytesPerKey: number
+  /** Without any progress. */
+  readonly timeoutMs: number
+  readonly checkMs: number
+}
+
+export const UNREAD_LIMITS: UnreadLimits = { maxBytesPerKey: 32 * 1024 * 1024, timeoutMs: 30_000, checkMs: 250 }
+
+const KEY = Symbol('key of an answer')
+
+interface KeyedResponse extends ServerResponse {
+  [KEY]?: string
+}
+
+/** Sets what shares the bytes of unread answers, such as an organization. */
+export function setAnswerKey(res: ServerResponse, key: string): void {
+  ;(res as KeyedResponse)[KEY] = key
+}
+
+/**
+ * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those without
+ * progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a function that ends the checks.
+ * @param answers All requests in flight, in the order of their arrival.
+ */
+export function closeUnreadAnswers(answers: ReadonlySet<ServerResponse>, limits: UnreadLimits): () => void {
+  const stalls = new WeakMap<ServerResponse, { readonly bytes: number; readonly sinceMs: number }>()
+  const check = (): void => {
+    const bytesByKey = new Map<string | undefined, number>()
+    const nowMs = performance.now()
+    for (const res of [...answers].toReversed()) {
+      const bytes = res.writableEnded ? res.writableLength : 0
+      if (bytes === 0) continue
+      const key = (res as KeyedResponse)[KEY]
+      const total = (bytesByKey.get(key) ?? 0) + bytes
+      bytesByKey.set(key, total)
+      const stall = stalls.get(res)
+      if (stall?.bytes !== bytes) stalls.set(res, { bytes, sinceMs: nowMs })
+      const isStalled = stall?.bytes === bytes && nowMs - stall.sinceMs >= limits.timeoutMs
+      if (isStalled || total > limits.maxBytesPerKey) res.req.socket.destroy()
+    }
+  }
+  const timer = setInterval(check, limits.checkMs)
+  timer.unref()
+  return () => clearInterval(timer)
+}
