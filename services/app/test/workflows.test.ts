@@ -1,7 +1,15 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
-import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
+import {
+  applyManifests,
+  findWorkflows,
+  newId,
+  openSession,
+  purgeDeletedWorkflows,
+  toManifest,
+} from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
+import { parse } from 'yaml'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()
@@ -148,6 +156,7 @@ describe('visibility', () => {
           ['getFile', { params: file }],
           ['deleteFile', { params: file, query: { version: '' } }],
           ['getReadiness', {}],
+          ['exportWorkflow', {}],
         ] as const
       ).map(
         ([operation, call]) =>
@@ -460,6 +469,17 @@ describe('a duplicate', () => {
     expect(withoutIds(copy.body.files)).toEqual(withoutIds(original.files))
     expect(copy.body.users.map(({ id }) => id).toSorted()).toEqual([acme.owner.userId, acme.admin.userId].toSorted())
     expect((await app.call(acme.admin, 'duplicateWorkflow', { params, body })).body).toEqual(copy.body)
+  })
+})
+
+describe('an export', () => {
+  test('is the manifest of the workflow, which changes nothing when it is applied', async () => {
+    const workflow = await createStartable(acme.member)
+    const { body } = await app.call(acme.member, 'exportWorkflow', { params: { workflow_id: workflow.id } })
+    const before = await documentOf(workflow.id)
+    const [applied] = await applyManifests(app.db, [toManifest(parse(body.yaml))])
+    expect(applied!.workflows).toMatchObject([{ id: workflow.id, outcome: 'unchanged' }])
+    expect(await documentOf(workflow.id)).toEqual(before)
   })
 })
 
