@@ -18,6 +18,7 @@ import { completeSecrets, logsDir, readSavedSettings, saveSettings } from './loc
 import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
+import { makeSetupLink } from './setup-link.ts'
 import { servicesEnv, type SharedSettings } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
@@ -128,7 +129,7 @@ async function startAll(
     isFirstStart,
     gatewayUrl,
     appUrl,
-    setupLink: undefined,
+    setupLink: await makeSetupLink(db, { id: demo.organizationId, name: demo.manifest.organization.name }, appUrl),
     curl: curlCommand(gatewayUrl, apiKey, demo),
     wf,
     localDir,

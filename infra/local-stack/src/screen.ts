@@ -122,9 +122,10 @@ export function createScreen(terminal: Terminal): Screen {
       line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
     },
     ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, curl, wf, localDir, logsDir }) => {
-      heading(
-        setupLink ? 'Next: open the application' : isFirstStart ? 'Ready' : 'Ready, with the data of the last time',
-      )
+      const headings: string[] = []
+      if (!isFirstStart) headings.push('Ready, with the data of the last time')
+      if (setupLink) headings.push('Next: open the application')
+      heading(headings.join('. ') || 'Ready')
       if (setupLink) {
         indented(colour('cyan', setupLink.url))
         line()

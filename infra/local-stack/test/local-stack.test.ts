@@ -75,6 +75,17 @@ async function listRuns(): Promise<{ status: string }[]> {
   return JSON.parse(stdout) as { status: string }[]
 }
 
+/** Does what the page behind the setup link does. */
+async function becomeOwner(appUrl: string, token: string): Promise<unknown> {
+  const [email, password] = ['owner@acme.test', 'seven calm turtles walk']
+  return await got
+    .post(`${appUrl}/app/setup`, {
+      headers: { 'sec-fetch-site': 'same-origin' },
+      json: { token, organization_name: 'ignored', name: 'Ada Lovelace', email, password },
+    })
+    .json()
+}
+
 describe('npm start', () => {
   test(
     'shows a start and its webhook, and continues with its data after Ctrl-C and after SIGKILL',
@@ -89,6 +100,7 @@ describe('npm start', () => {
         '202 Accepted',
         '/orders',
         'authentic',
+        '/setup#',
         'curl -X POST',
       ]
       const positions = inOrder.map((text) => output.indexOf(text))
@@ -119,6 +131,10 @@ describe('npm start', () => {
       })
       expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
 
+      const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
+      expect(saved['APP_URL']).toBe(appUrl)
+      expect(await becomeOwner(appUrl, setupToken)).toMatchObject({ role: 'owner', organization: { name: 'Acme (demo)' } })
+
       const pid = await postgresPid()
       first.kill('SIGINT')
       expect(await first.exited).toMatchObject({ code: 0 })
@@ -132,6 +148,8 @@ describe('npm start', () => {
       const second = await startUntilReady()
       expect(second.stdout).not.toContain('202 Accepted')
       expect(second.stdout).toContain('Ready, with the data of the last time')
+      expect(second.stdout).toContain(`The application: ${appUrl}\n`)
+      expect(second.stdout).not.toContain('/setup#')
       expect(await listRuns()).toHaveLength(2)
       expect(await readEnvFile()).toMatchObject({
         DEMO_API_KEY: saved['DEMO_API_KEY'],
