@@ -58,19 +58,22 @@ const FIND_BY_OIDC = {
   text: `${SELECT_ACCOUNT} WHERE a.oidc_issuer = $1 AND a.oidc_subject = $2 AND a.disabled_at IS NULL`,
 }
 
-/** Finds an account by its id, by its email address ignoring case, or by its identity at an OpenID Connect provider. */
-export async function findAccount(
+export async function findAccountById(db: Pick<Database, 'pool'>, id: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_ID, [id])).rows[0]
+}
+
+/** Finds an account by its email address, ignoring case. */
+export async function findAccountByEmail(db: Pick<Database, 'pool'>, email: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_EMAIL, [foldCase(email)])).rows[0]
+}
+
+/** Finds an account by its identity at an OpenID Connect provider. */
+export async function findAccountByOidc(
   db: Pick<Database, 'pool'>,
-  by: { id: string } | { email: string } | { issuer: string; subject: string },
+  issuer: string,
+  subject: string,
 ): Promise<Account | undefined> {
-  const [statement, values] =
-    'id' in by
-      ? ([FIND_BY_ID, [by.id]] as const)
-      : 'email' in by
-        ? ([FIND_BY_EMAIL, [foldCase(by.email)]] as const)
-        : ([FIND_BY_OIDC, [by.issuer, by.subject]] as const)
-  const { rows } = await runStatement<Account>(db, statement, [...values])
-  return rows[0]
+  return (await runStatement<Account>(db, FIND_BY_OIDC, [issuer, subject])).rows[0]
 }
 
 /** Whether any account exists. Without one, a setup link makes the first owner. */

@@ -22,7 +22,9 @@ export {
 export {
   type Account,
   changePassword,
-  findAccount,
+  findAccountByEmail,
+  findAccountById,
+  findAccountByOidc,
   hasAccounts,
   type Membership,
   recordFailedSignIn,

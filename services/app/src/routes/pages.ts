@@ -18,7 +18,7 @@ export async function readPage<Row, Item>(
     toItem: (row: Row) => Item
   },
 ): Promise<{ data: Item[]; pagination: { next_cursor: string | null; has_more: boolean } }> {
-  const rows = await options.read(limit + 1, cursor === undefined ? undefined : decodeCursor(cursor, options.isKey))
+  const rows = await options.read(limit + 1, !cursor ? undefined : decodeCursor(cursor, options.isKey))
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   const hasMore = rows.length > limit

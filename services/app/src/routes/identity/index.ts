@@ -1,6 +1,7 @@
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { meHandlers } from './me.ts'
+import { oidcHandlers } from './oidc.ts'
 import { organizationHandlers } from './organization.ts'
 import { signInHandlers } from './sign-in.ts'
 import { userHandlers } from './users.ts'
@@ -9,6 +10,7 @@ import { userHandlers } from './users.ts'
 export function identityHandlers(ctx: AppContext) {
   return {
     ...signInHandlers(ctx),
+    ...oidcHandlers(ctx),
     ...meHandlers(ctx),
     ...userHandlers(ctx),
     ...organizationHandlers(ctx),

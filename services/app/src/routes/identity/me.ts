@@ -3,7 +3,7 @@ import {
   changePassword,
   confirmSignIn,
   endSignIn,
-  findAccount,
+  findAccountById,
   findSignedInUser,
   listSignIns,
   saveAccount,
@@ -50,7 +50,7 @@ export function meHandlers(ctx: AppContext) {
     confirmPassword: async (request) => {
       const { principal, body } = request
       const isConfirmed = await ctx.signInLimits.attempt(principal, principal.email, async () => {
-        const account = await findAccount(ctx.db, { id: principal.accountId })
+        const account = await findAccountById(ctx.db, principal.accountId)
         return (await verifyPassword(principal, body.password, account?.passwordHash ?? null)) || undefined
       })
       if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
@@ -92,7 +92,7 @@ async function readMe(ctx: AppContext, { cookies }: Visitor): Promise<MeOut> {
 }
 
 async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
-  const account = await findAccount(ctx.db, { id: user.accountId })
+  const account = await findAccountById(ctx.db, user.accountId)
   const organization = account?.organizations.find(({ id }) => id === user.organizationId)
   if (!account || !organization) throw signedOut()
   const { id, email, name, hasOidc, passwordHash, organizations } = account

@@ -2,7 +2,7 @@ import {
   acceptInvitation,
   acceptReset,
   completeSetup,
-  findAccount,
+  findAccountByEmail,
   findOneTimeLink,
   hasAccounts,
   type OneTimeLink,
@@ -39,7 +39,7 @@ export function signInHandlers(ctx: AppContext) {
     openLink: async ({ body }) => {
       const link = await findLink(ctx, body.token)
       const { kind, organizationName, user, expiresAt } = link
-      const account = user && kind === 'invitation' ? await findAccount(ctx.db, { email: user.email }) : undefined
+      const account = user && kind === 'invitation' ? await findAccountByEmail(ctx.db, user.email) : undefined
       return {
         status: 200,
         body: {
@@ -87,7 +87,7 @@ export function signInHandlers(ctx: AppContext) {
 async function checkAccount(ctx: AppContext, request: VisitorRequest, email: string, password: string) {
   const { principal } = request
   const account = await ctx.signInLimits.attempt(principal, email, async () => {
-    const found = await findAccount(ctx.db, { email })
+    const found = await findAccountByEmail(ctx.db, email)
     const isRight = await verifyPassword(principal, password, found?.passwordHash ?? null)
     if (isRight) return found
     await recordFailedSignIn(ctx.db, found, request)
@@ -103,7 +103,7 @@ async function checkPerson(
   request: VisitorRequest,
   { email, name, password, words }: { email: string; name: string; password: string; words: readonly string[] },
 ) {
-  if (await findAccount(ctx.db, { email })) {
+  if (await findAccountByEmail(ctx.db, email)) {
     const { id } = await checkAccount(ctx, request, email, password)
     return { accountId: id }
   }

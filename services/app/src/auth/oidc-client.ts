@@ -1,0 +1,94 @@
+import type * as openid from 'openid-client'
+import type { OidcConfig } from '../config.ts'
+
+/** What a browser keeps while the person is at the provider; nobody else needs to know it. */
+export interface OidcAttempt {
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+}
+
+/** The person, as the provider has identified the person. */
+export interface OidcIdentity {
+  readonly issuer: string
+  readonly subject: string
+  readonly name: string | null
+  /** Null unless the provider has verified it. */
+  readonly email: string | null
+}
+
+/** Sign-in at an OpenID Connect provider: authorization code with PKCE, state and nonce. */
+export interface OidcClient {
+  /** Begins an attempt. Rejects if the provider does not answer. */
+  begin(): Promise<{ url: URL; attempt: OidcAttempt }>
+  /** Ends the attempt that the provider's answer belongs to. Rejects if the answer is not valid. */
+  finish(answer: Readonly<Record<string, string | undefined>>, attempt: OidcAttempt): Promise<OidcIdentity>
+}
+
+const SCOPE = 'openid email profile'
+const TIMEOUT_SECONDS = 10
+
+/** Creates a client. The provider's metadata is read when the first person signs in. */
+export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig, appUrl: string): OidcClient {
+  const redirectUri = `${appUrl}/app/oidc/callback`
+  let discovered: Promise<readonly [typeof openid, openid.Configuration]> | undefined
+  const discover = async () => {
+    const client = await import('openid-client')
+    // A provider on http is one that an operator has configured so, in a private network or for tests.
+    const execute = new URL(issuer).protocol === 'http:' ? [client.allowInsecureRequests] : []
+    const options = { execute, timeout: TIMEOUT_SECONDS }
+    return [client, await client.discovery(new URL(issuer), clientId, clientSecret, undefined, options)] as const
+  }
+  const connect = async () => {
+    discovered ??= discover()
+    try {
+      return await discovered
+    } catch (error) {
+      discovered = undefined
+      throw error
+    }
+  }
+  return {
+    begin: async () => {
+      const [client, configuration] = await connect()
+      const attempt = {
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        verifier: client.randomPKCECodeVerifier(),
+      }
+      const url = client.buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        scope: SCOPE,
+        state: attempt.state,
+        nonce: attempt.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(attempt.verifier),
+        code_challenge_method: 'S256',
+      })
+      return { url, attempt }
+    },
+    finish: async (answer, { state, nonce, verifier }) => {
+      const [client, configuration] = await connect()
+      const url = new URL(redirectUri)
+      for (const [name, value] of Object.entries(answer)) if (value !== undefined) url.searchParams.set(name, value)
+      const tokens = await client.authorizationCodeGrant(configuration, url, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      })
+      const idToken = tokens.claims()!
+      // Providers may give the email address only here.
+      const claims =
+        idToken['email'] === undefined && configuration.serverMetadata().userinfo_endpoint
+          ? await client.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+          : idToken
+      const { email, email_verified: isVerified, name } = claims as Record<string, unknown>
+      return {
+        issuer: idToken.iss,
+        subject: idToken.sub,
+        name: typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 200) : null,
+        email: typeof email === 'string' && isVerified === true ? email : null,
+      }
+    },
+  }
+}

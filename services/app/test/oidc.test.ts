@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { OIDC_CLIENT, startOidcProvider, type TestProvider } from './support/oidc-provider.ts'
+import { type TestPerson, useTestApp } from './support/test-app.ts'
+
+const APP_URL = 'http://localhost:8083'
+let provider: TestProvider
+
+beforeAll(async () => {
+  provider = await startOidcProvider(`${APP_URL}/app/oidc/callback`)
+})
+afterAll(() => provider.close())
+
+const app = useTestApp(() => ({
+  OIDC_ISSUER: provider.issuer,
+  OIDC_CLIENT_ID: OIDC_CLIENT.id,
+  OIDC_CLIENT_SECRET: OIDC_CLIENT.secret,
+}))
+
+/** A browser's cookies, by host. */
+type Cookies = Map<string, string>
+
+async function visit(url: string, cookies: Cookies): Promise<string> {
+  const header = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const response = await fetch(url, { redirect: 'manual', headers: { cookie: header } })
+  for (const line of response.headers.getSetCookie()) {
+    const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
+    cookies.set(name!, value!)
+  }
+  const location = response.headers.get('location')
+  if (location === null) throw new Error(`${url} answered ${response.status} ${await response.text()}`)
+  return new URL(location, url).href
+}
+
+/** Goes to the provider and returns the address of the callback. */
+async function goToProvider(cookies: Cookies, next = ''): Promise<string> {
+  const atProvider: Cookies = new Map()
+  let url = await visit(`${app.url}/app/oidc/start${next}`, cookies)
+  while (!url.startsWith(APP_URL)) url = await visit(url, atProvider)
+  return url.replace(APP_URL, app.url)
+}
+
+/** Signs in as the provider's person; returns where that leads and the session's token. */
+async function signIn(next = ''): Promise<{ location: string; token: string }> {
+  const cookies: Cookies = new Map()
+  const location = await visit(await goToProvider(cookies, next), cookies)
+  return { location: location.replace(app.url, ''), token: cookies.get('__Host-session') ?? '' }
+}
+
+async function invite(email: string): Promise<{ id: string; by: TestPerson }> {
+  const id = newId()
+  const { admin } = app.organization
+  const body = { id, email, first_name: 'Grace', last_name: '', role: 'member' }
+  await app.call(admin, 'createUser', { body })
+  await app.call(admin, 'createUserLink', { params: { user_id: id }, body: { kind: 'invitation' } })
+  return { id, by: admin }
+}
+
+describe('Sign-in with OpenID Connect', () => {
+  test('accepts the open invitation of a verified address, and later finds the account by issuer and subject', async () => {
+    const { id } = await invite('Grace@acme.test')
+    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true, name: 'Grace Hopper' }
+    const { location, token } = await signIn('?next=/runs%3Fstatus%3Dfailed')
+    expect(location).toBe('/runs?status=failed')
+    const { body } = await app.call(token, 'getMe')
+    expect(body).toMatchObject({ user_id: id, account: { name: 'Grace Hopper', has_password: false, has_oidc: true } })
+
+    provider.person = { sub: 'grace', email: 'other@acme.test', email_verified: false }
+    const again = await signIn()
+    expect((await app.call(again.token, 'getMe')).body.user_id).toBe(id)
+  })
+
+  test.each([
+    ['without an invitation', { sub: 'stranger', email: 'stranger@acme.test', email_verified: true }],
+    ['with an address that is not verified', { sub: 'unverified', email: 'heidi@acme.test', email_verified: false }],
+  ])('does not sign in %s', async (_case, person) => {
+    await invite('heidi@acme.test')
+    provider.person = person
+    expect(await signIn()).toEqual({ location: '/sign-in?error=oidc_not_invited', token: '' })
+  })
+
+  test('never finds an account by its email address alone', async () => {
+    const { member } = app.organization
+    const other = await app.createOrganization()
+    const body = { id: newId(), email: member.email, first_name: '', last_name: '', role: 'member' }
+    await app.call(other.admin, 'createUser', { body })
+    await app.call(other.admin, 'createUserLink', { params: { user_id: body.id }, body: { kind: 'invitation' } })
+    provider.person = { sub: 'imitator', email: member.email, email_verified: true }
+    expect((await signIn()).token).toBe('')
+  })
+
+  test.each(['state', 'nonce', 'verifier'])(
+    'refuses an answer when the %s is that of another attempt',
+    async (field) => {
+      provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+      const [cookies, others]: [Cookies, Cookies] = [new Map(), new Map()]
+      const answer = await goToProvider(cookies)
+      await goToProvider(others)
+      const [kept, other] = [cookies, others].map(
+        (jar) => JSON.parse(Buffer.from(jar.get('__Host-oidc')!, 'base64url').toString()) as Record<string, string>,
+      )
+      const mixed = JSON.stringify({ ...kept, [field]: other![field] })
+      const jar: Cookies = new Map([['__Host-oidc', Buffer.from(mixed).toString('base64url')]])
+      expect(await visit(answer, jar)).toBe(`${app.url}/sign-in?error=oidc_failed`)
+      expect(jar.get('__Host-session')).toBeUndefined()
+    },
+  )
+
+  test('refuses an answer of another issuer, and one to another browser', async () => {
+    const cookies: Cookies = new Map()
+    const answer = await goToProvider(cookies)
+    const forged = new URL(answer)
+    forged.searchParams.set('iss', 'https://attacker.example')
+    const failed = `${app.url}/sign-in?error=oidc_failed`
+    expect(await visit(forged.href, cookies)).toBe(failed)
+    expect(await visit(answer, new Map())).toBe(failed)
+  })
+
+  test('leads only to pages of the application', async () => {
+    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+    for (const next of [
+      '//attacker.example',
+      'https://attacker.example',
+      '/\\attacker.example',
+      '/%09/attacker.example',
+    ])
+      expect((await signIn(`?next=${encodeURIComponent(next)}`)).location).not.toContain('//')
+  })
+})

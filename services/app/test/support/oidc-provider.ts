@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { jest } from '@jest/globals'
+
+/** What the provider says of the person who signs in. */
+export interface OidcPerson {
+  readonly sub: string
+  readonly email: string
+  readonly email_verified: boolean
+  readonly name?: string
+}
+
+export const OIDC_CLIENT = { id: 'workflow-service', secret: 'the-secret-of-the-client-0123456789' }
+
+/** An OpenID Connect provider on loopback. Every person signs in at once, without a page. */
+export interface TestProvider {
+  readonly issuer: string
+  person: OidcPerson
+  close(): Promise<void>
+}
+
+interface ProviderModule {
+  default: new (
+    issuer: string,
+    configuration: object,
+  ) => {
+    callback(): (req: unknown, res: unknown) => void
+    interactionFinished(req: unknown, res: unknown, result: object): Promise<void>
+    Grant: new (values: object) => { addOIDCScope(scope: string): void; save(): Promise<string> }
+    interactionDetails(req: unknown, res: unknown): Promise<{ params: { client_id: string } }>
+  }
+}
+
+/** Starts the provider. `redirectUri` is the only one that it accepts. */
+export async function startOidcProvider(redirectUri: string): Promise<TestProvider> {
+  // The package has no types.
+  const name = 'oidc-provider'
+  const { default: Provider } = (await import(name)) as ProviderModule
+  // It prints hints about settings for production.
+  jest.spyOn(console, 'info').mockImplementation(() => {})
+  jest.spyOn(console, 'warn').mockImplementation(() => {})
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const state = { person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true } as OidcPerson }
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: OIDC_CLIENT.id,
+        client_secret: OIDC_CLIENT.secret,
+        redirect_uris: [redirectUri],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: () => '/interaction' },
+    findAccount: (_ctx: unknown, sub: string) => ({ accountId: sub, claims: () => state.person }),
+    cookies: { keys: ['for-tests-only'] },
+  })
+  const handle = provider.callback()
+  const interact = async (req: unknown, res: unknown): Promise<void> => {
+    const { params } = await provider.interactionDetails(req, res)
+    const grant = new provider.Grant({ accountId: state.person.sub, clientId: params.client_id })
+    grant.addOIDCScope('openid email profile')
+    const result = { login: { accountId: state.person.sub }, consent: { grantId: await grant.save() } }
+    await provider.interactionFinished(req, res, result)
+  }
+  server.on('request', (req, res) => {
+    if (req.url?.startsWith('/interaction')) void interact(req, res)
+    else handle(req, res)
+  })
+  return {
+    issuer,
+    get person() {
+      return state.person
+    },
+    set person(person) {
+      state.person = person
+    },
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
