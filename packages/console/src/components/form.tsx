@@ -259,19 +259,19 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
   )
   return (
     <div className="conflict" role="alert">
-      <h3>Changed by another person</h3>
+      <strong>Changed by another person</strong>
       <p>
         This was saved by another person while you were editing. Nothing of either version is lost until you choose.
       </p>
       {names.map((name) => (
         <div key={name} className="versions">
-          <h4>{form.labels[name] ?? name}</h4>
+          <strong>{form.labels[name] ?? name}</strong>
           <div>
-            <h5>Yours</h5>
+            <p className="muted">Yours</p>
             <pre>{valueText(form.values[name])}</pre>
           </div>
           <div>
-            <h5>Saved now</h5>
+            <p className="muted">Saved now</p>
             <pre>{valueText(theirs[name])}</pre>
           </div>
         </div>

@@ -32,6 +32,6 @@ export function statusText(status: Status): string {
 }
 
 /** A status as a word with a mark, so that it does not depend on the color. `children` replaces the word. */
-export function StatusBadge({ status, children }: { status: Status; children?: string }) {
+export function StatusBadge({ status, children }: { status: Status; children?: string | undefined }) {
   return <span className={`badge ${STATUSES[status]?.[0] ?? 'quiet'}`}>{children ?? statusText(status)}</span>
 }

@@ -4,5 +4,5 @@ import type { Page } from '@workflow-service/testkit/use-browser'
 export async function show(page: Page, path: string): Promise<void> {
   await page.goto(path)
   await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.waitForFunction(`!document.querySelector('.loading, [aria-busy="true"]')`)
+  await page.locator('.loading, [aria-busy="true"]').first().waitFor({ state: 'detached' })
 }

@@ -41,6 +41,14 @@ function actorText({ actor }: AuditEvent): string {
   return actor.kind === 'person' ? actor.name : [ACTORS[actor.kind], actor.name].filter(Boolean).join(': ')
 }
 
+const FIELDS_SHOWN = 3
+
+function changedText({ changes }: AuditEvent): string {
+  const fields = changes.slice(0, FIELDS_SHOWN).map(({ field }) => field)
+  const rest = changes.length - fields.length
+  return [...fields, ...(rest > 0 ? [`${rest} more`] : [])].join(', ') || '–'
+}
+
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
   const { values } = useFilters('event')
@@ -83,7 +91,7 @@ export function AuditPage() {
           { header: 'Who', cell: actorText },
           {
             header: 'Changed',
-            cell: (row) => row.changes.map((change) => change.field).join(', ') || '–',
+            cell: changedText,
             isSecondary: true,
           },
           { header: 'When', cell: (row) => <Time value={row.at} />, isNumber: true },
@@ -124,13 +132,13 @@ function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => voi
       />
       {event.changes.map((change) => (
         <div key={change.field} className="versions">
-          <h4>{change.field}</h4>
+          <strong>{change.field}</strong>
           <div>
-            <h5>Before</h5>
+            <p className="muted">Before</p>
             <pre>{valueText(change.old)}</pre>
           </div>
           <div>
-            <h5>After</h5>
+            <p className="muted">After</p>
             <pre>{valueText(change.new)}</pre>
           </div>
         </div>

@@ -135,7 +135,14 @@ export function PeoplePage() {
           },
           { header: 'Email', cell: (user) => user.email },
           { header: 'Role', cell: (user) => (user.role ? ROLE_TEXTS[user.role] : '–') },
-          { header: 'State', cell: (user) => <StatusBadge status={user.state} /> },
+          {
+            header: 'State',
+            cell: (user) => (
+              <StatusBadge status={user.state}>
+                {user.role && user.state === 'no_access' ? 'Not invited' : undefined}
+              </StatusBadge>
+            ),
+          },
           { header: 'Workflows', cell: (user) => user.workflow_count, isNumber: true, isSecondary: true },
           {
             header: 'Last seen',
