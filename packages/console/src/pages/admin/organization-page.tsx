@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../../components/dialog.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
+import { download } from '../../components/download.ts'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
@@ -64,23 +65,13 @@ function NameForm({ organization }: { organization: Organization }) {
   )
 }
 
-/** Saves a text as a file of the browser. */
-function download(name: string, text: string) {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(url)
-}
-
 function Manifest({ name }: { name: string }) {
   const [isBusy, setIsBusy] = useState(false)
   async function exportManifest() {
     setIsBusy(true)
     await tryIt(async () => {
       const { yaml } = await call('exportManifest', {})
-      download(`${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.yaml`, yaml)
+      download(name, 'yaml', yaml)
     })
     setIsBusy(false)
   }

@@ -1,13 +1,2 @@
-import { Page } from '../../components/page.tsx'
-
-export function SourceLogPage() {
-  return <Page title="Logs">{null}</Page>
-}
-
-export function DeliveryDrawer() {
-  return <Page title="Delivery">{null}</Page>
-}
-
-export function DeliveryPage() {
-  return <Page title="Delivery">{null}</Page>
-}
+export { DeliveryDrawer, DeliveryPage } from './delivery-page.tsx'
+export { SourceLogPage } from './source-log-page.tsx'

@@ -1,9 +1,2 @@
-import { Page } from '../../components/page.tsx'
-
-export function RunsPage() {
-  return <Page title="Runs">{null}</Page>
-}
-
-export function RunPage() {
-  return <Page title="Run">{null}</Page>
-}
+export { RunPage } from './run-page.tsx'
+export { RunsPage } from './runs-page.tsx'

@@ -1,7 +1,8 @@
 import { Link, linkOptions, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import { useMe, useRead, useWrite } from '../../api/queries.ts'
+import { call } from '../../api/call.ts'
+import { refresh, useMe, useRead, useWrite } from '../../api/queries.ts'
 import { Button, LinkButton } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { ConfirmDialog } from '../../components/dialog.tsx'
@@ -25,7 +26,6 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
   const isAdmin = useMe().role !== 'member'
   const navigate = useNavigate()
   const test = useWrite('testWebhookSource')
-  const remove = useWrite('deleteWebhookSource')
   const [isDeleting, setIsDeleting] = useState(false)
   const params = { source_id: source.id }
   return (
@@ -76,9 +76,11 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
           typed={source.name}
           onClose={() => setIsDeleting(false)}
           onConfirm={async () => {
-            await remove.mutateAsync({ params })
+            await call('deleteWebhookSource', { params })
+            // Left before everything is read again: this page would read a source that does not exist.
+            await navigate({ to: '/sources', ignoreBlocker: true })
+            void refresh()
             toast(`${source.name} is deleted.`)
-            await navigate({ to: '/sources' })
           }}
         >
           <p>

@@ -1,41 +1,10 @@
-import { Page } from '../../components/page.tsx'
-
-export function WorkflowsPage() {
-  return <Page title="Workflows">{null}</Page>
-}
-
-export function NewWorkflowPage() {
-  return <Page title="New workflow">{null}</Page>
-}
-
-export function WorkflowLayout() {
-  return <Page title="Workflow">{null}</Page>
-}
-
-export function WorkflowEditPage() {
-  return <Page title="Edit">{null}</Page>
-}
-
-export function WorkflowTriggersPage() {
-  return <Page title="Triggers">{null}</Page>
-}
-
-export function WorkflowPeoplePage() {
-  return <Page title="People">{null}</Page>
-}
-
-export function WorkflowFilesPage() {
-  return <Page title="Files">{null}</Page>
-}
-
-export function WorkflowSchedulePage() {
-  return <Page title="Schedule">{null}</Page>
-}
-
-export function WorkflowRunsPage() {
-  return <Page title="Runs">{null}</Page>
-}
-
-export function WorkflowTryPage() {
-  return <Page title="Try it">{null}</Page>
-}
+export { WorkflowEditPage } from './edit-tab.tsx'
+export { WorkflowFilesPage } from './files-tab.tsx'
+export { NewWorkflowPage } from './new-workflow-page.tsx'
+export { WorkflowPeoplePage } from './people-tab.tsx'
+export { WorkflowRunsPage } from './runs-tab.tsx'
+export { WorkflowSchedulePage } from './schedule-tab.tsx'
+export { WorkflowTriggersPage } from './triggers-tab.tsx'
+export { WorkflowTryPage } from './try-tab.tsx'
+export { WorkflowLayout } from './workflow-layout.tsx'
+export { WorkflowsPage } from './workflows-page.tsx'

@@ -1,0 +1,50 @@
+import { Button, IconButton } from './button.tsx'
+
+type Row = Record<string, string>
+
+/** Rows of short texts, such as the events of a trigger. */
+export function RowsField<Name extends string>(props: {
+  label: string
+  /** Names one row: `event`. */
+  rowLabel: string
+  columns: readonly (readonly [name: Name, label: string])[]
+  value: readonly Record<Name, string>[]
+  onValue: (rows: Record<Name, string>[]) => void
+  hint?: string
+  error?: string | undefined
+}) {
+  const { label, rowLabel, columns, value, onValue, hint, error } = props
+  const empty = Object.fromEntries(columns.map(([name]) => [name, ''])) as Record<Name, string>
+  const change = (at: number, name: Name, text: string) =>
+    onValue(value.map((row, index) => (index === at ? { ...row, [name]: text } : row)))
+  return (
+    <fieldset className="rows-field">
+      <legend>{label}</legend>
+      {value.map((row: Row, index) => (
+        // Rows have no identity but their place.
+        // oxlint-disable-next-line react/no-array-index-key
+        <div key={index}>
+          {columns.map(([name, text]) => (
+            <input
+              key={name}
+              className="input"
+              aria-label={`${text} of ${rowLabel} ${index + 1}`}
+              placeholder={text}
+              value={row[name]}
+              onChange={(event) => change(index, name, event.target.value)}
+            />
+          ))}
+          <IconButton
+            icon="close"
+            label={`Remove ${rowLabel} ${index + 1}`}
+            onClick={() => onValue(value.filter((_, at) => at !== index))}
+          />
+        </div>
+      ))}
+      <Button className="small" icon="plus" onClick={() => onValue([...value, empty])}>
+        Add {rowLabel}
+      </Button>
+      {error || hint ? <p className={error ? 'field-error' : 'field-hint'}>{error ?? hint}</p> : null}
+    </fieldset>
+  )
+}

@@ -1,0 +1,209 @@
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
+import { FILE_CONTENT_MAX_BYTES } from '@workflow-service/contract/limits'
+import { type ChangeEvent, useRef, useState } from 'react'
+import { call } from '../../api/call.ts'
+import { newId } from '../../api/new-id.ts'
+import { refresh, useRead, useWrite } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
+import { ConfirmDialog, Drawer } from '../../components/dialog.tsx'
+import { TextAreaField, TextField } from '../../components/fields.tsx'
+import { Form, useForm } from '../../components/form.tsx'
+import { Icon } from '../../components/icons.tsx'
+import { Section } from '../../components/page.tsx'
+import { describeError, EmptyState, Loaded, Notice } from '../../components/states.tsx'
+import { toast } from '../../components/toast.tsx'
+import { useWorkflow } from './use-workflow.ts'
+
+type FileRow = WorkflowDetailOut['files'][number]
+
+const NEW = 'new'
+const sizeText = (bytes: number) => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
+const foldersOf = (text: string) =>
+  text
+    .split('/')
+    .map((name) => name.trim())
+    .filter(Boolean)
+
+export function WorkflowFilesPage() {
+  const workflow = useWorkflow()
+  const navigate = useNavigate()
+  const { file } = useSearch({ strict: false })
+  const picker = useRef<HTMLInputElement>(null)
+  const [failures, setFailures] = useState<string[]>([])
+  const open = (id: string | undefined) => void navigate({ to: '.', search: id ? { file: id } : {} })
+  const folders = Map.groupBy(workflow.files, ({ path }) => path.join('/'))
+
+  async function upload({ target }: ChangeEvent<HTMLInputElement>) {
+    const files = [...(target.files ?? [])]
+    target.value = ''
+    const results = await Promise.all(files.map(async (each) => await uploadFile(workflow, each)))
+    setFailures(results.filter((failure) => failure !== undefined))
+    await refresh(['workflows'])
+    const count = results.filter((failure) => failure === undefined).length
+    if (count > 0) toast(count === 1 ? 'Uploaded.' : `${count} files uploaded.`)
+  }
+
+  return (
+    <Section
+      title="Files"
+      intro="Texts that the agent reads: rules, prices, templates."
+      actions={
+        <>
+          <input
+            ref={picker}
+            type="file"
+            multiple
+            hidden
+            aria-label="Text files to upload"
+            onChange={(event) => void upload(event)}
+          />
+          <Button icon="up" onClick={() => picker.current?.click()}>
+            Upload
+          </Button>
+          <Button icon="plus" onClick={() => open(NEW)}>
+            New file
+          </Button>
+        </>
+      }
+    >
+      {failures.map((failure) => (
+        <Notice key={failure} kind="danger">
+          {failure}
+        </Notice>
+      ))}
+      {workflow.files.length === 0 ? (
+        <EmptyState icon="file" title="No file yet">
+          Upload text files, or write one here.
+        </EmptyState>
+      ) : (
+        [...folders].map(([folder, files]) => (
+          <section key={folder} aria-label={folder || 'Top folder'}>
+            <h3 className="row">
+              <Icon name="folder" />
+              {folder || 'Top folder'}
+            </h3>
+            <ul className="lines">
+              {files.map(({ id, name, size }) => (
+                <li key={id} className="row">
+                  <Link to="." search={{ file: id }}>
+                    {name}
+                  </Link>
+                  <span className="muted at-end">{sizeText(size)}</span>
+                </li>
+              ))}
+            </ul>
+          </section>
+        ))
+      )}
+      {file === NEW ? (
+        <Drawer title="New file" onClose={() => open(undefined)}>
+          <FileForm workflow={workflow} onDone={() => open(undefined)} />
+        </Drawer>
+      ) : null}
+      {file && file !== NEW ? <OpenFile workflow={workflow} id={file} onClose={() => open(undefined)} /> : null}
+    </Section>
+  )
+}
+
+/** Uploads a file to the top folder. Resolves to what went wrong. */
+async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<string | undefined> {
+  if (file.size > FILE_CONTENT_MAX_BYTES) return `${file.name} is larger than 1 MiB.`
+  if (workflow.files.some(({ name, path }) => path.length === 0 && name === file.name)) {
+    return `${file.name} exists already. Open it to replace its text, or rename one of them.`
+  }
+  let content: string
+  try {
+    content = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
+  } catch {
+    return `${file.name} is not a text file in UTF-8.`
+  }
+  try {
+    const params = { workflow_id: workflow.id, file_id: newId() }
+    await call('saveFile', { params, body: { name: file.name, path: [], content, version: null } })
+    return undefined
+  } catch (error) {
+    return `${file.name}: ${describeError(error)}`
+  }
+}
+
+function OpenFile({ workflow, id, onClose }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {
+  const query = useRead('getFile', { params: { workflow_id: workflow.id, file_id: id } })
+  const row = workflow.files.find((file) => file.id === id)
+  const [isDeleting, setIsDeleting] = useState(false)
+  return (
+    <Drawer
+      title={row?.name ?? 'File'}
+      onClose={onClose}
+      tools={
+        row ? (
+          <Button variant="ghost" icon="trash" onClick={() => setIsDeleting(true)}>
+            Delete
+          </Button>
+        ) : null
+      }
+    >
+      <Loaded query={query}>{(file) => <FileForm workflow={workflow} file={file} onDone={onClose} />}</Loaded>
+      {isDeleting && row ? (
+        <DeleteFile workflow={workflow} file={row} onClose={() => setIsDeleting(false)} onDone={onClose} />
+      ) : null}
+    </Drawer>
+  )
+}
+
+const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
+  name: file?.name ?? '',
+  path: file?.path.join('/') ?? '',
+  content: file?.content ?? '',
+})
+
+interface FileFormProps {
+  workflow: WorkflowDetailOut
+  file?: AppAnswer<'getFile'>
+  onDone: () => void
+}
+
+function FileForm({ workflow, file, onDone }: FileFormProps) {
+  const [id] = useState(() => file?.id ?? newId())
+  const write = useWrite('saveFile')
+  const form = useForm({
+    values: valuesOf(file),
+    version: file?.version ?? '',
+    labels: { name: 'Name', path: 'Folder', content: 'Text' },
+    fromCurrent: (current: AppAnswer<'getFile'>) => ({ values: valuesOf(current), version: current.version }),
+    async save(values, version) {
+      const body = { ...values, path: foldersOf(values.path), version: version || null }
+      const saved = await write.mutateAsync({ params: { workflow_id: workflow.id, file_id: id }, body })
+      if (!file) onDone()
+      return saved.files.find((each) => each.id === id)?.version ?? version
+    },
+  })
+  return (
+    <Form form={form} action={file ? 'Save' : 'Create file'} canReset={file !== undefined}>
+      <div className="columns">
+        <TextField label="Name" required placeholder="prices.md" {...form.field('name')} />
+        <TextField label="Folder" placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path')} />
+      </div>
+      <TextAreaField label="Text" isCode rows={18} {...form.field('content')} />
+    </Form>
+  )
+}
+
+function DeleteFile(props: { workflow: WorkflowDetailOut; file: FileRow; onClose: () => void; onDone: () => void }) {
+  const { workflow, file, onClose, onDone } = props
+  return (
+    <ConfirmDialog
+      title={`Delete ${file.name}`}
+      action="Delete file"
+      onClose={onClose}
+      onConfirm={async () => {
+        const params = { workflow_id: workflow.id, file_id: file.id }
+        await call('deleteFile', { params, query: { version: file.version } })
+        onDone()
+        await refresh(['workflows'])
+      }}
+    >
+      <p>The agent no longer reads it. This cannot be undone.</p>
+    </ConfirmDialog>
+  )
+}
