@@ -84,6 +84,7 @@ export {
   type Lease,
   measureBacklog,
   releaseSessions,
+  type RenewableLease,
   renewLeases,
   TOO_MANY_ATTEMPTS,
 } from './leases.ts'

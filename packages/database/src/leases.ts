@@ -431,6 +431,13 @@ function toAcquiredSessions([row]: readonly AcquiredRow[]): AcquiredSessions {
   return { sessions, isMore: row.isMore }
 }
 
+/** A lease that is still its owner's. */
+export interface RenewableLease extends Lease {
+  /** False when another transaction has locked the session's row, so that the lease has to be renewed again soon. */
+  readonly isRenewed: boolean
+}
+
+// Waits for no row: one that stays locked would let all leases of the runner expire.
 const RENEW_LEASES: NamedStatement = {
   name: 'renew-leases',
   text: `
@@ -440,24 +447,30 @@ const RENEW_LEASES: NamedStatement = {
     locked AS MATERIALIZED (
       SELECT id, lease_epoch FROM sessions
       WHERE id = ANY ($3::uuid[]) AND lease_owner = $1
-      ORDER BY id FOR NO KEY UPDATE
+      FOR NO KEY UPDATE SKIP LOCKED
+    ),
+    renewed AS (
+      UPDATE sessions SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
+      WHERE id = ANY (ARRAY(
+        SELECT locked.id FROM locked
+        JOIN lease ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
+      ))
+      RETURNING id
     )
-    UPDATE sessions SET lease_until = clock_timestamp() + $2 * interval '1 millisecond'
-    WHERE id = ANY (ARRAY(
-      SELECT locked.id FROM locked
-      JOIN lease ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
-    ))
-    RETURNING id AS "sessionId", lease_epoch::float8 AS epoch`,
+    SELECT lease.session_id AS "sessionId", lease.epoch::float8 AS epoch, renewed.id IS NOT NULL AS "isRenewed"
+    FROM lease
+    JOIN sessions ON sessions.id = lease.session_id AND sessions.lease_epoch = lease.epoch AND sessions.lease_owner = $1
+    LEFT JOIN renewed ON renewed.id = lease.session_id`,
 }
 
-/** Renews a runner's leases in one statement. Resolves to those that are still its own; the others are lost. */
+/** Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are lost. */
 export async function renewLeases(
   db: Pick<Database, 'pool'>,
   owner: string,
   leaseMs: number,
   leases: readonly Lease[],
-): Promise<readonly Lease[]> {
-  const { rows } = await runStatement<{ sessionId: string; epoch: number }>(db, RENEW_LEASES, [
+): Promise<readonly RenewableLease[]> {
+  const { rows } = await runStatement<RenewableLease>(db, RENEW_LEASES, [
     owner,
     leaseMs,
     leases.map(({ sessionId }) => sessionId),

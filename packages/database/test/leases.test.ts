@@ -41,6 +41,8 @@ const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
 interface Operation {
   readonly write: (on: Pooled, owner: string, leased: LeasedRun[]) => Promise<unknown>
   readonly refusal: unknown
+  /** Whether it skips locked sessions instead of waiting. */
+  readonly skipsLocked?: boolean
 }
 const many: Record<string, Operation> = {
   'appending steps': {
@@ -70,6 +72,7 @@ const many: Record<string, Operation> = {
         leased.map(({ lease }) => lease),
       ),
     refusal: [],
+    skipsLocked: true,
   },
   'releasing sessions': {
     write: (on, owner, leased) =>
@@ -182,8 +185,11 @@ describe.each(kinds)('%s', (_what, { write, refusal }) => {
     expect(await write(db, 'a', [leased])).toEqual(refusal)
     expect(await allRows()).toEqual(before)
   })
+})
 
-  test('waits for a concurrent acquisition, and then writes nothing', async () => {
+test.each(kinds.filter(([, { skipsLocked }]) => !skipsLocked))(
+  '%s waits for a concurrent acquisition, and then writes nothing',
+  async (_what, { write, refusal }) => {
     const leased = await leaseRun()
     const outcome = await meeting(
       ["UPDATE sessions SET lease_epoch = lease_epoch + 1, lease_owner = 'b' WHERE id = $1", leased.lease.sessionId],
@@ -198,10 +204,10 @@ describe.each(kinds)('%s', (_what, { write, refusal }) => {
       ],
       steps: null,
     })
-  })
-})
+  },
+)
 
-test.each(manyKinds)(
+test.each(manyKinds.filter(([, { skipsLocked }]) => !skipsLocked))(
   '%s locks sessions in the order of their ids, so that two batches never wait for each other',
   async (_what, { write }) => {
     const [low, high] = [await leaseRun(), await leaseRun()]

@@ -389,7 +389,36 @@ describe('leases', () => {
     const leases = acquired.map(({ lease }) => lease)
     await expireLease(lost.sessionId)
     await acquireSessions(db, runner('b'), [lost.sessionId])
-    expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([{ sessionId: mine.sessionId, epoch: 1 }])
+    expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([
+      { sessionId: mine.sessionId, epoch: 1, isRenewed: true },
+    ])
+  })
+
+  test('renewing waits for no locked row: the other leases are renewed, and that one is known as owned', async () => {
+    const [locked, free] = [await start(db, acme), await start(db, acme)]
+    const { sessions } = await acquireSessions(db, runner('a'), [locked.sessionId, free.sessionId])
+    await expireLease(locked.sessionId)
+    await expireLease(free.sessionId)
+    const client = await db.pool.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [locked.sessionId])
+      const own = await renewLeases(
+        db,
+        'a',
+        60_000,
+        sessions.map(({ lease }) => lease),
+      )
+      expect(new Map(own.map(({ sessionId, isRenewed }) => [sessionId, isRenewed]))).toEqual(
+        new Map([
+          [locked.sessionId, false],
+          [free.sessionId, true],
+        ]),
+      )
+    } finally {
+      client.release(true)
+    }
+    expect((await acquireSessions(db, runner('b'), [free.sessionId])).sessions).toEqual([])
   })
 
   test('an expired lease is renewed while no other runner has acquired the session', async () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { type Lease, newId } from '@workflow-service/database'
+import { type Lease, newId, type RenewableLease } from '@workflow-service/database'
 import { createLogger } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
 import { type ActiveSessions, createActiveSessions, type LeasedSession } from './active-sessions.ts'
@@ -10,15 +10,23 @@ const LEASE_MS = 15_000
 let renewer: LeaseRenewer
 afterEach(() => renewer.stop())
 
+const asRenewed = (lease: Lease): RenewableLease => ({ ...lease, isRenewed: true })
+
 /** A lease renewer for some sessions. Its clock stands still unless it is set, and it renews only when asked to. */
 function startRenewer(
   options: {
     sessions?: number
     renewMs?: number
-    renew?: (leases: readonly Lease[]) => Promise<readonly Lease[]>
+    renew?: (leases: readonly Lease[]) => Promise<readonly RenewableLease[]>
+    retryMs?: number
   } = {},
 ) {
-  const { sessions: count = 1, renewMs = 600_000, renew = async (leases) => leases } = options
+  const {
+    sessions: count = 1,
+    renewMs = 600_000,
+    retryMs = 1,
+    renew = async (leases) => leases.map(asRenewed),
+  } = options
   const activeSessions = createActiveSessions(100)
   const sessions = Array.from({ length: count }, () =>
     activeSessions.add({ lease: { sessionId: newId(), epoch: 3 }, organizationId: newId() }),
@@ -36,6 +44,7 @@ function startRenewer(
     },
     leaseMs: LEASE_MS,
     renewMs,
+    retryMs,
     logger: createLogger({ service: 'test', level: 'silent' }),
     onLost: (session) => lost.push(session),
     now: () => clock.ms,
@@ -54,7 +63,7 @@ describe('ensureFresh, after the process was paused', () => {
   test('reports the leases that other runners have acquired', async () => {
     const { clock, lost, sessions } = startRenewer({
       sessions: 3,
-      renew: async ([kept, again]) => [kept!, { ...again!, epoch: again!.epoch + 1 }],
+      renew: async ([kept, again]) => [asRenewed(kept!), asRenewed({ ...again!, epoch: again!.epoch + 1 })],
     })
     clock.ms = LEASE_MS
     await renewer.ensureFresh()
@@ -78,7 +87,7 @@ describe('ensureFresh, after the process was paused', () => {
     const { clock, renewals } = startRenewer({
       renew: async (leases) => {
         clock.ms += LEASE_MS
-        return leases
+        return leases.map(asRenewed)
       },
     })
     clock.ms = LEASE_MS
@@ -124,11 +133,24 @@ describe('by the timer', () => {
       renewMs: 1,
       renew: async (leases) => {
         if (++calls === 2) throw new Error('unavailable')
-        return leases
+        return leases.map(asRenewed)
       },
     })
     await waitUntil(() => renewals.length > 3)
     expect(renewals.every((leases) => leases.length === 1)).toBe(true)
+  })
+
+  test('a lease whose row is locked is kept, and renewed again soon', async () => {
+    const renewMs = 500
+    const { renewals, lost } = startRenewer({
+      sessions: 2,
+      renewMs,
+      renew: async (leases) => leases.map((lease, index) => ({ ...lease, isRenewed: index === 0 })),
+    })
+    const startedMs = performance.now()
+    await waitUntil(() => renewals.length >= 4)
+    expect(performance.now() - startedMs).toBeLessThan(3 * renewMs)
+    expect(lost).toEqual([])
   })
 
   test('no renewal follows after stop', async () => {
@@ -137,7 +159,7 @@ describe('by the timer', () => {
       renewMs: 1,
       renew: async (leases) => {
         await answered
-        return leases
+        return leases.map(asRenewed)
       },
     })
     await waitUntil(() => renewals.length === 1)

@@ -17,38 +17,46 @@ const RETRY_MS = 500
 
 /**
  * Renews all leases together, well before they expire, and reports those that another runner has acquired. During an
- * outage of the database no lease is given up: no other runner can acquire one either, and every write checks the epoch.
+ * outage of the database no lease is given up: no other runner can acquire one either, and every write checks the epoch. A
+ * session whose row is locked is renewed with the next attempt, 500 ms later.
  */
 export function startLeaseRenewer(options: {
   activeSessions: ActiveSessions
   store: Pick<SessionStore, 'renew'>
   leaseMs: number
   renewMs: number
+  /** Until the next attempt after one that failed. Default: 500. */
+  retryMs?: number
   logger: Logger
   onLost: (session: LeasedSession) => void
   /** A monotonic clock in milliseconds; tests set another one. */
   now?: () => number
 }): LeaseRenewer {
-  const { activeSessions, store, leaseMs, renewMs, logger, onLost, now = () => performance.now() } = options
+  const { activeSessions, store, leaseMs, renewMs, retryMs = RETRY_MS, logger, onLost } = options
+  const { now = () => performance.now() } = options
   let renewedMs = now()
-  let renewing: Promise<void> | undefined
+  let renewing: Promise<number> | undefined
 
-  const renewAll = async (): Promise<void> => {
+  /** Resolves to the number of leases whose rows were locked. */
+  const renewAll = async (): Promise<number> => {
     // The leases are at least as fresh as the moment before the statement was sent, not as that of its answer.
     const startedMs = now()
     const sessions = activeSessions.all()
+    let lockedRows = 0
     if (sessions.length > 0) {
-      const renewed = await store.renew(sessions.map(({ sessionId, epoch }) => ({ sessionId, epoch })))
-      const epochs = new Map(renewed.map(({ sessionId, epoch }) => [sessionId, epoch]))
+      const own = await store.renew(sessions.map(({ sessionId, epoch }) => ({ sessionId, epoch })))
+      lockedRows = own.filter(({ isRenewed }) => !isRenewed).length
+      const epochs = new Map(own.map(({ sessionId, epoch }) => [sessionId, epoch]))
       const stillActive = new Set(activeSessions.all())
       for (const session of sessions) {
-        const isRenewed = epochs.get(session.sessionId) === session.epoch
-        if (!isRenewed && !session.isEnding && stillActive.has(session)) onLost(session)
+        const isOwn = epochs.get(session.sessionId) === session.epoch
+        if (!isOwn && !session.isEnding && stillActive.has(session)) onLost(session)
       }
     }
     renewedMs = startedMs
+    return lockedRows
   }
-  const renew = (): Promise<void> =>
+  const renew = (): Promise<number> =>
     (renewing ??= renewAll().finally(() => {
       renewing = undefined
     }))
@@ -56,9 +64,13 @@ export function startLeaseRenewer(options: {
     name: 'renew leases',
     intervalMs: renewMs,
     firstDelayMs: renewMs,
-    retryMs: RETRY_MS,
+    retryMs,
     logger,
-    run: renew,
+    async run() {
+      const lockedRows = await renew()
+      if (lockedRows > 0)
+        throw new Error(`The rows of ${lockedRows} sessions are locked; their leases are renewed later`)
+    },
   })
 
   return {

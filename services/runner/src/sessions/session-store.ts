@@ -10,6 +10,7 @@ import {
   type Lease,
   type NextRun,
   releaseSessions,
+  type RenewableLease,
   renewLeases,
 } from '@workflow-service/database'
 import { batchCalls } from '@workflow-service/service-kit'
@@ -26,7 +27,7 @@ export interface SessionStore {
   /** Leases waiting sessions of the organizations from this one on; `next` is where the next call continues. */
   acquireWaiting(fromOrganizationId: string): Promise<AcquiredSessions & { next: string }>
   /** Resolves to the leases that are still this runner's. */
-  renew(leases: readonly Lease[]): Promise<readonly Lease[]>
+  renew(leases: readonly Lease[]): Promise<readonly RenewableLease[]>
   /** Claims the session's next start as a run. */
   claimNext(session: LeasedSession): Promise<NextRun>
   /** Records how a run ended, and claims the next one or releases the session in the same statement. */
