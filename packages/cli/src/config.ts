@@ -10,6 +10,13 @@ const DispatcherSettings = Type.Object({
   DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
   INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
 })
+const AppUrlSettings = Type.Object({
+  APP_URL: Type.String({
+    format: 'http-url',
+    description: 'The address of the application as people type it.',
+    examples: ['https://workflows.example.com'],
+  }),
+})
 const SecretsSettings = Type.Object({ SECRETS_KEY: SharedSettings.SECRETS_KEY })
 const QueueSettings = Type.Object({
   AMQP_URL: SharedSettings.AMQP_URL,
@@ -20,6 +27,7 @@ const QueueSettings = Type.Object({
 export interface CliConfig {
   readonly databaseUrl: () => string
   readonly dispatcher: () => { url: string; token: string }
+  readonly appUrl: () => string
   readonly secretsKeys: () => string[]
   readonly hasSecretsKey: boolean
   readonly queue: () => { url: string; queueType: 'quorum' | 'classic' }
@@ -43,6 +51,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
       // There are several tokens during a rotation; the dispatcher accepts each of them.
       return { url: settings.DISPATCHER_URL, token: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '' }
     },
+    appUrl: () => readSettings(AppUrlSettings, env).APP_URL,
     secretsKeys: () => splitList(readSettings(SecretsSettings, env).SECRETS_KEY),
     hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
     queue: () => {

@@ -6,11 +6,14 @@ import { addExportCommand } from './commands/export.ts'
 import { addKeysCommands } from './commands/keys.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
+import { addOrganizationsCommands } from './commands/organizations.ts'
 import { addQueueCommands } from './commands/queue.ts'
 import { addRunsCommands } from './commands/runs.ts'
 import { addSecretsCommands } from './commands/secrets.ts'
 import { addSessionsCommands } from './commands/sessions.ts'
+import { addSetupLinkCommand } from './commands/setup-link.ts'
 import { addSourcesCommands } from './commands/sources.ts'
+import { addUsersCommands } from './commands/users.ts'
 import { toCliError } from './cli-error.ts'
 import { paint } from './terminal.ts'
 
@@ -57,6 +60,9 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addMigrateCommand(program, run)
   addApplyCommand(program, run)
   addExportCommand(program, run)
+  addOrganizationsCommands(program, run)
+  addSetupLinkCommand(program, run)
+  addUsersCommands(program, run)
   addKeysCommands(program, run)
   addSourcesCommands(program, run)
   addLogsCommand(program, run)
@@ -72,6 +78,7 @@ Settings come from the environment, with the same names as in the services:
   DATABASE_URL                          every command but "queue"
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
   SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
+  APP_URL                               setup-link
   AMQP_URL, AMQP_QUEUE_TYPE             queue
 If DATABASE_URL is not set, wf reads the settings of npm start from .local/env. LOCAL_DIR names another folder than .local.
 

@@ -54,10 +54,14 @@ export interface AuditActor {
   readonly name: string
 }
 
-/** The person of a request, as the audit log names the person. */
+/** The operator, who uses `wf`. */
+export const OPERATOR: AuditActor = { kind: 'operator', name: 'operator' }
+
+/** Who changes an organization: the person of a request, as the audit log names the person, or the operator. */
 export interface AuditPrincipal {
   readonly organizationId: string
-  readonly userId: string
+  /** Null: the operator. */
+  readonly userId: string | null
   readonly name: string
   readonly address: string | null
 }
@@ -73,7 +77,7 @@ interface AuditedAction {
   readonly action: AuditAction
   readonly target?: { readonly kind: string; readonly id: string | null; readonly name: string | null }
   readonly changes?: readonly AuditChange[]
-  readonly requestId?: string
+  readonly requestId?: string | null
 }
 
 /** An entry of the audit log: done by the person of a request, or by another actor. */
@@ -94,6 +98,11 @@ INSERT INTO audit_events
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 }
 
+/** The operator as the one who changes this organization. */
+export function operatorOf(organizationId: string): { principal: AuditPrincipal; requestId: null } {
+  return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
+}
+
 /** Adds an entry to the audit log, in the transaction of the change that it records. */
 export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event: NewAuditEvent): Promise<void> {
   const { action, target, changes = [], requestId = null } = event
@@ -101,7 +110,10 @@ export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event:
     'principal' in event
       ? {
           organizationId: event.principal.organizationId,
-          actor: { kind: 'person', id: event.principal.userId, name: event.principal.name },
+          actor:
+            event.principal.userId === null
+              ? OPERATOR
+              : { kind: 'person', id: event.principal.userId, name: event.principal.name },
           address: event.principal.address,
         }
       : event

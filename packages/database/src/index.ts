@@ -43,6 +43,7 @@ export {
   listAuditEvents,
   type NewAuditEvent,
   recordAuditEvent,
+  operatorOf,
 } from './audit-events.ts'
 export { startDueAutoRuns } from './auto-runs.ts'
 export { checkServer } from './check-server.ts'
@@ -105,6 +106,7 @@ export {
   type UsedLink,
 } from './one-time-links.ts'
 export {
+  createOrganization,
   deleteOrganization,
   deleteOrganizationRows,
   findOrganizations,
@@ -114,6 +116,7 @@ export {
   type OrganizationRow,
   readOrganization,
   renameOrganization,
+  setOrganizationSuspended,
 } from './organizations.ts'
 export {
   listRuns,
@@ -172,6 +175,7 @@ export {
   createUserLink,
   deleteUser,
   findUser,
+  findUserByEmail,
   LINK_HOURS,
   listUsers,
   saveUser,

@@ -1,7 +1,7 @@
 import type { Role } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import type { VisitorRequest } from './accounts.ts'
-import { recordAuditEvent } from './audit-events.ts'
+import { OPERATOR, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
 import { foldCase } from './fold-case.ts'
 import { newId } from './ids.ts'
@@ -36,7 +36,7 @@ export async function createSetupLink(db: Database, organizationId: string | nul
       [hashToken(token), organizationId],
     )
     await recordAuditEvent(client, {
-      actor: { kind: 'operator', name: 'operator' },
+      actor: OPERATOR,
       organizationId,
       action: 'setup.link_created',
     })

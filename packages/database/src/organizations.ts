@@ -1,5 +1,6 @@
-import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
+import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
+import { deriveId, newId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { versionOf } from './versions.ts'
 
@@ -95,12 +96,56 @@ export async function renameOrganization(
 }
 
 /**
+ * Creates an organization as the operator. Its id is derived from the name, as in a manifest, unless another organization has it.
+ */
+export async function createOrganization(db: Database, name: string): Promise<OrganizationName> {
+  return await inTransaction(db, async (client) => {
+    for (const id of [deriveId('organization', name), newId()]) {
+      const { rowCount } = await client.query(INSERT_ORGANIZATION, [id, name])
+      if (rowCount === 0) continue
+      const target = { kind: 'organization', id, name }
+      await recordAuditEvent(client, { actor: OPERATOR, organizationId: id, action: 'organization.created', target })
+      return { id, name, isSuspended: false }
+    }
+    throw new Error('A new id is taken')
+  })
+}
+
+// The row of a deleted organization stays; once its data is deleted, it can be used again.
+const INSERT_ORGANIZATION = `
+  INSERT INTO organizations (id, name) VALUES ($1, $2)
+  ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = false, deleted_at = NULL, purged_at = NULL,
+    created_at = now(), updated_at = now()
+  WHERE organizations.purged_at IS NOT NULL`
+
+/** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
+export async function setOrganizationSuspended(db: Database, id: string, isSuspended: boolean): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE organizations SET is_suspended = $2, updated_at = now()
+       WHERE id = $1 AND is_suspended <> $2 AND deleted_at IS NULL RETURNING name`,
+      [id, isSuspended],
+    )
+    const [changed] = rows
+    if (!changed) return false
+    await recordAuditEvent(client, {
+      actor: OPERATOR,
+      organizationId: id,
+      action: 'organization.saved',
+      target: { kind: 'organization', id, name: changed.name },
+      changes: [{ field: 'suspended', old: !isSuspended, new: isSuspended }],
+    })
+    return true
+  })
+}
+
+/**
  * Deletes an organization: at once, nobody can sign in to it, use its keys or see it, and nothing of it runs or is sent.
  * `deleteOrganizationRows` then deletes its rows.
  */
 export async function deleteOrganization(
   db: Database,
-  { principal, requestId }: { principal: AuditPrincipal; requestId: string },
+  { principal, requestId }: { principal: AuditPrincipal; requestId: string | null },
 ): Promise<void> {
   const { organizationId: id } = principal
   await inTransaction(db, async (client) => {
@@ -114,7 +159,7 @@ export async function deleteOrganization(
     const name = rows[0]?.name ?? ''
     // Of no organization: the audit log of the organization is deleted with it.
     await recordAuditEvent(client, {
-      actor: { kind: 'person', id: principal.userId, name: principal.name },
+      actor: principal.userId === null ? OPERATOR : { kind: 'person', id: principal.userId, name: principal.name },
       organizationId: null,
       address: principal.address,
       action: 'organization.deleted',

@@ -36,7 +36,7 @@ export type CheckUserChange = (user: UserRow, next?: UserValues) => void
 
 interface Request {
   readonly principal: AuditPrincipal
-  readonly requestId: string
+  readonly requestId: string | null
 }
 
 const SELECT_USER = `
@@ -79,6 +79,20 @@ export async function findUser(
     [organizationId, userId],
   )
   return rows[0] && withVersion(rows[0])
+}
+
+/** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
+export async function findUserByEmail(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  email: string,
+): Promise<UserRow | undefined> {
+  const { rows } = await db.pool.query<Omit<UserRow, 'version'>>(
+    `${SELECT_USER} WHERE u.organization_id = $1 AND lower(u.email) = lower($2) ORDER BY u.email = $2 DESC LIMIT 2`,
+    [organizationId, email],
+  )
+  const [first, second] = rows
+  return first && (first.email === email || !second) ? withVersion(first) : undefined
 }
 
 function withVersion(row: Omit<UserRow, 'version'>): UserRow {

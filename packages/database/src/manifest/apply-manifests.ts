@@ -121,11 +121,17 @@ function isChanged({ outcome }: PlannedThing): boolean {
 async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
   const { client, organizationId: id, now } = ctx
   const { name, suspended = false } = ctx.manifest.organization
-  const found = await client.query<{ name: string; is_suspended: boolean }>(
-    'SELECT name, is_suspended FROM organizations WHERE id = $1 FOR UPDATE',
+  const found = await client.query<{ name: string; is_suspended: boolean; isDeleted: boolean; isPurged: boolean }>(
+    `SELECT name, is_suspended, deleted_at IS NOT NULL AS "isDeleted", purged_at IS NOT NULL AS "isPurged"
+     FROM organizations WHERE id = $1 FOR UPDATE`,
     [id],
   )
-  const stored = found.rows[0] && { name: found.rows[0].name, suspended: found.rows[0].is_suspended }
+  const [row] = found.rows
+  if (row?.isDeleted && !row.isPurged) {
+    ctx.report('organization', 'was deleted, and its data is still being deleted: try again later, or give another id')
+  }
+  // The row of a deleted organization stays, and is used again.
+  const stored = row && !row.isDeleted ? { name: row.name, suspended: row.is_suspended } : undefined
   const outcome = outcomeOf(stored, { name, suspended })
   const changes = changesBetween(stored, { name, suspended })
   return {
@@ -135,7 +141,7 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
       if (outcome === 'unchanged') return
       await client.query(
         `INSERT INTO organizations (id, name, is_suspended, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
-         ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4`,
+         ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4, deleted_at = NULL, purged_at = NULL`,
         [id, name, suspended, now],
       )
     },

@@ -77,7 +77,7 @@ export async function writeManifest(
 
 const SELECT_ORGANIZATION = `
   SELECT id, name, CASE WHEN is_suspended THEN true END AS suspended FROM organizations
-  WHERE id = $1 AND ($2::uuid IS NULL OR EXISTS (
+  WHERE id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR EXISTS (
     SELECT FROM workflows WHERE organization_id = $1 AND workflows.id = $2 AND deleted_at IS NULL
   ))`
 

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { shortenText } from '../audit-events.ts'
+import { OPERATOR, shortenText } from '../audit-events.ts'
 import { newId } from '../ids.ts'
 import type { AppliedManifest } from './apply-manifests.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
@@ -72,7 +72,7 @@ export async function findPersonEdits(
 
 const INSERT_EVENTS = `
   INSERT INTO audit_events (id, organization_id, actor_kind, actor_name, action, target_kind, target_id, target_name, changes)
-  SELECT id, organization_id, 'operator', 'Operator', 'manifest.applied', kind, target_id, name, changes
+  SELECT id, organization_id, '${OPERATOR.kind}', '${OPERATOR.name}', 'manifest.applied', kind, target_id, name, changes
   FROM json_to_recordset($1) AS row (id uuid, organization_id uuid, kind text, target_id uuid, name text, changes json)`
 
 /** Records that an operator applied a manifest with these things (contract README, "Application"). */

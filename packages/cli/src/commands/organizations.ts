@@ -1,0 +1,120 @@
+import { NAME_MAX_LENGTH } from '@workflow-service/contract'
+import {
+  createOrganization,
+  deleteOrganization,
+  deleteOrganizationRows,
+  findOrganizations,
+  listOrganizations,
+  operatorOf,
+  type OrganizationName,
+  setOrganizationSuspended,
+} from '@workflow-service/database'
+import { type Command, InvalidArgumentError } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { findOrganization } from '../find-organization.ts'
+import { renderTable } from '../terminal.ts'
+
+/** `wf organizations create|list|suspend|resume|delete` */
+export function addOrganizationsCommands(program: Command, run: Run): void {
+  const organizations = program.command('organizations').description('Create, list, suspend and delete organizations.')
+  addCommand(organizations, 'create', 'Create an organization. wf setup-link makes the link for its first owner.')
+    .argument('<name>', 'its name', parseName)
+    .action(run(create))
+  addCommand(organizations, 'list', 'List the organizations by name.').action(run(list))
+  addCommand(organizations, 'suspend', 'Refuse every request of its keys, and start and send nothing of it.')
+    .argument('<organization>', ORGANIZATION)
+    .action(run(suspend))
+  addCommand(organizations, 'resume', 'End the suspension.')
+    .argument('<organization>', ORGANIZATION)
+    .action(run(resume))
+  addCommand(organizations, 'delete', 'Delete an organization with everything in it. It cannot be undone.')
+    .argument('<organization>', ORGANIZATION)
+    .option('--yes', 'do not ask for its name')
+    .action(run(remove))
+}
+
+const ORGANIZATION = 'its id or name'
+
+function parseName(text: string): string {
+  const name = text.trim()
+  if (name === '' || Array.from(name).length > NAME_MAX_LENGTH) {
+    throw new InvalidArgumentError(`It must have 1 to ${NAME_MAX_LENGTH} characters.`)
+  }
+  return name
+}
+
+async function create(ctx: CliContext, name: string): Promise<CommandResult> {
+  const [existing] = await findOrganizations(ctx.database(), { name }, { limit: 1 })
+  if (existing) throw new CliError(`There is an organization ${name} already (${existing.id}). Choose another name.`)
+  const organization = await createOrganization(ctx.database(), name)
+  return {
+    json: toJson(organization),
+    text: () =>
+      `${name} (${organization.id}) is created. Make the link for its first owner: wf setup-link ${organization.id}\n`,
+  }
+}
+
+/** More than any installation has. */
+const MAX_ORGANIZATIONS = 100_000
+
+async function list(ctx: CliContext): Promise<CommandResult> {
+  const organizations = await listOrganizations(ctx.database(), { limit: MAX_ORGANIZATIONS })
+  return {
+    json: organizations.map(toJson),
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'ID', value: ({ id }) => id },
+          {
+            title: 'STATE',
+            value: ({ isSuspended }) => (isSuspended ? 'suspended' : 'active'),
+            colour: ({ isSuspended }) => (isSuspended ? 'yellow' : 'green'),
+          },
+          { title: 'NAME', value: ({ name }) => name },
+        ],
+        organizations,
+        'There are no organizations. Create one with wf organizations create NAME, or with wf apply FILE.',
+      ),
+  }
+}
+
+async function suspend(ctx: CliContext, given: string): Promise<CommandResult> {
+  return await setSuspended(ctx, given, true)
+}
+
+async function resume(ctx: CliContext, given: string): Promise<CommandResult> {
+  return await setSuspended(ctx, given, false)
+}
+
+async function setSuspended(ctx: CliContext, given: string, isSuspended: boolean): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, given)
+  const isChanged = await setOrganizationSuspended(ctx.database(), organization.id, isSuspended)
+  const state = isSuspended ? 'suspended' : 'active'
+  return {
+    json: toJson({ ...organization, isSuspended }),
+    text: () => `${organization.name} is ${isChanged ? '' : 'already '}${state}.\n`,
+  }
+}
+
+async function remove(ctx: CliContext, given: string, options: { yes?: boolean }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, given)
+  const { id, name } = organization
+  const { ask } = ctx.terminal
+  if (!options.yes) {
+    if (!ask)
+      throw new CliError(`Nothing was deleted. Without a terminal, --yes confirms that ${name} (${id}) is deleted.`)
+    const answer = await ask(`This deletes ${name} (${id}) with everything in it. Enter its name to go on: `)
+    if (answer !== name) throw new CliError('This is not its name. Nothing was deleted.')
+  }
+  await deleteOrganization(ctx.database(), operatorOf(id))
+  // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.
+  while (await deleteOrganizationRows(ctx.database())) continue
+  return { json: toJson(organization), text: () => `${name} (${id}) is deleted.\n` }
+}
+
+function toJson({ id, name, isSuspended }: OrganizationName): object {
+  return { id, name, suspended: isSuspended }
+}

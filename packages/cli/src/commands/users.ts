@@ -1,0 +1,100 @@
+import { ROLES, type Role } from '@workflow-service/contract'
+import { findUserByEmail, listUsers, operatorOf, saveUser, type UserRow } from '@workflow-service/database'
+import { type Command, InvalidArgumentError } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { findOrganization } from '../find-organization.ts'
+import { renderTable, showTime } from '../terminal.ts'
+
+/** `wf users list|role` */
+export function addUsersCommands(program: Command, run: Run): void {
+  const users = program.command('users').description('List the users of an organization and change their roles.')
+  addCommand(users, 'list', 'List the users by email address.')
+    .argument('[organization]', 'its id or name; not needed if there is only one')
+    .action(run(list))
+  addCommand(users, 'role', 'Change the role of a user. The person is signed out of the organization.')
+    .argument('<organization>', 'its id or name')
+    .argument('<email>', 'the email address of the user')
+    .argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole)
+    .action(run(setRole))
+}
+
+function parseRole(text: string): Role | 'none' {
+  const role = ([...ROLES, 'none'] as const).find((value) => value === text)
+  if (!role) throw new InvalidArgumentError(`It must be ${ROLES.join(', ')} or none.`)
+  return role
+}
+
+const PAGE_SIZE = 1_000
+
+async function list(ctx: CliContext, given: string | undefined): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, given)
+  const users: UserRow[] = []
+  for (;;) {
+    const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, afterEmail: users.at(-1)?.email })
+    users.push(...page)
+    if (page.length < PAGE_SIZE) break
+  }
+  return {
+    json: users.map(toJson),
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'EMAIL', value: ({ email }) => email },
+          { title: 'ROLE', value: ({ role }) => role ?? 'none' },
+          { title: 'STATE', value: stateOf, colour: (user) => (stateOf(user) === 'active' ? 'green' : 'dim') },
+          { title: 'LAST SEEN', value: ({ lastSeenAt }) => showTime(lastSeenAt) },
+          { title: 'NAME', value: ({ firstName, lastName }) => `${firstName} ${lastName}`.trim() },
+        ],
+        users,
+        `${organization.name} has no users. Make an owner with wf setup-link, or apply a manifest with users.`,
+      ),
+  }
+}
+
+async function setRole(ctx: CliContext, given: string, email: string, wanted: Role | 'none'): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, given)
+  const user = await findUserByEmail(ctx.database(), organization.id, email)
+  if (!user) {
+    throw new CliError(`${organization.name} has no user ${email}. Add it in the application or in a manifest.`)
+  }
+  const role = wanted === 'none' ? null : wanted
+  const change = { role, version: user.version }
+  const result =
+    role === user.role
+      ? { kind: 'saved' as const, user }
+      : await saveUser(ctx.database(), user.id, change, () => {}, operatorOf(organization.id))
+  if (result === 'last_owner') {
+    throw new CliError(
+      `${user.email} is the last owner of ${organization.name}. Make another one first: wf setup-link.`,
+    )
+  }
+  if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
+  const hint =
+    role !== null && user.accountId === null ? ' An admin can now make an invitation link in the application.' : ''
+  return {
+    json: toJson(result.user),
+    text: () => `${user.email} ${role === null ? 'has no role and cannot sign in' : `is ${role}`}.${hint}\n`,
+  }
+}
+
+/** As the application shows it (`USER_STATES`). */
+function stateOf({ isDeactivated, role, accountId, hasInvitation }: UserRow): string {
+  if (isDeactivated) return 'deactivated'
+  if (role !== null && accountId !== null) return 'active'
+  return hasInvitation ? 'invited' : 'no_access'
+}
+
+function toJson(user: UserRow): object {
+  return {
+    id: user.id,
+    email: user.email,
+    first_name: user.firstName,
+    last_name: user.lastName,
+    role: user.role,
+    state: stateOf(user),
+    last_seen_at: user.lastSeenAt,
+  }
+}

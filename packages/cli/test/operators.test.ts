@@ -1,0 +1,208 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { newId } from '@workflow-service/database'
+import { startProcess } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { wf as runWf } from './support/wf.ts'
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const database = useTestDatabase()
+
+beforeEach(async () => {
+  await database.db.pool.query('DELETE FROM organizations')
+  await database.db.pool.query('DELETE FROM accounts')
+  await database.db.pool.query('DELETE FROM audit_events')
+})
+
+const settings = () => ({ DATABASE_URL: database.url, APP_URL: 'https://app.example/', LOCAL_DIR: '/nonexistent' })
+
+async function wf(...args: string[]) {
+  const { exitStatus: code, stdout, stderr } = await runWf(settings(), args)
+  return { code, stdout, stderr }
+}
+
+const json = async (...args: string[]): Promise<unknown> => JSON.parse((await wf(...args, '--json')).stdout)
+const create = async (name: string) => (await json('organizations', 'create', name)) as { id: string; name: string }
+
+async function operatorEvents(): Promise<unknown[]> {
+  const { rows } = await database.db.pool.query(
+    `SELECT action, target_name AS target, changes FROM audit_events WHERE actor_kind = 'operator' ORDER BY id`,
+  )
+  return rows
+}
+
+async function addUser(organizationId: string, email: string, role: string | null): Promise<void> {
+  const accountId = newId()
+  await database.db.pool.query('INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, lower($2), $2)', [
+    accountId,
+    email,
+  ])
+  await database.db.pool.query(
+    'INSERT INTO users (id, organization_id, email, account_id, role) VALUES ($1, $2, $3, $4, $5)',
+    [newId(), organizationId, email, accountId, role],
+  )
+}
+
+const storedLinks = async () =>
+  await database.db.pool.query(
+    `SELECT organization_id, role, encode(token_sha256, 'hex') AS hash,
+       expires_at BETWEEN now() + interval '71 hours' AND now() + interval '73 hours' AS "isFor72Hours"
+     FROM one_time_links WHERE used_at IS NULL`,
+  )
+
+async function runProcess(...args: string[]) {
+  const process = await startProcess({ args: [main, ...args], env: settings() })
+  const { code } = await process.exited
+  return { code, stdout: process.stdout, stderr: process.stderr }
+}
+
+test('The commands of operators work as a process, without a terminal', async () => {
+  expect(await runProcess('organizations', 'create', 'Acme')).toMatchObject({ code: 0, stderr: '' })
+  expect(await runProcess('organizations', 'delete', 'Acme')).toMatchObject({ code: 1, stdout: '' })
+  expect((await runProcess('setup-link', 'Acme')).stdout).toMatch(/^https:\/\/app\.example\/setup#[\w-]{43}\n/)
+}, 60_000)
+
+describe('wf organizations', () => {
+  test('creates an organization with the id that a manifest would give it, and refuses its name again', async () => {
+    const created = await wf('organizations', 'create', ' Acme ')
+    expect(created).toMatchObject({ code: 0, stderr: '' })
+    expect(created.stdout).toBe(
+      'Acme (92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab) is created. Make the link for its first owner: wf setup-link 92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab\n',
+    )
+    expect(await wf('organizations', 'create', 'Acme')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('There is an organization Acme already (92c5fadb-'),
+    })
+    expect(await operatorEvents()).toEqual([{ action: 'organization.created', target: 'Acme', changes: [] }])
+  })
+
+  test('suspends and resumes', async () => {
+    const { id } = await create('Acme')
+    expect((await wf('organizations', 'suspend', 'Acme')).stdout).toBe('Acme is suspended.\n')
+    expect((await wf('organizations', 'suspend', id)).stdout).toBe('Acme is already suspended.\n')
+    expect((await wf('organizations', 'list')).stdout).toMatch(
+      /^ID +STATE +NAME\n[0-9a-f-]{36} {2}suspended {2}Acme\n$/,
+    )
+    expect(await json('organizations', 'resume', 'Acme')).toEqual({ id, name: 'Acme', suspended: false })
+    expect((await operatorEvents()).slice(1)).toEqual([
+      { action: 'organization.saved', target: 'Acme', changes: [{ field: 'suspended', old: false, new: true }] },
+      { action: 'organization.saved', target: 'Acme', changes: [{ field: 'suspended', old: true, new: false }] },
+    ])
+  })
+
+  test('deletes only after a confirmation, with everything in it, and the name can be used again', async () => {
+    const { id } = await create('Acme')
+    await addUser(id, 'ada@acme.test', 'owner')
+    const refused = await wf('organizations', 'delete', 'Acme')
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Nothing was deleted. Without a terminal, --yes'),
+    })
+    const mistyped = await runWf(settings(), ['organizations', 'delete', 'Acme'], {
+      ask: async () => await Promise.resolve('acme'),
+    })
+    expect(mistyped).toMatchObject({ exitStatus: 1, stderr: 'Error: This is not its name. Nothing was deleted.\n' })
+    expect(await json('organizations', 'list')).toHaveLength(1)
+    expect(await wf('organizations', 'delete', 'Acme', '--yes')).toMatchObject({
+      code: 0,
+      stdout: `Acme (${id}) is deleted.\n`,
+    })
+    expect(await json('organizations', 'list')).toEqual([])
+    expect(await database.db.prisma.user.count()).toBe(0)
+    expect(await operatorEvents()).toEqual([{ action: 'organization.deleted', target: 'Acme', changes: [] }])
+    expect(await create('Acme')).toMatchObject({ id })
+  })
+
+  test('exits with 2 on wrong usage', async () => {
+    expect(await wf('organizations', 'create')).toMatchObject({ code: 2 })
+    expect(await wf('organizations', 'create', ' ')).toMatchObject({ code: 2 })
+  })
+})
+
+describe('a manifest of a deleted organization', () => {
+  const apply = async () => await wf('apply', file)
+  const file = join(tmpdir(), `workflow-service-${newId()}.yaml`)
+  beforeAll(async () => await writeFile(file, 'organization: { name: Acme }'))
+  afterAll(async () => await rm(file))
+
+  test('is refused while its data is being deleted, and creates it again afterwards', async () => {
+    const { id } = await create('Acme')
+    await database.db.pool.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [id])
+    expect(await apply()).toMatchObject({ code: 1, stderr: expect.stringContaining('its data is still being deleted') })
+    await database.db.pool.query('UPDATE organizations SET purged_at = now() WHERE id = $1', [id])
+    expect(await apply()).toMatchObject({ code: 0 })
+    expect(await json('organizations', 'list')).toEqual([{ id, name: 'Acme', suspended: false }])
+  })
+})
+
+describe('wf setup-link', () => {
+  test('prints a link under APP_URL, of which only the hash is stored', async () => {
+    const { id } = await create('Acme')
+    const { url, organization_id } = (await json('setup-link')) as { url: string; organization_id: string }
+    expect(url).toMatch(/^https:\/\/app\.example\/setup#[\w-]{43}$/)
+    expect(organization_id).toBe(id)
+    const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(url.split('#')[1]))
+    expect((await storedLinks()).rows).toEqual([
+      { organization_id: id, role: 'owner', hash: Buffer.from(hash).toString('hex'), isFor72Hours: true },
+    ])
+    expect((await operatorEvents()).at(-1)).toMatchObject({ action: 'setup.link_created' })
+  })
+
+  test('without any organization, makes the link that creates one', async () => {
+    const { stdout } = await wf('setup-link')
+    expect(stdout).toMatch(
+      /^https:\/\/app\.example\/setup#\S{43}\nMakes the person who opens it the owner of a new organization\. Works once, for 72 hours\.\n$/,
+    )
+    expect((await storedLinks()).rows).toMatchObject([{ organization_id: null }])
+  })
+
+  test('asks for the organization when there are several, and for APP_URL', async () => {
+    await create('Acme')
+    await create('Other')
+    expect(await wf('setup-link')).toMatchObject({ code: 1, stderr: expect.stringContaining('several organizations') })
+    expect(await runWf({ DATABASE_URL: database.url }, ['setup-link', 'Acme'])).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringMatching(/APP_URL is missing\. .*Example: APP_URL=https:/),
+    })
+  })
+})
+
+describe('wf users', () => {
+  test('lists users with their roles and states', async () => {
+    const { id } = await create('Acme')
+    await addUser(id, 'ada@acme.test', 'owner')
+    await database.db.pool.query(`INSERT INTO users (id, organization_id, email) VALUES ($1, $2, 'bob@acme.test')`, [
+      newId(),
+      id,
+    ])
+    expect((await wf('users', 'list', 'Acme')).stdout).toMatch(
+      /^EMAIL .*\nada@acme\.test {2}owner {2}active .*\nbob@acme\.test {2}none +no_access .*\n$/,
+    )
+    expect(await json('users', 'list')).toMatchObject([{ role: 'owner', state: 'active' }, { role: null }])
+  })
+
+  test('changes a role, which is audited, and keeps the last owner', async () => {
+    const { id } = await create('Acme')
+    await addUser(id, 'Ada@acme.test', 'owner')
+    await addUser(id, 'bob@acme.test', null)
+    expect((await wf('users', 'role', 'Acme', 'bob@acme.test', 'admin')).stdout).toBe('bob@acme.test is admin.\n')
+    expect(await operatorEvents()).toContainEqual({
+      action: 'user.saved',
+      target: 'bob@acme.test',
+      changes: [{ field: 'role', old: null, new: 'admin' }],
+    })
+    expect(await wf('users', 'role', 'Acme', 'ada@ACME.test', 'none')).toMatchObject({
+      code: 1,
+      stderr: 'Error: Ada@acme.test is the last owner of Acme. Make another one first: wf setup-link.\n',
+    })
+    await wf('users', 'role', 'Acme', 'bob@acme.test', 'owner')
+    expect((await wf('users', 'role', 'Acme', 'ada@acme.test', 'none')).stdout).toBe(
+      'Ada@acme.test has no role and cannot sign in.\n',
+    )
+    expect(await wf('users', 'role', 'Acme', 'eve@acme.test', 'admin')).toMatchObject({ code: 1 })
+    expect(await wf('users', 'role', 'Acme', 'ada@acme.test', 'king')).toMatchObject({ code: 2 })
+  })
+})
