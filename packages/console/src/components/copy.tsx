@@ -19,7 +19,8 @@ function useCopy(text: string) {
 export function CopyId({ id, isShort = true, label = 'id' }: { id: string; isShort?: boolean; label?: string }) {
   const { isCopied, copy } = useCopy(id)
   return (
-    <button type="button" className="copy-id" onClick={copy} title={`Copy ${id}`} aria-label={`Copy ${label} ${id}`}>
+    <button type="button" className="copy-id" onClick={copy} title={`Copy ${id}`}>
+      <span className="visually-hidden">Copy {label} </span>
       {isCopied ? 'Copied' : isShort && id.length > 12 ? `…${id.slice(-8)}` : id}
     </button>
   )

@@ -50,7 +50,7 @@ export function ExampleField(props: { value: string; onValue: (value: string) =>
       />
       <div className="field">
         <div className="field-label">
-          <h3>What the agent will see</h3>
+          <h2>What the agent will see</h2>
         </div>
         {example ? (
           <>

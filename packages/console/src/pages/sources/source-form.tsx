@@ -224,7 +224,7 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
       {showsGenerated ? (
         <div className="field">
           <div className="field-label">
-            <h3>New secret</h3>
+            <h2>New secret</h2>
             <Button variant="ghost" className="small" onClick={() => (field.onValue(''), setIsGenerated(false))}>
               Enter another one
             </Button>

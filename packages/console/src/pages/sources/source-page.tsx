@@ -121,8 +121,8 @@ function LastRequests({ source }: { source: AppWebhookSourceOut }) {
         <Link
           to="/sources/$sourceId/logs/$deliveryId"
           params={{ sourceId: source.id, deliveryId: request.id }}
-          aria-label={`Open the request of ${request.created_at}`}
         >
+          <span className="visually-hidden">Open the request of </span>
           <Time value={request.created_at} />
         </Link>
         {request.reason ? <span className="muted">{request.reason}</span> : null}
