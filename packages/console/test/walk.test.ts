@@ -34,7 +34,49 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   service.endpoint.answerWith({ body: 'Order accepted.' })
   await button('Verify and create').click()
   await heading('Order intake').waitFor()
-})
+
+  // A workflow that names it. It says why it cannot start, and fixes that.
+  await link('Workflows').click()
+  await link('New workflow').click()
+  await field('Name').fill('Forward orders')
+  await field('Description').fill('An order came in. Send it to Order intake.')
+  await button('Create workflow').click()
+  await heading('Forward orders').waitFor()
+  const readiness = page.getByRole('region', { name: 'Can it start?' })
+  await readiness.getByRole('listitem').filter({ hasText: 'It is switched off' }).waitFor()
+  await readiness.getByRole('listitem').filter({ hasText: 'It has no active API trigger' }).waitFor()
+  await readiness.getByRole('link', { name: 'Order intake' }).waitFor()
+  await readiness.getByRole('button', { name: 'Switch on' }).click()
+  await readiness.getByRole('button', { name: 'Add an API trigger' }).click()
+  await readiness.getByRole('link', { name: 'Try it' }).click()
+
+  // Its run arrives while the page is open.
+  const endpointAnswers = Promise.withResolvers<void>()
+  service.endpoint.answerWith(async () => {
+    await endpointAnswers.promise
+    return { body: 'Order accepted.' }
+  })
+  await field('Text').fill('order_id: A-1001\ncustomer: Grace Hopper\ntotal: 12.50')
+  await button('Start').click()
+  await heading('Run of Forward orders').waitFor()
+  const timeline = page.getByRole('list', { name: 'Timeline' })
+  await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
+  endpointAnswers.resolve()
+  await timeline.getByRole('heading', { name: 'Succeeded' }).waitFor()
+
+  // Its delivery, and the same payload again.
+  await timeline.getByRole('link', { name: 'Open the delivery' }).click()
+  await heading('Delivery to Order intake').waitFor()
+  const first = page.url()
+  await button('Send again').click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.waitForURL((url) => url.href !== first)
+  await page.getByRole('status').filter({ hasText: 'Accepted' }).first().waitFor()
+  const payloads = service.endpoint.requests.slice(-2).map(({ json }) => json)
+  expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Grace Hopper', total: 12.5 })
+  expect(payloads[1]).toEqual(payloads[0])
+}, 120_000)
 
 /** Waits until the field is invalid, and returns the text that describes it to a screen reader. */
 async function errorOf(field: Locator): Promise<string> {
