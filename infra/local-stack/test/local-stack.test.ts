@@ -133,7 +133,10 @@ describe('npm start', () => {
 
       const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
       expect(saved['APP_URL']).toBe(appUrl)
-      expect(await becomeOwner(appUrl, setupToken)).toMatchObject({ role: 'owner', organization: { name: 'Acme (demo)' } })
+      expect(await becomeOwner(appUrl, setupToken)).toMatchObject({
+        role: 'owner',
+        organization: { name: 'Acme (demo)' },
+      })
 
       const pid = await postgresPid()
       first.kill('SIGINT')

@@ -11,7 +11,8 @@ import { useShortcut } from '../components/shortcuts.ts'
 import { Loading, Notice } from '../components/states.tsx'
 import { tryIt } from '../components/toast.tsx'
 
-const CommandMenu = lazy(() => import('./command-menu.tsx'))
+const loadCommandMenu = () => import('./command-menu.tsx')
+const CommandMenu = lazy(loadCommandMenu)
 const ShortcutsHelp = lazy(() => import('./shortcuts-help.tsx'))
 const PasswordPrompt = lazy(() => import('./password-prompt.tsx'))
 
@@ -61,6 +62,11 @@ export function AppLayout() {
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+  useEffect(() => {
+    // Loaded when the page is idle, so that nothing typed after the shortcut is lost.
+    const timer = setTimeout(() => void loadCommandMenu(), 1_000)
+    return () => clearTimeout(timer)
   }, [])
   useShortcut('?', () => setOverlay('help'))
   return (

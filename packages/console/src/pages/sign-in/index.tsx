@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { AppError, call } from '../../api/call.ts'
 import { queryClient, useRead } from '../../api/queries.ts'
 import { LinkButton } from '../../components/button.tsx'
@@ -77,38 +77,55 @@ export function SignInPage() {
   )
 }
 
-export function SetUpPage() {
+type Link = AppAnswer<'openLink'>
+
+/** Shows a link's page once the link is known to be usable. */
+function WithLink({ children }: { children: (token: string, link: Link) => ReactNode }) {
   const token = useToken()
+  const link = useQuery({
+    queryKey: ['openLink', token],
+    queryFn: () => call('openLink', { body: { token } }),
+    enabled: token !== '',
+    refetchInterval: false,
+    refetchOnWindowFocus: false,
+  })
+  const error = token ? link.error : new AppError(404, {})
+  if (!error) return <Loaded query={link}>{(data) => children(token, data)}</Loaded>
+  const isUnusable = error instanceof AppError && error.status >= 400 && error.status < 500 && error.status !== 429
+  return (
+    <EntryPage title="This link cannot be used">
+      {isUnusable ? (
+        <>
+          <p>
+            It was used, has expired, or was replaced by a newer one. Ask an admin of your organization for another; the
+            first owner gets one from <code>npm start</code> or <code>wf setup-link</code>.
+          </p>
+          <LinkButton to="/sign-in">Sign in</LinkButton>
+        </>
+      ) : (
+        <ErrorState error={error} onRetry={() => void link.refetch()} />
+      )}
+    </EntryPage>
+  )
+}
+
+export function SetUpPage() {
+  return <WithLink>{(token, link) => <SetUp token={token} link={link} />}</WithLink>
+}
+
+function SetUp({ token, link }: { token: string; link: Link }) {
   const enter = useEnter()
-  const setup = useRead('getSetup')
   const form = useForm({
-    values: { organization_name: '', name: '', email: '', password: '' },
+    values: { organization_name: link.organization_name ?? '', name: '', email: '', password: '' },
     savedText: null,
     save: async (values) => await enter(await call('setUp', { body: { token, ...values } })),
   })
-  if (setup.data?.needs_setup === false) {
-    return (
-      <EntryPage title="Already set up" intro="An owner exists. Sign in, or ask an admin for an invitation.">
-        <LinkButton to="/sign-in">Sign in</LinkButton>
-      </EntryPage>
-    )
-  }
-  if (!token) {
-    return (
-      <EntryPage
-        title="Open the setup link"
-        intro="The first owner is created with a link that only the operator can read."
-      >
-        <p>
-          <code>npm start</code> prints it; <code>wf setup-link</code> makes a new one.
-        </p>
-      </EntryPage>
-    )
-  }
   return (
-    <EntryPage title="Set up" intro="You become the owner of the first organization.">
+    <EntryPage title="Set up" intro={`You become the owner of ${link.organization_name ?? 'a new organization'}.`}>
       <Form form={form} action="Create and sign in">
-        <TextField label="Organization" autoComplete="organization" {...form.field('organization_name')} />
+        {link.organization_name === null ? (
+          <TextField label="Organization" autoComplete="organization" {...form.field('organization_name')} />
+        ) : null}
         <TextField label="Your name" autoComplete="name" {...form.field('name')} />
         <TextField label="Email" type="email" autoComplete="username" {...form.field('email')} />
         <TextField
@@ -124,33 +141,10 @@ export function SetUpPage() {
 }
 
 export function LinkPage() {
-  const token = useToken()
-  const link = useQuery({
-    queryKey: ['openLink', token],
-    queryFn: () => call('openLink', { body: { token } }),
-    enabled: token !== '',
-    refetchInterval: false,
-    refetchOnWindowFocus: false,
-  })
-  const error = token ? link.error : new AppError(404, {})
-  if (error) {
-    return (
-      <EntryPage title="This link cannot be used">
-        {error instanceof AppError && (error.code === 'link_not_usable' || error.status === 404) ? (
-          <p>
-            It was used, has expired, or was replaced by a newer one. Ask an admin of your organization for another.
-          </p>
-        ) : (
-          <ErrorState error={error} onRetry={() => void link.refetch()} />
-        )}
-        <LinkButton to="/sign-in">Sign in</LinkButton>
-      </EntryPage>
-    )
-  }
-  return <Loaded query={link}>{(data) => <AcceptLink token={token} link={data} />}</Loaded>
+  return <WithLink>{(token, link) => <AcceptLink token={token} link={link} />}</WithLink>
 }
 
-function AcceptLink({ token, link }: { token: string; link: AppAnswer<'openLink'> }) {
+function AcceptLink({ token, link }: { token: string; link: Link }) {
   const enter = useEnter()
   const isReset = link.kind === 'reset'
   const asksName = !isReset && !link.has_account

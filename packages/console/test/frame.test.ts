@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from '@jest/globals'
+import { createSetupLink } from '@workflow-service/database'
+import { type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { show } from './support/show.ts'
+import { useConsole } from './support/use-console.ts'
+
+const service = useConsole()
+const browser = useBrowser()
+
+const PASSWORD = 'seven calm turtles walk'
+const field = (page: Page, name: string) => page.getByLabel(name, { exact: true })
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const status = async (page: Page, text: string) => await page.getByText(text, { exact: true }).first().waitFor()
+
+async function newVisitor() {
+  return await browser.newPage({ baseURL: service.url })
+}
+
+/** Sets up an organization with the printed link; resolves to the owner's page and email address. */
+async function newOwner() {
+  const page = await newVisitor()
+  const email = `${randomUUID()}@acme.test`
+  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await field(page, 'Organization').fill('Acme')
+  await field(page, 'Your name').fill('Ada Lovelace')
+  await field(page, 'Email').fill(email)
+  await field(page, 'Password').fill(PASSWORD)
+  await button(page, 'Create and sign in').click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  return { page, email }
+}
+
+describe('sign-in', () => {
+  test('goes to the page that was wanted, and shows one message for every failure', async () => {
+    browser.expectProblem(/401/)
+    const { email } = await newOwner()
+    const page = await newVisitor()
+    await page.goto('/keys')
+    await field(page, 'Email').fill(email)
+    await field(page, 'Password').fill('not the password')
+    await button(page, 'Sign in').click()
+    await page.getByRole('alert').waitFor()
+    expect(await field(page, 'Email').inputValue()).toBe(email)
+    await field(page, 'Password').fill(PASSWORD)
+    await button(page, 'Sign in').click()
+    await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
+  })
+
+  test('never goes to another host', async () => {
+    browser.expectProblem(/401/)
+    const { email } = await newOwner()
+    const page = await newVisitor()
+    await page.goto(`/sign-in?next=${encodeURIComponent('//elsewhere.test/')}`)
+    await field(page, 'Email').fill(email)
+    await field(page, 'Password').fill(PASSWORD)
+    await button(page, 'Sign in').click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(new URL(page.url()).origin).toBe(service.url)
+  })
+
+  test('that has ended is renewed over the page, without losing what was typed', async () => {
+    browser.expectProblem(/401/)
+    const { page } = await newOwner()
+    await show(page, '/organization')
+    await field(page, 'Name').fill('Acme Robotics')
+    await page.context().clearCookies()
+    await button(page, 'Save').click()
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    expect(await field(page, 'Name').inputValue()).toBe('Acme Robotics')
+    await button(page, 'Save').click()
+    await status(page, 'Saved.')
+  })
+})
+
+test('an invited person joins with the link and sees no admin pages', async () => {
+  browser.expectProblem(/401/)
+  const { page } = await newOwner()
+  await show(page, '/people')
+  await button(page, 'Add person').click()
+  await field(page, 'Email').fill(`${randomUUID()}@acme.test`)
+  await button(page, 'Add').click()
+  const link = await page.getByRole('region', { name: 'link' }).textContent()
+  const invited = await newVisitor()
+  await invited.goto(String(link))
+  await field(invited, 'Your name').fill('Grace Hopper')
+  await field(invited, 'Password').fill('short')
+  await button(invited, 'Accept and sign in').click()
+  expect(await field(invited, 'Password').and(invited.locator(':focus')).getAttribute('aria-invalid')).toBe('true')
+  await field(invited, 'Password').fill(PASSWORD)
+  await button(invited, 'Accept and sign in').click()
+  await invited.getByRole('heading', { name: 'Overview' }).waitFor()
+  expect(await invited.getByRole('link', { name: 'API keys' }).count()).toBe(0)
+})
+
+test('a sensitive change asks for the password once and continues', async () => {
+  browser.expectProblem(/403/)
+  const { page } = await newOwner()
+  await service.db.pool.query(`UPDATE sign_ins SET confirmed_at = NULL`)
+  await show(page, '/account')
+  await field(page, 'Email').fill(`${randomUUID()}@acme.test`)
+  await button(page, 'Save').click()
+  const dialog = page.getByRole('dialog', { name: 'Confirm with your password' })
+  await dialog.getByLabel('Password').fill(PASSWORD)
+  await dialog.getByRole('button', { name: 'Confirm' }).click()
+  await status(page, 'Saved.')
+})
+
+test('two people who save the same thing see both versions, and nothing is lost', async () => {
+  browser.expectProblem(/409/)
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await show(page, '/organization')
+  await field(page, 'Name').fill('Mine')
+  const { version } = await owner.call('getOrganization')
+  await owner.call('saveOrganization', { body: { name: 'Theirs', version } })
+  await page.keyboard.press('Control+s')
+  const conflict = page.getByRole('alert')
+  await conflict.getByText('Theirs', { exact: true }).waitFor()
+  await conflict.getByText('Mine', { exact: true }).waitFor()
+  await button(page, 'Keep mine').click()
+  await status(page, 'Saved.')
+  expect((await owner.call('getOrganization')).name).toBe('Mine')
+})
+
+test('unsaved changes are not left without a warning', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await show(page, '/organization')
+  await field(page, 'Name').fill('Unsaved')
+  await page.getByRole('link', { name: 'People' }).click()
+  await button(page, 'Stay here').click()
+  expect(await field(page, 'Name').inputValue()).toBe('Unsaved')
+  await page.getByRole('link', { name: 'People' }).click()
+  await button(page, 'Leave without saving').click()
+  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+})
+
+test('new rows are announced and shown when asked for', async () => {
+  const owner = await service.signIn()
+  const newKey = async (name: string) =>
+    await owner.call('createApiKey', { body: { id: randomUUID(), name, scopes: ['read'], expires_at: null } })
+  await newKey('first')
+  const page = await browser.newPage(owner.context)
+  await show(page, '/keys')
+  await page.getByRole('rowheader', { name: 'first' }).waitFor()
+  await newKey('second')
+  await button(page, '1 new').click()
+  await page.getByRole('rowheader', { name: 'second' }).waitFor()
+})
+
+test('the keyboard finds pages, opens rows, and single keys can be switched off', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
+  await show(page, '/')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').and(page.locator(':focus')).waitFor()
+  await page.keyboard.type('audit')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Audit log', exact: true }).waitFor()
+  await page.getByRole('row', { name: /API key created/ }).waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog', { name: 'API key created' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('g')
+  await page.keyboard.press('p')
+  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+  await show(page, '/account')
+  await page.getByRole('switch').uncheck()
+  await page.keyboard.press('?')
+  expect(await page.getByRole('dialog').count()).toBe(0)
+})
