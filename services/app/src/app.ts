@@ -1,4 +1,4 @@
-import { APP_OPERATIONS, type AppOperationId, describeAppApi } from '@workflow-service/contract'
+import { APP_OPERATIONS, describeAppApi } from '@workflow-service/contract'
 import { isDatabaseUnavailable, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
@@ -16,6 +16,7 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler } 
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
+import type { AppHandlers } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
 import { identityHandlers, identityRules } from './routes/identity/index.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
@@ -56,10 +57,9 @@ export function createApp(ctx: AppContext): Express {
 type Served = OperationsOptions<typeof APP_OPERATIONS, Visitor | Principal>
 
 function serveApi(ctx: AppContext): RequestHandler {
-  const handlers = { ...identityHandlers(ctx), ...workflowsHandlers(ctx), ...dataHandlers(ctx) }
-  const ids = Object.keys(handlers) as AppOperationId[]
+  const handlers: AppHandlers = { ...identityHandlers(ctx), ...workflowsHandlers(ctx), ...dataHandlers(ctx) }
   const serve = serveOperations({
-    operations: Object.fromEntries(ids.map((id) => [id, APP_OPERATIONS[id]])) as typeof APP_OPERATIONS,
+    operations: APP_OPERATIONS,
     authorize: authorize(ctx),
     // `authorize` gives each operation the caller that its `who` promises.
     handlers: handlers as unknown as Served['handlers'],

@@ -69,6 +69,8 @@ export interface TestApp {
   /** Made before the first test. */
   readonly organization: TestOrganization
   readonly logLines: Record<string, unknown>[]
+  /** Every cookie, key and link token that was answered, and every cookie that was sent. */
+  readonly secrets: Set<string>
   /** Messages published to the session queue. */
   readonly published: SessionMessage[]
   /** Calls an operation as a person, with a token, or (null) not signed in; throws when the contract does not allow the answer. */
@@ -121,6 +123,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
     }
     const queue = createInProcessQueue()
     const published: SessionMessage[] = []
+    const secrets = new Set<string>()
     const sessionQueue: typeof queue = {
       ...queue,
       publish: (message, properties) => {
@@ -154,7 +157,12 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
       organization,
       logLines: lines,
       published,
-      call: (who, operationId, call = {}) => callApp(call.url ?? url, who, operationId, call),
+      secrets,
+      call: async (who, operationId, call = {}) => {
+        const answer = await callApp(call.url ?? url, who, operationId, call)
+        for (const secret of secretsOf(who, answer)) secrets.add(secret)
+        return answer
+      },
       createOrganization,
       createPerson,
       startAnother,
@@ -225,6 +233,13 @@ async function callApp<Id extends AppOperationId>(
     error: ((body ?? {}) as { error: AppErrorBody }).error,
     cookie,
   }
+}
+
+function secretsOf(who: TestPerson | string | null, { cookie, text }: AppResponse<AppOperationId>): string[] {
+  const sent = typeof who === 'object' ? who?.token : who
+  const [, linkToken] = /"url":"[^"]*#([\w-]{43})"/.exec(text) ?? []
+  const [, key] = /"key":"(wfk_\w+)"/.exec(text) ?? []
+  return [sent, cookie, linkToken, key].filter((secret) => secret !== undefined && secret.length > 20) as string[]
 }
 
 /** Says how an answer breaks the contract; undefined if it does not. */

@@ -4,15 +4,29 @@ import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
 /** Exports a workflow that the person sees as a manifest. */
-export function exportWorkflow({ db }: Pick<AppContext, 'db'>): AppHandlers['exportWorkflow'] {
+export function exportWorkflow(ctx: Pick<AppContext, 'db'>): AppHandlers['exportWorkflow'] {
   return async ({ params, principal }) => {
     const { workflow_id: workflowId } = params
-    if (!(await readWorkflowDetail(db, viewerOf(principal), workflowId))) throw notFound('Workflow')
-    const yaml = await exportManifest(db, principal.organizationId, { workflowId }).catch((error: unknown) => {
-      if (!(error instanceof ManifestTooLargeError)) throw error
-      throw new ApiError('validation_error', 'The manifest is too large for a page. Export it with `wf export`.')
-    })
-    if (yaml === undefined) throw notFound('Workflow')
-    return { status: 200, body: { yaml } }
+    const workflow = await readWorkflowDetail(ctx.db, viewerOf(principal), workflowId)
+    if (!workflow) throw notFound('Workflow')
+    return await answerManifest(ctx, principal.organizationId, { workflowId })
   }
+}
+
+/** Exports the organization as a manifest. */
+export function exportOrganization(ctx: Pick<AppContext, 'db'>): AppHandlers['exportManifest'] {
+  return ({ principal }) => answerManifest(ctx, principal.organizationId, {})
+}
+
+async function answerManifest(
+  { db }: Pick<AppContext, 'db'>,
+  organizationId: string,
+  options: { workflowId?: string },
+): Promise<{ status: 200; body: { yaml: string } }> {
+  const yaml = await exportManifest(db, organizationId, options).catch((error: unknown) => {
+    if (!(error instanceof ManifestTooLargeError)) throw error
+    throw new ApiError('validation_error', 'The manifest is too large for a page. Export it with `wf export`.')
+  })
+  if (yaml === undefined) throw notFound('Workflow')
+  return { status: 200, body: { yaml } }
 }

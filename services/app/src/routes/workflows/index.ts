@@ -18,7 +18,7 @@ import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
-import { exportWorkflow } from './export-workflow.ts'
+import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { listWorkflows, listWorkflowsRules } from './list-workflows.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
 import { getReadiness } from './readiness.ts'
@@ -49,6 +49,7 @@ export function workflowsHandlers(ctx: AppContext) {
       body: await runEdit(ctx, request, duplicateWorkflow(db, toEdit(request), request.body)),
     }),
     exportWorkflow: exportWorkflow(ctx),
+    exportManifest: exportOrganization(ctx),
     setWorkflowActive: answerEdited(ctx, (edit, { body }: AppRequestOf<'setWorkflowActive'>) =>
       setWorkflowActive(db, edit, body.is_active),
     ),

@@ -1,0 +1,376 @@
+import { describe, expect, test } from '@jest/globals'
+import { APP_OPERATIONS, type AppOperation, type AppOperationId, type Role, ROLES } from '@workflow-service/contract'
+import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
+import { EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
+import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
+
+const PASSWORD = 'orbit-velvet-cactus-41'
+const NEVER = new Date(0).toISOString()
+const data = useDataApp()
+
+/** A request that works for a person of an allowed role. */
+interface Sample extends AppCall {
+  /** The status of success, if it is not that of the operation. */
+  readonly status?: number
+}
+
+/** What a sample is about: the things of `organization`, used by `person`. */
+interface World {
+  readonly organization: TestOrganization
+  readonly person: TestPerson
+}
+
+type MakeSample = (world: World) => Sample | Promise<Sample>
+
+const nothing: MakeSample = () => ({})
+
+async function workflowOf({ organization }: World) {
+  const id = await data.createWorkflow('Orders', null, organization.id)
+  const { body } = await data.call(organization.owner, 'getWorkflow', { params: { workflow_id: id } })
+  return { params: { workflow_id: id }, workflow: body }
+}
+
+const TRIGGER = {
+  name: 'From the API',
+  is_active: true,
+  trigger_source: { slug: 'api', name: 'API' },
+  events: [],
+  filters: null,
+  input_message: '',
+  subagent_sources: [],
+  version: null,
+}
+const FILE = { name: 'a.txt', path: [], content: 'A', version: null }
+
+async function savedTrigger(world: World) {
+  const { params } = await workflowOf(world)
+  const path = { ...params, trigger_id: newId() }
+  const { body } = await data.call(world.organization.owner, 'saveTrigger', { params: path, body: TRIGGER })
+  return { params: path, version: body.triggers[0]!.version }
+}
+
+async function savedFile(world: World) {
+  const { params } = await workflowOf(world)
+  const path = { ...params, file_id: newId() }
+  const { body } = await data.call(world.organization.owner, 'saveFile', { params: path, body: FILE })
+  return { params: path, version: body.files[0]!.version }
+}
+
+async function savedSource({ organization }: World) {
+  return { params: { source_id: await data.saveSource({}, organization) } }
+}
+
+async function verificationOf(world: World): Promise<string> {
+  const { params } = await savedSource(world)
+  const { body } = await data.call(world.organization.owner, 'listDeliveries', { params })
+  return body.data[0]!.id
+}
+
+/** A payload delivery with an outcome. */
+async function deliveryOf(world: World): Promise<string> {
+  const { params } = await savedSource(world)
+  const id = newId()
+  await data.app.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, finished_at)
+     VALUES ($1, $2, $3, 'payload', 'accepted', 204, $4, now())`,
+    [id, world.organization.id, params.source_id, JSON.stringify(EXAMPLE)],
+  )
+  return id
+}
+
+async function runOf(world: World): Promise<string> {
+  const { params } = await workflowOf(world)
+  return await data.createRun(params.workflow_id)
+}
+
+async function sessionOf({ organization }: World): Promise<string> {
+  const { body } = await data.call(organization.owner, 'createSession', { body: { id: newId() } })
+  return body.id
+}
+
+async function userOf({ organization }: World, role: Role | null = 'member') {
+  const id = newId()
+  const body = { id, email: `${id}@acme.test`, first_name: 'New', last_name: 'User', role }
+  const created = await data.call(organization.owner, 'createUser', { body })
+  return { params: { user_id: id }, user: created.body }
+}
+
+async function personWithPassword({ organization }: World): Promise<TestPerson> {
+  const person = await data.app.createPerson(organization.id, 'member')
+  await data.call(person, 'changePassword', { body: { new_password: PASSWORD } })
+  return person
+}
+
+async function invitationOf(world: World): Promise<string> {
+  const { params } = await userOf(world)
+  const { body } = await data.call(world.organization.owner, 'createUserLink', { params, body: { kind: 'invitation' } })
+  return body.url.split('#')[1]!
+}
+
+/** A sample for every operation: a new operation does not compile without one. */
+const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
+  getSetup: nothing,
+  setUp: async () => ({
+    body: {
+      token: await createSetupLink(data.app.db, null),
+      organization_name: 'Globex',
+      name: 'Ada',
+      email: `${newId()}@globex.test`,
+      password: PASSWORD,
+    },
+  }),
+  signIn: async (world) => ({ body: { email: (await personWithPassword(world)).email, password: PASSWORD } }),
+  // Not configured here; oidc.test.ts has a provider.
+  startOidc: () => ({ status: 404 }),
+  finishOidc: () => ({ status: 404 }),
+  openLink: async (world) => ({ body: { token: await invitationOf(world) } }),
+  acceptLink: async (world) => ({ body: { token: await invitationOf(world), password: PASSWORD } }),
+
+  getMe: nothing,
+  saveMe: ({ person }) => ({ body: { name: 'Ada', email: person.email } }),
+  signOut: nothing,
+  changePassword: () => ({ body: { new_password: PASSWORD } }),
+  switchOrganization: ({ organization }) => ({ body: { organization_id: organization.id } }),
+  confirmPassword: async ({ person }) => {
+    await data.call(person, 'changePassword', { body: { new_password: PASSWORD } })
+    return { body: { password: PASSWORD } }
+  },
+  listSignIns: nothing,
+  endSignIn: async ({ person }) => {
+    const { body } = await data.call(person, 'listSignIns')
+    return { params: { sign_in_id: body.data[0]!.id } }
+  },
+
+  getOverview: nothing,
+  streamEvents: nothing,
+  search: () => ({ query: { q: 'orders' } }),
+  getOrganization: nothing,
+  listUsers: nothing,
+  getUsage: nothing,
+
+  listWorkflows: nothing,
+  createWorkflow: () => ({ body: { id: newId(), name: 'Orders', description: 'Do it.', scope: 'company_wide' } }),
+  getWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
+  saveWorkflow: async (world) => {
+    const { params, workflow } = await workflowOf(world)
+    return { params, body: { name: 'New', description: 'Do it.', scope: 'company_wide', version: workflow.version } }
+  },
+  deleteWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
+  duplicateWorkflow: async (world) => ({
+    params: (await workflowOf(world)).params,
+    body: { id: newId(), name: 'A copy' },
+  }),
+  exportWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
+  setWorkflowActive: async (world) => ({ params: (await workflowOf(world)).params, body: { is_active: false } }),
+  saveAutoRun: async (world) => {
+    const { params, workflow } = await workflowOf(world)
+    return { params, body: { enabled: true, frequency: 'daily', version: workflow.auto_run.version } }
+  },
+  saveWorkflowUsers: async (world) => {
+    const { params, workflow } = await workflowOf(world)
+    return { params, body: { user_ids: [world.organization.member.userId], version: workflow.users_version } }
+  },
+  saveTrigger: async (world) => ({
+    params: { ...(await workflowOf(world)).params, trigger_id: newId() },
+    body: TRIGGER,
+  }),
+  deleteTrigger: async (world) => {
+    const { params, version } = await savedTrigger(world)
+    return { params, query: { version } }
+  },
+  getFile: async (world) => ({ params: (await savedFile(world)).params }),
+  saveFile: async (world) => ({ params: { ...(await workflowOf(world)).params, file_id: newId() }, body: FILE }),
+  deleteFile: async (world) => {
+    const { params, version } = await savedFile(world)
+    return { params, query: { version } }
+  },
+  getReadiness: async (world) => ({ params: (await workflowOf(world)).params }),
+  startWorkflow: async (world) => {
+    const { params } = await savedTrigger(world)
+    const path = { workflow_id: params.workflow_id }
+    return { params: path, body: { id: newId(), context: 'Order 17', session_id: null } }
+  },
+
+  listWebhookSources: nothing,
+  getWebhookSource: savedSource,
+  saveWebhookSource: async (world) => {
+    const { params } = await savedSource(world)
+    const { body } = await data.call(world.organization.owner, 'getWebhookSource', { params })
+    return { params, body: sourceIn({ endpoint_url: data.endpoint.url, version: body.version }) }
+  },
+  deleteWebhookSource: savedSource,
+  testWebhookSource: savedSource,
+  listDeliveries: savedSource,
+  getDelivery: async (world) => ({ params: { delivery_id: await verificationOf(world) } }),
+  resendDelivery: async (world) => ({
+    params: { delivery_id: newId() },
+    body: { resend_of: await deliveryOf(world) },
+  }),
+
+  listRuns: nothing,
+  getRun: async (world) => ({ params: { run_id: await runOf(world) } }),
+  listSessions: nothing,
+  createSession: () => ({ body: { id: newId() } }),
+  getSession: async (world) => ({ params: { session_id: await sessionOf(world) } }),
+  closeSession: async (world) => ({ params: { session_id: await sessionOf(world) } }),
+
+  listApiKeys: nothing,
+  createApiKey: () => ({ body: { id: newId(), name: newId(), scopes: ['read'], expires_at: null } }),
+  revokeApiKey: async ({ organization }) => {
+    const body = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
+    await data.call(organization.owner, 'createApiKey', { body })
+    return { params: { api_key_id: body.id } }
+  },
+  createUser: () => {
+    const id = newId()
+    return { body: { id, email: `${id}@acme.test`, first_name: '', last_name: '', role: 'member' } }
+  },
+  saveUser: async (world) => {
+    const { params, user } = await userOf(world)
+    return { params, body: { first_name: 'Other', version: user.version } }
+  },
+  deleteUser: async (world) => ({ params: (await userOf(world)).params }),
+  createUserLink: async (world) => ({ params: (await userOf(world)).params, body: { kind: 'invitation' } }),
+  signUserOut: async (world) => ({ params: (await userOf(world)).params }),
+  listAuditEvents: nothing,
+  exportManifest: nothing,
+  saveOrganization: async ({ organization }) => {
+    const { body } = await data.call(organization.owner, 'getOrganization')
+    return { body: { name: `Acme ${newId()}`, version: body.version } }
+  },
+  deleteOrganization: async ({ organization }) => {
+    const { body } = await data.call(organization.owner, 'getOrganization')
+    return { body: { name: body.name } }
+  },
+}
+
+/** What another organization gets where the caller chooses the id of the thing: the id is used already. */
+const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource']
+/** Operations whose body names the thing. */
+const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendDelivery']
+
+const operations = Object.values<AppOperation>(APP_OPERATIONS) as (AppOperation & { id: AppOperationId })[]
+const forPeople = operations.filter(({ who }) => who !== 'anyone' && who !== 'link')
+const forEveryone = operations.filter(({ who }) => who === 'anyone' || who === 'link')
+
+function isAllowed(role: Role, { who }: AppOperation): boolean {
+  return who === 'signed_in' || ROLES.indexOf(role) <= ROLES.indexOf(who as Role)
+}
+
+/** Calls the operation and returns status and error code. A stream ends after its headers. */
+async function outcome(who: TestPerson | null, id: AppOperationId, call: Sample): Promise<string> {
+  if (id === 'streamEvents' && who) {
+    const ending = new AbortController()
+    const headers = { cookie: `__Host-session=${who.token}`, 'sec-fetch-site': 'same-origin' }
+    const { status } = await fetch(`${data.app.url}/app/events`, { headers, signal: ending.signal })
+    ending.abort()
+    return String(status)
+  }
+  const { status, error } = await data.call(who as TestPerson, id, call)
+  return status < 400 ? String(status) : `${status} ${error.code}`
+}
+
+describe('Every operation', () => {
+  test.each(forPeople.map((operation) => [operation.id, operation] as const))(
+    '%s works for the roles that it names, and for no other',
+    async (id, operation) => {
+      const organization = await data.app.createOrganization()
+      for (const role of ROLES.toReversed()) {
+        const person = organization[role]
+        const sample = await SAMPLES[id]({ organization, person })
+        const success = String(sample.status ?? operation.success.status)
+        expect([role, await outcome(person, id, sample)]).toEqual([
+          role,
+          isAllowed(role, operation) ? success : '403 forbidden_for_role',
+        ])
+      }
+    },
+    60_000,
+  )
+
+  test.each(forPeople.filter(({ id, params }) => params || NAMED_IN_BODY.includes(id)).map(({ id }) => id))(
+    '%s does not find what belongs to another organization',
+    async (id) => {
+      const [organization, other] = [data.app.organization, await data.app.createOrganization()]
+      const sample = await SAMPLES[id]({ organization, person: organization.owner })
+      expect(await outcome(other.owner, id, sample)).toBe(CHOSEN_IDS.includes(id) ? '409 id_taken' : '404 not_found')
+    },
+    60_000,
+  )
+
+  test('answers 401 to people who are not signed in, to an unknown and to an expired sign-in', async () => {
+    const organization = await data.app.createOrganization()
+    const { token } = organization.member
+    await data.app.db.pool.query('UPDATE sign_ins SET expires_at = $2 WHERE account_id = $1', [
+      organization.member.accountId,
+      NEVER,
+    ])
+    for (const { id } of forPeople)
+      for (const who of [null, 'unknown', token]) {
+        const { status, error } = await data.app.call(who, id, PARAMS)
+        expect([id, status, error?.code]).toEqual([id, 401, 'unauthorized'])
+      }
+  })
+
+  test('refuses a change that another site may have sent, and a stream that another site opens', async () => {
+    const { owner } = data.app.organization
+    const foreign: Record<string, string | undefined>[] = [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'none' },
+      { 'sec-fetch-site': undefined },
+      { 'sec-fetch-site': undefined, origin: 'https://attacker.example' },
+    ]
+    const changing = operations.filter(({ method, id }) => method !== 'get' || id === 'streamEvents')
+    for (const { id, method } of changing) {
+      const forms = method === 'get' ? [] : [{ 'content-type': 'text/plain' }, { 'content-type': undefined }]
+      for (const headers of [...foreign, ...forms]) {
+        const { status, error } = await data.app.call(owner, id, { ...PARAMS, headers })
+        expect([id, headers, status, error.code]).toEqual([id, headers, 403, 'cross_site_request'])
+      }
+    }
+  })
+
+  test('accepts the Origin of APP_URL from a browser without Sec-Fetch-Site', async () => {
+    const { member } = await data.app.createOrganization()
+    const headers = { 'sec-fetch-site': undefined, origin: 'http://localhost:8083' }
+    expect((await data.app.call(member, 'signOut', { headers })).status).toBe(204)
+  })
+
+  test.each(forEveryone.map((operation) => [operation.id, operation] as const))(
+    '%s works without a sign-in',
+    async (id, operation) => {
+      const { organization } = data.app
+      const sample = await SAMPLES[id]({ organization, person: organization.owner })
+      const { status } = await data.app.call(null, id, sample)
+      expect(status).toBe(sample.status ?? operation.success.status)
+    },
+  )
+
+  // After the tests above, in which every operation has succeeded.
+  test('leaves no password, token, key or signing secret in the audit log or the logs', async () => {
+    const { app } = data
+    const secrets = [...app.secrets, PASSWORD, String(sourceIn()['signing_secret'])]
+    const { rows } = await app.db.pool.query<{ event: string }>(
+      `SELECT row_to_json(e)::text AS event FROM audit_events e`,
+    )
+    const actions = new Set(rows.map(({ event }) => (JSON.parse(event) as { action: string }).action))
+    const elsewhere = ['manifest.applied', 'workflow.activated', 'account.sign_in_failed']
+    expect([...actions].toSorted()).toEqual(AUDIT_ACTIONS.filter((action) => !elsewhere.includes(action)))
+    const texts = [...rows.map(({ event }) => event), ...app.logLines.map((line) => JSON.stringify(line))]
+    for (const secret of secrets) {
+      const hash = hashToken(secret)
+      for (const form of [secret, hash.toString('hex'), hash.toString('base64url'), hash.toString('base64')])
+        expect(texts.filter((text) => text.includes(form))).toEqual([])
+    }
+  })
+})
+
+/** Parameters for requests that are refused before they are read. */
+const PARAMS: AppCall = {
+  params: Object.fromEntries(
+    ['sign_in_id', 'workflow_id', 'trigger_id', 'file_id', 'source_id', 'delivery_id', 'run_id', 'session_id']
+      .concat(['api_key_id', 'user_id'])
+      .map((name) => [name, newId()]),
+  ),
+}
