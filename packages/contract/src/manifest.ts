@@ -20,20 +20,23 @@ interface TextOptions {
   description: string
   minLength?: number
   maxLength?: number
+  default?: string
 }
 
 const Text = (options: TextOptions) => Type.String({ format: 'storable', ...options })
-const Flag = (description: string) => Type.Optional(Type.Boolean({ description }))
+const Flag = (description: string, options: { default?: boolean } = {}) =>
+  Type.Optional(Type.Boolean({ description, ...options }))
 const Id = (description: string) => Type.Optional(Uuid({ description }))
 const Time = (description: string) => Type.Optional(DateTime({ description }))
-const List = <Item extends TSchema>(item: Item, description: string) => Type.Optional(Type.Array(item, { description }))
+const List = <Item extends TSchema>(item: Item, description: string) =>
+  Type.Optional(Type.Array(item, { description, default: [] }))
 
 /** The organization that the manifest describes (contract README, "Manifest"). */
 export const ManifestOrganization = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
     name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Organization name.' }),
-    suspended: Flag('Whether every request of its keys is refused. Default false.'),
+    suspended: Flag('Whether every request of its keys is refused.', { default: false }),
   },
   { ...CLOSED, title: 'ManifestOrganization', description: 'The organization.' },
 )
@@ -46,8 +49,8 @@ export const ManifestUser = Type.Object(
       maxLength: EMAIL_MAX_LENGTH,
       description: 'Email address, unique in the organization.',
     }),
-    first_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, description: 'First name. Default empty.' })),
-    last_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, description: 'Last name. Default empty.' })),
+    first_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, default: '', description: 'First name.' })),
+    last_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, default: '', description: 'Last name.' })),
   },
   { ...CLOSED, title: 'ManifestUser', description: 'A user.' },
 )
@@ -60,7 +63,7 @@ export const ManifestApiKey = Type.Object(
     scopes: Type.Optional(
       Type.Array(StringEnum(SCOPES, { description: 'One permission of the key.' }), {
         minItems: 1,
-        description: 'Permissions of the key. Default all.',
+        description: 'Permissions of the key. Default for a new key: all; a known one keeps its own.',
       }),
     ),
     revoked: Flag('Whether the key is refused. When absent, a revoked key stays revoked.'),
@@ -73,7 +76,7 @@ export const ManifestWebhookSource = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
     ...WebhookSourceIn.properties,
-    verify: Flag('False records the source without the verification request. Default true.'),
+    verify: Flag('False records the source without the verification request.', { default: true }),
   },
   { ...CLOSED, title: 'ManifestWebhookSource', description: 'A webhook source.' },
 )
@@ -128,13 +131,13 @@ export const ManifestSubagentSource = Type.Object(
 export const ManifestTrigger = Type.Object(
   {
     id: Id('Derived from the workflow and the name when absent.'),
-    name: Type.Optional(Text({ maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Trigger name. Default empty.' })),
-    is_active: Flag('False pauses the trigger. Default true.'),
+    name: Type.Optional(Text({ maxLength: WORKFLOW_NAME_MAX_LENGTH, default: '', description: 'Trigger name.' })),
+    is_active: Flag('False pauses the trigger.', { default: true }),
     trigger_source: ManifestTriggerSource,
     events: List(ManifestTriggerEvent, 'Events that fire the trigger.'),
     filters: Type.Optional(Nullable(JsonObject('Extra conditions, kept exactly as written.'))),
     input_message: Type.Optional(
-      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, description: 'Text added to the session message. Default empty.' }),
+      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, default: '', description: 'Text added to the session message.' }),
     ),
     subagent_sources: List(ManifestSubagentSource, 'Sources that subagents may use.'),
     created_at: Time('Creation time. Default: when it is first applied.'),
@@ -150,10 +153,11 @@ export const ManifestFile = Type.Object(
     path: Type.Optional(
       Type.Array(Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
         maxItems: FILE_PATH_MAX_DEPTH,
-        description: 'Containing folders from the top down. Default: the workflow root.',
+        default: [],
+        description: 'Containing folders from the top down; empty for the root of the workflow.',
       }),
     ),
-    content: Type.Optional(Text({ description: 'Text of at most 1 MiB in UTF-8. Default empty.' })),
+    content: Type.Optional(Text({ default: '', description: 'Text of at most 1 MiB in UTF-8.' })),
   },
   { ...CLOSED, title: 'ManifestFile', description: 'A file of a workflow.' },
 )
@@ -164,17 +168,17 @@ export const ManifestWorkflow = Type.Object(
     id: Id('Derived from the name when absent.'),
     name: Text({ minLength: 1, maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Workflow name.' }),
     description: Type.Optional(
-      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, description: 'What the workflow does. Default empty.' }),
+      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, default: '', description: 'What the workflow does.' }),
     ),
     scope: Type.Optional(
       Text({
         minLength: 1,
         maxLength: SLUG_MAX_LENGTH,
-        description:
-          '`company_wide`: everyone in the organization has access; otherwise the listed users. Default `company_wide`.',
+        description: '`company_wide`: everyone in the organization has access; otherwise the listed users.',
+        default: 'company_wide',
       }),
     ),
-    is_active: Flag('An inactive workflow cannot be started. Default true.'),
+    is_active: Flag('An inactive workflow cannot be started.', { default: true }),
     auto_run: Type.Optional(Nullable(ManifestAutoRun)),
     users: List(
       Text({ minLength: 1, maxLength: EMAIL_MAX_LENGTH, description: 'Email address of a user.' }),
