@@ -7,8 +7,8 @@ import { FIRST_ID, listWorkflows, type WorkflowPosition, type WorkflowQuery } fr
 /**
  * The list and the search of a member, with the steps of SEARCH_WORKFLOWS. When few of the next 250 workflows match:
  *
- * - If the text is frequent, the member sees few workflows: `listed` reads those that list the member, and `company_wide`
- *   continues along the list of the others.
+ * - If the text is frequent, the member sees few workflows: `listed` reads those that list the member, each by its id, and
+ *   `company_wide` continues along the list of the others.
  * - Otherwise `rare` reads all matches of the text from the search index.
  */
 const LIST_VISIBLE_WORKFLOWS: NamedStatement = {
@@ -35,12 +35,15 @@ const LIST_VISIBLE_WORKFLOWS: NamedStatement = {
         AND strpos(search_text, $5) > 0 AND ${isVisible('workflows', '$6')}
       ORDER BY created_at, id LIMIT $4
     ),
+    membership AS MATERIALIZED (
+      SELECT workflow_id FROM workflow_users
+      WHERE (SELECT is_open AND NOT is_frequent AND is_frequent_text FROM counts) AND user_id = $6
+    ),
     listed AS (
       SELECT workflow.id, workflow.created_at
-      FROM workflow_users JOIN workflows AS workflow ON workflow.id = workflow_users.workflow_id
-      WHERE (SELECT is_open AND NOT is_frequent AND is_frequent_text FROM counts)
-        AND workflow_users.user_id = $6
-        AND workflow.organization_id = $1 AND workflow.scope <> 'company_wide' AND workflow.deleted_at IS NULL
+      FROM membership
+      CROSS JOIN LATERAL (SELECT * FROM workflows WHERE id = membership.workflow_id LIMIT 1) AS workflow
+      WHERE workflow.organization_id = $1 AND workflow.scope <> 'company_wide' AND workflow.deleted_at IS NULL
         AND (workflow.created_at, workflow.id) > ((SELECT last_created_at FROM counts), (SELECT last_id FROM counts))
         AND strpos(workflow.search_text, $5) > 0
       ORDER BY workflow.created_at, workflow.id LIMIT $4

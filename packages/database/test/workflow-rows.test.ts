@@ -1,0 +1,183 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import type { QueryConfig } from 'pg'
+import {
+  type Database,
+  deleteWorkflow,
+  type EditingPerson,
+  listWorkflowRows,
+  newId,
+  purgeDeletedWorkflows,
+  readReadiness,
+  readWorkflowDetail,
+  recordAppStart,
+  saveWorkflow,
+  viewerOf,
+  workflowSearchText,
+} from '../src/index.ts'
+
+const COUNT = 5_000
+const RUNS = 3_000
+const database = useTestDatabase({ statementTimeoutMs: 60_000 })
+const organizationId = newId()
+const person = (role: 'owner' | 'member'): EditingPerson => ({
+  organizationId,
+  userId: newId(),
+  role,
+  name: 'Ada',
+  address: null,
+})
+const [owner, member] = [person('owner'), person('member')]
+let db: Database
+/** In the order of the list: five, that all are behind thousands that the member does not see. */
+let visible: { id: string; name: string }[]
+
+/** Every 1,000th workflow is visible to the member: most list it, the last one is company-wide. The last has runs and parts. */
+beforeAll(async () => {
+  db = database.db
+  const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values)
+  await run(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, organizationId)
+  await run(
+    `INSERT INTO users (id, organization_id, email) SELECT id, $1, id::text FROM unnest($2::uuid[]) AS id`,
+    organizationId,
+    [owner.userId, member.userId],
+  )
+  const { rows } = await db.pool.query<{ id: string; name: string }>(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at)
+     SELECT gen_random_uuid(), $1, name, 'd', CASE n WHEN $2::int THEN 'company_wide' ELSE 'only_me' END, name || $3 || 'd', true,
+       timestamptz '2026-01-01' + n * interval '1 s'
+     FROM (SELECT n, concat('w', n, CASE n % 2500 WHEN 0 THEN ' rarity' END) AS name FROM generate_series(1, $2::int) n) AS named
+     RETURNING id, name`,
+    [organizationId, COUNT, workflowSearchText('', '')],
+  )
+  visible = rows.filter((_row, index) => (index + 1) % 1_000 === 0)
+  await run(
+    `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+     SELECT $1::uuid, id, $2::uuid FROM workflows UNION ALL SELECT $1, id, $3 FROM unnest($4::uuid[]) AS id`,
+    organizationId,
+    owner.userId,
+    member.userId,
+    visible.slice(0, -1).map(({ id }) => id),
+  )
+  await run(
+    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+     SELECT gen_random_uuid(), id, true, 'api', 'API' FROM workflows`,
+  )
+  await run(`INSERT INTO files (id, workflow_id, name, content) SELECT gen_random_uuid(), id, 'a', 'x' FROM workflows`)
+  const sessionId = newId()
+  await run('INSERT INTO sessions (id, organization_id) VALUES ($1, $2)', sessionId, organizationId)
+  await run(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+       finished_at, error)
+     SELECT gen_random_uuid(), $1, workflow_id, $2, row_number() OVER (), 'api', 'go', 'r', status, now(),
+       CASE status WHEN 'failed' THEN 'why' END
+     FROM (SELECT unnest($3::uuid[]) AS workflow_id) AS workflow,
+       (SELECT CASE n % 2 WHEN 0 THEN 'failed' ELSE 'succeeded' END AS status FROM generate_series(1, $4::int) n) AS run`,
+    organizationId,
+    sessionId,
+    [visible.at(-1)!.id, rows[0]!.id],
+    RUNS,
+  )
+}, 120_000)
+
+/**
+ * Runs the call in a transaction that is rolled back. Returns the rows that it read of each table, and the tables that it
+ * scanned sequentially.
+ */
+async function readsOf(call: (on: Pick<Database, 'pool'>) => Promise<unknown>) {
+  const client = await db.pool.connect()
+  const query = (statement: string | QueryConfig, values?: unknown[]) =>
+    ['BEGIN', 'COMMIT', 'ROLLBACK'].includes(statement as string) ? Promise.resolve() : client.query(statement, values)
+  const inner = { query, on: () => {}, off: () => {}, release: () => {} }
+  const count = async () => {
+    const { rows } = await client.query<{ table: string; scans: number; rows: number }>(
+      `SELECT relname AS table, seq_scan::integer AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer AS rows
+       FROM pg_stat_xact_user_tables`,
+    )
+    return new Map(rows.map((row) => [row.table, row]))
+  }
+  try {
+    await client.query('BEGIN')
+    const before = await count()
+    const result = await call({
+      pool: { ...inner, connect: () => Promise.resolve(inner) } as unknown as Database['pool'],
+    })
+    const after = [...(await count()).values()]
+    const rows = (table: string) => {
+      const found = after.find((each) => each.table === table)
+      return found ? found.rows - (before.get(table)?.rows ?? 0) : 0
+    }
+    const scanned = after
+      .filter(({ table, scans }) => scans > (before.get(table)?.scans ?? 0))
+      .map(({ table }) => table)
+    return { result, rows, scanned }
+  } finally {
+    await client.query('ROLLBACK')
+    client.release()
+  }
+}
+
+describe.each(['planned without statistics', 'planned with statistics'])('%s', (when) => {
+  beforeAll(async () => {
+    if (when === 'planned with statistics') await db.pool.query('ANALYZE')
+  })
+
+  test.each([
+    ['the list', undefined, 1_000],
+    ['a search for a frequent text', 'W', 1_000],
+    ['a search for a rare text', 'RARITY', 2_500],
+  ])('%s finds the few workflows that a member sees among many, and reads few others', async (_what, search, every) => {
+    const { result, rows, scanned } = await readsOf((on) =>
+      listWorkflowRows(on, viewerOf(member), { limit: 25, search }),
+    )
+    const expected = visible.filter(({ name }) => Number.parseInt(name.slice(1), 10) % every === 0)
+    expect(result).toMatchObject({ rows: expected.map(({ id }) => ({ id })), next: undefined })
+    expect(scanned).toEqual([])
+    expect(rows('workflows')).toBeLessThan(300)
+    expect(rows('workflow_users')).toBeLessThan(300)
+    expect(rows('starts')).toBeLessThanOrEqual(1)
+  })
+
+  test('the pages of a member are those of the whole list', async () => {
+    const seen: string[] = []
+    let after: { createdAt: Date; id: string } | undefined
+    do {
+      const page = await listWorkflowRows(db, viewerOf(member), { limit: 2, after })
+      seen.push(...page.rows.map(({ id }) => id))
+      after = page.next
+    } while (after)
+    expect(seen).toEqual(visible.map(({ id }) => id))
+  })
+
+  test.each<[string, (on: Pick<Database, 'pool'>, edit: Parameters<typeof deleteWorkflow>[1]) => Promise<unknown>]>([
+    ['reading', (on, { workflowId }) => readWorkflowDetail(on, viewerOf(member), workflowId)],
+    ['the readiness', (on, { workflowId }) => readReadiness(on, viewerOf(member), workflowId)],
+    [
+      'a save',
+      async (on, edit) => {
+        const { version } = (await readWorkflowDetail(on, viewerOf(member), edit.workflowId))!
+        await saveWorkflow(on, edit, { name: 'x', description: 'd', scope: 'company_wide', version })
+      },
+    ],
+    ['a start', (on, edit) => recordAppStart(on, { ...edit, runId: newId(), sessionId: null, context: 'go' })],
+    ['a deletion', (on, edit) => deleteWorkflow(on, edit)],
+  ])('%s of a workflow reads only its own rows', async (_what, call) => {
+    const edit = { workflowId: visible.at(-1)!.id, principal: member, requestId: 'r' }
+    const { rows, scanned } = await readsOf((on) => call(on, edit))
+    expect(scanned).toEqual([])
+    for (const table of ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']) {
+      expect(rows(table)).toBeLessThan(20)
+    }
+  })
+
+  test('a batch of a purge reads as many runs as it deletes', async () => {
+    const { result, rows, scanned } = await readsOf(async (on) => {
+      await deleteWorkflow(on, { workflowId: visible.at(-1)!.id, principal: owner, requestId: 'r' })
+      return await purgeDeletedWorkflows(on, 100)
+    })
+    expect(result).toBe(100)
+    expect(scanned).toEqual([])
+    // Found, deleted, and one look at whether others are left.
+    expect(rows('starts')).toBeLessThan(300)
+  })
+})
