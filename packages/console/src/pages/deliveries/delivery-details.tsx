@@ -110,7 +110,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
         ]}
       />
       <section className="stack">
-        <h3>{outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}</h3>
+        <h2>{outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}</h2>
         <pre className="text">
           {`POST ${delivery.endpoint_url ?? '(the source was deleted)'}\n`}
           {delivery.headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
@@ -123,7 +123,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       </section>
       {delivery.kind === 'payload' && status !== null ? (
         <section className="stack">
-          <h3>Answer</h3>
+          <h2>Answer</h2>
           {answer === null ? (
             <p className="muted">No text of one line and at most 300 characters.</p>
           ) : (
@@ -133,7 +133,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       ) : null}
       {delivery.agent_answer === null ? null : (
         <section className="stack">
-          <h3>What the agent was told</h3>
+          <h2>What the agent was told</h2>
           <LongText text={delivery.agent_answer} />
         </section>
       )}

@@ -118,10 +118,7 @@ function LastRequests({ source }: { source: AppWebhookSourceOut }) {
     request ? (
       <span className="row">
         <StatusBadge status={request.outcome} />
-        <Link
-          to="/sources/$sourceId/logs/$deliveryId"
-          params={{ sourceId: source.id, deliveryId: request.id }}
-        >
+        <Link to="/sources/$sourceId/logs/$deliveryId" params={{ sourceId: source.id, deliveryId: request.id }}>
           <span className="visually-hidden">Open the request of </span>
           <Time value={request.created_at} />
         </Link>
