@@ -42,46 +42,49 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((server) => server.close(0)))
 })
 
+// More than the kernel buffers of a connection.
+const LARGE_BODY = 'x'.repeat(32 * 1024 * 1024)
+
+function answerLarge(req: IncomingMessage, res: ServerResponse): void {
+  setAnswerKey(res, String(req.url))
+  writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
+}
+
+const startWith = async (unreadLimits: UnreadLimits): Promise<HttpServer> => {
+  const server = await startHttpServer(answerLarge, { host: '127.0.0.1', port: 0, unreadLimits })
+  running.push(server)
+  return server
+}
+/** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */
+const call = async (server: HttpServer, path: string): Promise<{ countBytes: () => Promise<number> }> => {
+  const before = server.inFlight
+  const socket = connect({ host: '127.0.0.1', port: server.port }).pause()
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  while (server.inFlight === before) await nextTurn()
+  const countBytes = async (): Promise<number> => {
+    const closed = once(socket, 'close')
+    socket.on('error', () => {}).resume()
+    await closed
+    return socket.bytesRead
+  }
+  return { countBytes }
+}
+
 describe('answers that their callers do not read', () => {
-  // More than the kernel buffers of a connection.
-  const body = 'x'.repeat(32 * 1024 * 1024)
-
-  const startWith = async (unreadLimits: UnreadLimits): Promise<HttpServer> => {
-    const listener = (req: IncomingMessage, res: ServerResponse): void => {
-      setAnswerKey(res, String(req.url))
-      writeJson(res, { status: 200, body, requestId: 'r1' })
-    }
-    const server = await startHttpServer(listener, { host: '127.0.0.1', port: 0, unreadLimits })
-    running.push(server)
-    return server
-  }
-  /** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */
-  const call = async (server: HttpServer, path: string): Promise<{ countBytes: () => Promise<number> }> => {
-    const before = server.inFlight
-    const socket = connect({ host: '127.0.0.1', port: server.port }).pause()
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-    while (server.inFlight === before) await nextTurn()
-    const countBytes = async (): Promise<number> => {
-      const closed = once(socket, 'close')
-      socket.on('error', () => {}).resume()
-      await closed
-      return socket.bytesRead
-    }
-    return { countBytes }
-  }
-
   test('are closed when they make no progress', async () => {
     const server = await startWith({ maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 })
     const caller = await call(server, '/a')
     while (server.inFlight > 0) await nextTurn()
-    expect(await caller.countBytes()).toBeLessThan(body.length)
+    expect(await caller.countBytes()).toBeLessThan(LARGE_BODY.length)
   })
 
   test('are closed, the oldest first, when those of one key have too many bytes', async () => {
-    const server = await startWith({ maxBytesPerKey: 1.2 * body.length, timeoutMs: 60_000, checkMs: 10 })
+    const server = await startWith({ maxBytesPerKey: 1.2 * LARGE_BODY.length, timeoutMs: 60_000, checkMs: 10 })
     const callers = [await call(server, '/a'), await call(server, '/b'), await call(server, '/a')]
     while (server.inFlight === 3) await nextTurn()
-    const areComplete = await Promise.all(callers.map(async ({ countBytes }) => (await countBytes()) > body.length))
+    const areComplete = await Promise.all(
+      callers.map(async ({ countBytes }) => (await countBytes()) > LARGE_BODY.length),
+    )
     expect(areComplete).toEqual([false, true, true])
   })
 })
