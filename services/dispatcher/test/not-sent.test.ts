@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
+import { freePort } from '@workflow-service/testkit'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../src/outbound/parse-subnets.ts'
 import { createSendRequest } from '../src/outbound/send-request.ts'
@@ -46,6 +47,17 @@ describe('a connection that the service cannot open', () => {
     expect((await send(id)).body.outcome).toBe('accepted')
     expect((await send(id, short.url)).body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('is 503 also while the egress proxy is down', async () => {
+    const proxy = { host: '127.0.0.1', port: await freePort(), authorization: null }
+    sendRequest.mockImplementationOnce(
+      createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), egressProxy: proxy }),
+    )
+    const id = newId()
+    expect(await send(id, short.url)).toEqual(unavailable)
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+    expect((await send(id, short.url)).body.outcome).toBe('accepted')
   })
 
   test('lets a call that waited for the outcome ask again, and not end as a conflict', async () => {

@@ -188,7 +188,7 @@ export const InternalErrorBody = Type.Object(
     kind: Type.Optional(
       Type.String({
         description:
-          'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `proxy`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
+          'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
       }),
     ),
     tls_fault: Type.Optional(

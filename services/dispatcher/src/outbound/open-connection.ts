@@ -88,7 +88,8 @@ export function secureConnection(
 
 /**
  * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407) is
- * `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the proxy.
+ * `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the proxy: the
+ * service is `unavailable`.
  */
 export async function openTunnel(
   proxy: EgressProxy,
@@ -147,8 +148,9 @@ function toProxyOutcome(status: number, reason: string): OutboundOutcome {
   return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail }
 }
 
-function proxyError(what: string): OutboundOutcome & { kind: 'unreachable' } {
-  return unreachable('proxy', false, `the service's own egress proxy ${what}`)
+/** A proxy that failed by itself is a shortage of the service: nothing of the endpoint was tried. */
+function proxyError(what: string): OutboundOutcome & { kind: 'unavailable' } {
+  return { kind: 'unavailable', detail: `the service's own egress proxy ${what}` }
 }
 
 /** Destroys the socket when the signal aborts. An error after that has no listener left, so it is ignored. */

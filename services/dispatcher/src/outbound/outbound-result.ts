@@ -37,11 +37,12 @@ export type OutboundOutcome =
 export interface UnavailableOutcome {
   kind: 'unavailable'
   detail: string
+  internalDetail?: string
 }
 
 export type OutboundPhase = 'dns' | 'connect' | 'tls' | 'answer'
 
-/** `proxy`: the egress proxy itself failed. `beyond_proxy`: the proxy could not reach the endpoint. */
+/** `beyond_proxy`: the egress proxy could not reach the endpoint. */
 export type UnreachableCause =
   | 'name_not_found'
   | 'dns_failed'
@@ -51,7 +52,6 @@ export type UnreachableCause =
   | 'no_route'
   | 'tls'
   | 'invalid_answer'
-  | 'proxy'
   | 'beyond_proxy'
   | 'other'
 

@@ -157,15 +157,15 @@ describe('through an egress proxy', () => {
   })
 
   test.each([
-    [502, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
-    [504, 'beyond_proxy', /^the egress proxy could not reach the endpoint/u],
-    [500, 'proxy', /^the service's own egress proxy failed/u],
-    [503, 'proxy', /^the service's own egress proxy failed/u],
-    [301, 'proxy', /^the service's own egress proxy failed/u],
-  ])('status %i from the proxy is not taken for an answer of the endpoint', async (status, cause, detail) => {
+    [502, { kind: 'unreachable', cause: 'beyond_proxy' }, /^the egress proxy could not reach the endpoint/u],
+    [504, { kind: 'unreachable', cause: 'beyond_proxy' }, /^the egress proxy could not reach the endpoint/u],
+    [500, { kind: 'unavailable' }, /^the service's own egress proxy failed/u],
+    [503, { kind: 'unavailable' }, /^the service's own egress proxy failed/u],
+    [301, { kind: 'unavailable' }, /^the service's own egress proxy failed/u],
+  ])('status %i from the proxy is not taken for an answer of the endpoint', async (status, outcome, detail) => {
     proxy.behave = (socket) => socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`)
     const result = await post('http://hooks.example.com/')
-    expect(result).toMatchObject({ kind: 'unreachable', cause, wasSent: false })
+    expect(result).toMatchObject({ ...outcome, internalDetail: `the egress proxy answered ${status}` })
     expect(result).toHaveProperty('detail', expect.stringMatching(detail))
   })
 
@@ -173,19 +173,20 @@ describe('through an egress proxy', () => {
     ['does not send HTTP', (socket) => socket.end('SSH-2.0-OpenSSH\r\n')],
     ['closes the connection', (socket) => socket.end()],
     ['resets the connection', (socket) => socket.resetAndDestroy()],
-  ])('a proxy that %s is reported as an error of the proxy, not of the endpoint', async (_, behave) => {
+  ])('a proxy that %s makes the service unavailable, and says nothing of the endpoint', async (_, behave) => {
     proxy.behave = behave
     expect(await post('http://hooks.example.com/')).toMatchObject({
-      kind: 'unreachable',
-      cause: 'proxy',
-      wasSent: false,
+      kind: 'unavailable',
+      detail: "the service's own egress proxy closed the connection or sent an invalid answer",
     })
   })
 
-  test('an unreachable proxy is reported as such, not as an unreachable endpoint', async () => {
+  test('an unreachable proxy makes the service unavailable, not the endpoint unreachable', async () => {
     const result = await post('http://hooks.example.com/', { proxyUrl: `http://127.0.0.1:${await freePort()}` })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'proxy', wasSent: false })
-    expect(result).toHaveProperty('detail', "the service's own egress proxy cannot be reached")
+    expect(result).toMatchObject({
+      kind: 'unavailable',
+      detail: "the service's own egress proxy cannot be reached",
+    })
   })
 
   test('a proxy that never answers ends in a time-out, and nothing is sent', async () => {
