@@ -15,6 +15,9 @@ import {
 import type { BrowserContextOptions } from '@workflow-service/testkit/launch-chromium'
 import { buildConsole } from '../../build.ts'
 
+/** Only in links: the browser uses the port that the application has got. */
+const APP_URL = 'http://app.acme.test'
+
 /** The whole service in this process, as `npm start` runs it, without an organization. */
 export interface Console {
   readonly url: string
@@ -78,7 +81,7 @@ async function startServices(databaseUrl: string, stack: AsyncDisposableStack): 
   }
   const dispatcher = await startDispatcher(readDispatcherConfig(shared), { logger })
   stack.defer(async () => await dispatcher.stop())
-  const env = { ...shared, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test' }
+  const env = { ...shared, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
   const runner = await startRunner(readRunnerConfig(env), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())
   const app = await startApp(readAppConfig(env), { sessionQueue, logger })
