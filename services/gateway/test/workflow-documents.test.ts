@@ -1,6 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import type { WorkflowOut } from '@workflow-service/contract'
-import { findWorkflows, newId } from '@workflow-service/database'
+import {
+  deleteFile,
+  deleteTrigger,
+  deleteWorkflow,
+  findWorkflows,
+  newId,
+  readWorkflowDetail,
+  saveAutoRun,
+  saveFile,
+  saveTrigger,
+  saveWorkflow,
+  saveWorkflowUsers,
+  setWorkflowActive,
+  viewerOf,
+  type WorkflowEdit,
+} from '@workflow-service/database'
 import { createWorkflowDocuments } from '../src/workflows/workflow-documents.ts'
 import {
   apiTrigger,
@@ -94,6 +109,20 @@ async function readUncached(read: readonly WorkflowOut[]): Promise<WorkflowOut[]
   return found.map((each) => JSON.parse(each!.json) as WorkflowOut)
 }
 
+type Detail = NonNullable<Awaited<ReturnType<typeof readWorkflowDetail>>>
+const VALUES = { name: 'New', description: 'New', scope: 'company_wide' } as const
+
+/** An edit by a person of the organization. */
+async function editOf(workflowId: string): Promise<WorkflowEdit> {
+  const { id: organizationId } = organization
+  const { rows } = await gateway.db.pool.query<{ id: string }>(
+    'SELECT id FROM users WHERE organization_id = $1 LIMIT 1',
+    [organizationId],
+  )
+  const principal = { organizationId, userId: rows[0]!.id, role: 'owner', name: 'Ada', address: null } as const
+  return { workflowId, principal, requestId: 'request-1' }
+}
+
 const withTrigger = (change: object) => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, change)] })] })
 
 describe('a cached document', () => {
@@ -164,6 +193,47 @@ describe('a cached document', () => {
     expect(singly).not.toEqual(singlyBefore)
     expect(singly).toEqual(await readUncached(singly))
     expect(page).toEqual(singly)
+  })
+
+  test.each<[string, (edit: WorkflowEdit, before: Detail) => Promise<unknown>]>([
+    ['the workflow', (edit, { version }) => saveWorkflow(gateway.db, edit, { ...VALUES, version })],
+    ['whether it is active', (edit) => setWorkflowActive(gateway.db, edit, false)],
+    [
+      'the schedule',
+      (edit, { auto_run: { version } }) =>
+        saveAutoRun(gateway.db, edit, { enabled: true, frequency: 'weekly', version }),
+    ],
+    ['the people', (edit, { users_version: version }) => saveWorkflowUsers(gateway.db, edit, { userIds: [], version })],
+    [
+      'a trigger',
+      (edit, { triggers: [stored] }) => saveTrigger(gateway.db, edit, ids.trigger, { ...stored!, name: 'New' }),
+    ],
+    [
+      'the removal of a trigger',
+      (edit, { triggers: [stored] }) => deleteTrigger(gateway.db, edit, ids.trigger, stored!.version),
+    ],
+    [
+      'a file',
+      (edit, { files: [stored] }) =>
+        saveFile(gateway.db, edit, ids.file, { name: 'new.md', path: [], content: '', version: stored!.version }),
+    ],
+    ['the removal of a file', (edit, { files: [stored] }) => deleteFile(gateway.db, edit, ids.file, stored!.version)],
+  ])('is read again when a person saves %s', async (_what, save) => {
+    const [before] = await readAll()
+    const edit = await editOf(ids.workflow)
+    await save(edit, (await readWorkflowDetail(gateway.db, viewerOf(edit.principal), ids.workflow))!)
+    const [singly, page] = await readAll()
+    expect(singly).not.toEqual(before)
+    expect(singly).toEqual(await readUncached(singly))
+    expect(page).toEqual(singly)
+  })
+
+  test('is gone when a person deletes the workflow', async () => {
+    await readAll()
+    await deleteWorkflow(gateway.db, await editOf(ids.workflow))
+    const answer = await gateway.get(`/v1/workflows/${ids.workflow}`, { key: organization.key })
+    expect(answer.status).toBe(404)
+    expect((await list()).map(({ id }) => id)).not.toContain(ids.workflow)
   })
 
   test.each([
