@@ -44,7 +44,6 @@ const plan = async (value: object, options: ApplyOptions = {}) => await apply(va
 const forwardOf = ({ organization, workflows: [forward] }: AppliedManifest) => ({
   organizationId: organization.id,
   id: forward!.id,
-  triggerId: forward!.triggers[0]!.id,
 })
 const withSource = (changes: object = {}) => ({
   organization: { name: 'Acme' },
@@ -186,9 +185,9 @@ describe('the plan of a manifest', () => {
 
 describe('what a person changed in the application', () => {
   test('is not overwritten, unless it is allowed by its event or altogether', async () => {
-    const { organizationId, id, triggerId } = forwardOf(await apply(manifest))
+    const { organizationId, id } = forwardOf(await apply(manifest))
     await recordEdit(organizationId, 'workflow.saved', id, 'Bob')
-    const eventId = await recordEdit(organizationId, 'trigger.saved', triggerId)
+    const eventId = await recordEdit(organizationId, 'trigger.saved', id)
     const changed = withWorkflow({ description: 'Another.' })
     const refused = await apply(changed).catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(ManifestOverwriteError)
@@ -231,10 +230,8 @@ describe('what a person changed in the application', () => {
     expect((await apply(withWorkflow({ description: 'Another.' }))).overwrites).toEqual([])
   })
 
-  test('is also a trigger or a file that the manifest would remove, and a deleted workflow', async () => {
-    const { organizationId, id, triggerId } = forwardOf(await apply(manifest))
-    await recordEdit(organizationId, 'trigger.saved', triggerId)
-    expect((await plan(withWorkflow({ triggers: [] }))).overwrites).toMatchObject([{ action: 'trigger.saved' }])
+  test('is also a deleted workflow', async () => {
+    const { organizationId, id } = forwardOf(await apply(manifest))
     await database.db.pool.query('DELETE FROM workflows WHERE id = $1', [id])
     await recordEdit(organizationId, 'workflow.deleted', id)
     expect((await plan(manifest)).overwrites).toMatchObject([{ action: 'workflow.deleted', name: 'Forward' }])

@@ -25,7 +25,7 @@ export interface ApplyContext {
  */
 export type ManifestChange = AuditChange
 
-/** What the manifest names: its outcome with what changes, and the ids of its parts, of which people may have changed one. */
+/** What the manifest names: its outcome with what changes. */
 export interface PlannedThing {
   readonly kind: 'organization' | 'user' | 'api_key' | 'webhook_source' | 'workflow' | 'session'
   readonly id: string
@@ -33,7 +33,6 @@ export interface PlannedThing {
   readonly outcome: ManifestOutcome
   /** Empty for a new thing. */
   readonly changes: readonly ManifestChange[]
-  readonly partIds?: readonly string[]
 }
 
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */

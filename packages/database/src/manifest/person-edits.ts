@@ -33,12 +33,12 @@ export class ManifestOverwriteError extends Error {
   }
 }
 
-// An event is settled once a later apply had the same thing: it overwrote the change, or the manifest had its values.
+// The event of a part, such as a trigger, has the workflow as its target. An event is settled once a later apply had the same thing: it overwrote the change, or the manifest had its values.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count
-  FROM json_to_recordset($2) AS thing (id uuid, target_id uuid)
-  JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.target_id
+  FROM unnest($2::uuid[]) AS thing (id)
+  JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.id
   WHERE event.actor_kind = 'person'
     AND split_part(event.action, '.', 2) IN
       ('created', 'saved', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
@@ -54,13 +54,10 @@ export async function findPersonEdits(
   { client, organizationId }: ApplyContext,
   things: readonly PlannedThing[],
 ): Promise<Map<string, PersonEdit>> {
-  const targets = things.flatMap(({ id, partIds = [] }) =>
-    [id, ...partIds].map((target) => ({ id, target_id: target })),
-  )
   const thingById = new Map(things.map((thing) => [thing.id, thing]))
   const { rows } = await client.query<Omit<PersonEdit, 'kind' | 'name'>>(FIND_EDITS, [
     organizationId,
-    JSON.stringify(targets),
+    things.map(({ id }) => id),
   ])
   return new Map(
     rows.map((row) => {

@@ -127,7 +127,6 @@ export async function planWorkflows(
     Map.groupBy(partChanges('triggers', triggers, triggerLabel, triggerValues), workflowIdOf),
     Map.groupBy(partChanges('files', files, fileLabel, fileValues), workflowIdOf),
   ]
-  const removedOf = Map.groupBy([...triggers.removed, ...files.removed], workflowIdOf)
   const things = wanted.map(({ id, entry }, index): PlannedThing => {
     const outcome = outcomes[index]!
     const before = stored.get(id)
@@ -138,8 +137,7 @@ export async function planWorkflows(
             ...workflowChanges(before, rows[index]!, entry),
             ...changedParts.flatMap((parts) => (parts.get(id) ?? []).map(({ change }) => change)),
           ]
-    const parts = [triggersOf, filesOf, removedOf].flatMap((rowsOf) => rowsOf.get(id) ?? [])
-    return { kind: 'workflow', id, name: entry.name, outcome, changes, partIds: parts.map((row) => row.id) }
+    return { kind: 'workflow', id, name: entry.name, outcome, changes }
   })
   return {
     result: things.map(({ id, name, outcome, changes }) => ({

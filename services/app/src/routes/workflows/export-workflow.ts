@@ -25,7 +25,7 @@ async function answerManifest(
 ): Promise<{ status: 200; body: { yaml: string } }> {
   const yaml = await exportManifest(db, organizationId, options).catch((error: unknown) => {
     if (!(error instanceof ManifestTooLargeError)) throw error
-    throw new ApiError('validation_error', 'The manifest is too large for a page. Export it with `wf export`.')
+    throw new ApiError('manifest_too_large', 'The manifest is larger than 10 MiB. Export it with `wf export`.')
   })
   if (yaml === undefined) throw notFound('Workflow')
   return { status: 200, body: { yaml } }
