@@ -3,9 +3,6 @@ import { Button, IconButton } from './button.tsx'
 import { describeError } from './states.tsx'
 import { TextField } from './fields.tsx'
 
-/** A field or the harmless button, instead of the close button that the browser would choose. */
-const FIRST_FOCUS = '.dialog-body :is(input:not([hidden]), textarea, select), footer .button'
-
 interface DialogProps {
   title: string
   onClose: () => void
@@ -29,7 +26,9 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
     const element = dialog.current
     const opener = document.activeElement
     element?.showModal()
-    element?.querySelector<HTMLElement>(FIRST_FOCUS)?.focus()
+    // The first field, or the title: the browser would choose the close button.
+    const field = element?.querySelector<HTMLElement>('.dialog-body :is(input:not([hidden]), textarea, select)')
+    ;(field ?? element?.querySelector<HTMLElement>('h2'))?.focus()
     return () => {
       element?.close()
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
@@ -46,7 +45,9 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
       }}
     >
       <header>
-        <h2 id={id}>{title}</h2>
+        <h2 id={id} tabIndex={-1}>
+          {title}
+        </h2>
         {tools}
         <IconButton icon="close" label="Close" onClick={onClose} />
       </header>

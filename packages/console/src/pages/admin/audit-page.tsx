@@ -88,7 +88,7 @@ export function AuditPage() {
         columns={[
           { header: 'What', cell: (row) => actionText(row.action) },
           { header: 'On what', cell: (row) => row.target?.name ?? '–' },
-          { header: 'Who', cell: actorText },
+          { header: 'Who', cell: (row) => <span className="nowrap">{actorText(row)}</span> },
           {
             header: 'Changed',
             cell: changedText,

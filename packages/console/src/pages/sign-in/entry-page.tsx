@@ -5,7 +5,7 @@ import { useTitle } from '../../components/page.tsx'
 export function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
   useTitle(title)
   return (
-    <main className="entry">
+    <main className="entry-page">
       <img src="/favicon.svg" alt="" width="32" height="32" />
       <h1>{title}</h1>
       {intro ? <p className="muted">{intro}</p> : null}
