@@ -3,7 +3,7 @@ import { DatabaseError, type PoolClient } from 'pg'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { newId } from './ids.ts'
-import { LAST_ID, type TimePosition, toWire, USER_NAME } from './viewer.ts'
+import { beforePosition, type TimePosition, type RowOf, toWire, USER_NAME } from './viewer.ts'
 
 /** A key without its secret part, which is not stored. */
 export interface ApiKey {
@@ -164,11 +164,11 @@ export async function listApiKeyPage(
   organizationId: string,
   { limit, after }: { readonly limit: number; readonly after?: TimePosition | undefined },
 ): Promise<readonly ApiKeyOut[]> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<ApiKeyOut>>(
     `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key
      WHERE key.organization_id = $1 AND (key.created_at, key.id) < ($2, $3)
      ORDER BY key.created_at DESC, key.id DESC LIMIT $4`,
-    [organizationId, after?.createdAt ?? 'infinity', after?.id ?? LAST_ID, limit],
+    [organizationId, ...beforePosition(after), limit],
   )
   return rows.map((row) => toWire<ApiKeyOut>(row))
 }
@@ -179,7 +179,7 @@ export async function findApiKey(
   organizationId: string,
   apiKeyId: string,
 ): Promise<ApiKeyOut | undefined> {
-  const { rows } = await client.query<object>(
+  const { rows } = await client.query<RowOf<ApiKeyOut>>(
     `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key WHERE key.organization_id = $1 AND key.id = $2`,
     [organizationId, apiKeyId],
   )

@@ -1,6 +1,7 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
+import { beforePosition } from './viewer.ts'
 
 /** One outbound request and its outcome (contract README, "Deliveries"). */
 export interface Delivery {
@@ -298,8 +299,6 @@ export interface DeliveryQuery {
   after?: { createdAt: Date; id: string }
 }
 
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-
 /** The source's log, newest first (contract README, "Deliveries"). */
 export async function listDeliveries(
   db: Pick<Database, 'pool'>,
@@ -315,19 +314,11 @@ export async function listDeliveries(
        resend_of AS "resendOf", sent_by AS "sentBy"
      FROM deliveries
      WHERE organization_id = $1 AND source_id = $2
-       AND created_at >= $3 AND created_at < $4 AND (created_at, id) < ($5, $6)
+       AND created_at >= $3 AND (created_at, id) < ($4, $5)
        ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
        ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-     ORDER BY created_at DESC, id DESC LIMIT $7`,
-    [
-      organizationId,
-      sourceId,
-      since ?? '-infinity',
-      until ?? 'infinity',
-      after?.createdAt ?? 'infinity',
-      after?.id ?? LAST_ID,
-      limit,
-    ],
+     ORDER BY created_at DESC, id DESC LIMIT $6`,
+    [organizationId, sourceId, since ?? '-infinity', ...beforePosition(after, until), limit],
   )
   return rows
 }

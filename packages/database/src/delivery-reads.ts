@@ -2,7 +2,7 @@ import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contra
 import { escapeLiteral } from 'pg'
 import type { Database } from './client.ts'
 import type { DeliveryQuery } from './deliveries.ts'
-import { isVisible, LAST_ID, type TimePosition, toWire, USER_NAME, type Viewer } from './viewer.ts'
+import { beforePosition, isVisible, type TimePosition, type RowOf, toWire, USER_NAME, type Viewer } from './viewer.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
 const LISTED_BODY_MAX_BYTES = 8_192
@@ -67,22 +67,13 @@ export async function listVisibleDeliveries(
      FROM (
        SELECT id, created_at, run_id, organization_id FROM deliveries
        WHERE organization_id = $1 AND source_id = $3
-         AND created_at >= $4 AND created_at < $5 AND (created_at, id) < ($6, $7)
+         AND created_at >= $4 AND (created_at, id) < ($5, $6)
          ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
          ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-       ORDER BY created_at DESC, id DESC LIMIT $8
+       ORDER BY created_at DESC, id DESC LIMIT $7
      ) AS delivery ${JOIN_WORKFLOW}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
-    [
-      organizationId,
-      memberId,
-      sourceId,
-      since ?? '-infinity',
-      until ?? 'infinity',
-      after?.createdAt ?? 'infinity',
-      after?.id ?? LAST_ID,
-      rowsToRead,
-    ],
+    [organizationId, memberId, sourceId, since ?? '-infinity', ...beforePosition(after, until), rowsToRead],
   )
   const visible = read.filter((row) => row.isVisible)
   const page = visible.slice(0, limit)
@@ -103,7 +94,7 @@ async function readDeliveries(
   ids: readonly string[],
 ): Promise<AppDeliveryOut[]> {
   if (ids.length === 0) return []
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM deliveries AS delivery ${JOIN_WORKFLOW}
      WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[])
@@ -119,7 +110,7 @@ export async function listDeliveriesOfRun(
   organizationId: string,
   runId: string,
 ): Promise<AppDeliveryOut[]> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM (
        SELECT * FROM deliveries WHERE run_id = $2 AND organization_id = $1
@@ -157,7 +148,7 @@ export async function findVisibleDelivery(
   { organizationId, memberId }: Viewer,
   deliveryId: string,
 ): Promise<DeliveryDetail | undefined> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<DeliveryDetail>>(
     `SELECT found.*, source.endpoint_url, source.signing_secret IS NOT NULL AS has_signing_secret,
        (
          SELECT data->>'text' FROM run_steps

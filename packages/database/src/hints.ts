@@ -102,13 +102,13 @@ export function listenToHints(options: {
     client = current
     let ping: NodeJS.Timeout | undefined
     let isDown = false
-    const reconnect = (error?: Error): void => {
+    const reconnect = (cause?: Error): void => {
       if (isDown) return
       isDown = true
       clearInterval(ping)
       void current.end().catch(() => {})
       if (isClosed) return
-      onState('down', error)
+      onState('down', cause)
       retry = setTimeout(() => void connect(), delayMs)
       delayMs = Math.min(2 * delayMs, MAX_RECONNECT_MS)
     }

@@ -1,7 +1,7 @@
 import type { OverviewOut } from '@workflow-service/contract'
 import type { Database } from './client.ts'
 import { countLastDay } from './usage.ts'
-import { isVisible, toWire, type Viewer } from './viewer.ts'
+import { isVisible, type RowOf, toWire, type Viewer } from './viewer.ts'
 
 /** How many rows of each kind are read to find the visible ones, and how many are shown. */
 const MAX_READ = 200
@@ -79,7 +79,7 @@ export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): 
   const { organizationId, memberId } = viewer
   const [steps, attention, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
-    db.pool.query<object>(ATTENTION, [organizationId, memberId]),
+    db.pool.query<RowOf<OverviewOut['attention'][number]>>(ATTENTION, [organizationId, memberId]),
     countLastDay(db, organizationId),
   ])
   const [firstSteps] = steps.rows

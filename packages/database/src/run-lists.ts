@@ -2,7 +2,7 @@ import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/con
 import { escapeLiteral } from 'pg'
 import type { Database } from './client.ts'
 import { listDeliveriesOfRun } from './delivery-reads.ts'
-import { isVisible, LAST_ID, type TimePosition, toWire, USER_NAME, type Viewer } from './viewer.ts'
+import { beforePosition, isVisible, type TimePosition, type RowOf, toWire, USER_NAME, type Viewer } from './viewer.ts'
 
 /** Which runs to list: those that match every given filter. */
 export interface RunQuery {
@@ -50,20 +50,18 @@ export async function listVisibleRuns(
     organizationId,
     memberId,
     since ?? '-infinity',
-    until ?? 'infinity',
-    position?.createdAt ?? 'infinity',
-    position?.id ?? LAST_ID,
+    ...beforePosition(position, until),
     limit,
     ...(sessionId === undefined ? [] : [number ?? Number.MAX_SAFE_INTEGER]),
   ]
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
-  const filter = `organization_id = $1 AND created_at >= $3 AND created_at < $4 AND (created_at, id) < ($5, $6)
-    ${status ? `AND status = ${escapeLiteral(status)}` : ''}`
+  const withStatus = status ? `AND status = ${escapeLiteral(status)}` : ''
+  const filter = `organization_id = $1 AND created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
   const read = async (candidates: string, order = 'start.created_at DESC, start.id DESC'): Promise<RunOut[]> => {
-    const { rows } = await db.pool.query<object>(
+    const { rows } = await db.pool.query<RowOf<RunOut>>(
       `SELECT ${RUN_COLUMNS} FROM (${candidates}) AS start
        JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-       ORDER BY ${order} LIMIT $7`,
+       ORDER BY ${order} LIMIT $6`,
       values,
     )
     return rows.map((row) => toWire<RunOut>(row))
@@ -72,18 +70,21 @@ export async function listVisibleRuns(
     `SELECT * FROM starts WHERE ${filter} ${condition} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
   if (sessionId !== undefined) {
     const ofWorkflow = workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''
+    // Adding nothing to the times keeps PostgreSQL from reading the runs of all sessions by the index of times.
     const ofSession = `SELECT * FROM starts
-      WHERE ${filter} AND session_id = ${escapeLiteral(sessionId)} AND number < $8 ${ofWorkflow} ORDER BY number DESC`
-    return await read(memberId === null ? `${ofSession} LIMIT $7` : ofSession, 'start.number DESC')
+      WHERE session_id = ${escapeLiteral(sessionId)} AND number < $7 AND organization_id = $1
+        AND created_at + interval '0' >= $3 AND (created_at + interval '0', id) < ($4, $5) ${withStatus} ${ofWorkflow}
+      ORDER BY number DESC`
+    return await read(memberId === null ? `${ofSession} LIMIT $6` : ofSession, 'start.number DESC')
   }
-  if (workflowId !== undefined) return await read(rowsOf(`AND workflow_id = ${escapeLiteral(workflowId)}`, '$7'))
-  if (memberId === null) return await read(rowsOf('', '$7'))
+  if (workflowId !== undefined) return await read(rowsOf(`AND workflow_id = ${escapeLiteral(workflowId)}`, '$6'))
+  if (memberId === null) return await read(rowsOf('', '$6'))
   const near = await read(rowsOf('', String(Math.max(NEAR_ROWS, limit))))
   if (near.length === limit) return near
   return await read(
     `SELECT newest.* FROM (
        SELECT workflow.id FROM workflows AS workflow WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
-     ) AS visible CROSS JOIN LATERAL (${rowsOf('AND workflow_id = visible.id', '$7')}) AS newest`,
+     ) AS visible CROSS JOIN LATERAL (${rowsOf('AND workflow_id = visible.id', '$6')}) AS newest`,
   )
 }
 
@@ -98,7 +99,9 @@ export async function findVisibleRun(
   { organizationId, memberId }: Viewer,
   runId: string,
 ): Promise<RunDetailOut | undefined> {
-  const { rows: runs } = await db.pool.query<object>(
+  const { rows: runs } = await db.pool.query<
+    RowOf<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries'>>
+  >(
     `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
      FROM starts AS start
      JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
@@ -107,7 +110,7 @@ export async function findVisibleRun(
   )
   const [run] = runs
   if (!run) return undefined
-  const { rows: steps } = await db.pool.query<object>(
+  const { rows: steps } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
     `SELECT position, kind, created_at, CASE
          WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
          ELSE json_build_object('omitted_bytes', bytes)

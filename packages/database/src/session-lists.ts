@@ -2,7 +2,7 @@ import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import type { Database } from './client.ts'
 import { listVisibleRuns } from './run-lists.ts'
-import { LAST_ID, type TimePosition, toWire, type Viewer } from './viewer.ts'
+import { beforePosition, type TimePosition, type RowOf, toWire, type Viewer } from './viewer.ts'
 
 const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
   (last_start_number - last_finished_number)::float8 AS waiting_count, created_at, closed_at`
@@ -20,12 +20,12 @@ export async function listSessions(
   organizationId: string,
   { isOpen, limit, after }: SessionQuery,
 ): Promise<readonly SessionOut[]> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<SessionOut>>(
     `SELECT ${SESSION_COLUMNS} FROM sessions
      WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
        ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
      ORDER BY created_at DESC, id DESC LIMIT $4`,
-    [organizationId, after?.createdAt ?? 'infinity', after?.id ?? LAST_ID, limit],
+    [organizationId, ...beforePosition(after), limit],
   )
   return rows.map((row) => toWire<SessionOut>(row))
 }
@@ -38,7 +38,7 @@ export async function findSession(
   viewer: Viewer,
   sessionId: string,
 ): Promise<SessionDetailOut | undefined> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<SessionOut>>(
     `SELECT ${SESSION_COLUMNS} FROM sessions WHERE organization_id = $1 AND id = $2`,
     [viewer.organizationId, sessionId],
   )

@@ -1,4 +1,4 @@
-import { USAGE_GROUPS, type UsageOut } from '@workflow-service/contract'
+import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
 import type { Database } from './client.ts'
 import { inTransaction } from './in-transaction.ts'
 import { isVisible, type Viewer } from './viewer.ts'
@@ -63,10 +63,10 @@ const COUNT_STARTS = `
           ceil(power(${CLASS_FACTOR}, ceil(ln(greatest(run_ms, 1)) / ln(${CLASS_FACTOR}))))::bigint::text AS run_class,
           count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens
         FROM (
-          SELECT *, CASE WHEN $7 THEN (
+          SELECT *, (
             SELECT sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0))
             FROM run_steps WHERE run_id = batch.id AND kind = 'model_answer'
-          ) END AS tokens FROM batch
+          ) AS tokens FROM batch
         ) AS measured
         GROUP BY 1, 2, 3, 4
       ) AS grouped
@@ -115,13 +115,9 @@ class UsageCounter {
 }
 
 /** Counts in batches; `maxRows` bounds the rows of one kind that are read. */
-async function countPeriod(
-  db: Pick<Database, 'pool'>,
-  period: Period,
-  { maxRows = Infinity, hasTokens = true }: { maxRows?: number; hasTokens?: boolean } = {},
-): Promise<UsageCounter> {
+async function countPeriod(db: Pick<Database, 'pool'>, period: Period, maxRows = Infinity): Promise<UsageCounter> {
   const counter = new UsageCounter()
-  await forEachBatch(db, COUNT_STARTS, period, [hasTokens], maxRows, (group) => {
+  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, (group) => {
     const things = [
       ['organization', NONE],
       ['workflow', group.workflow_id],
@@ -346,6 +342,32 @@ export async function countLastDay(
   return counts
 }
 
+async function countKind(db: Pick<Database, 'pool'>, period: Period, kind: UsageKind): Promise<UsageRow[]> {
+  const { rows } = await countPeriod(db, period, MAX_LIVE_ROWS)
+  return [...rows.values()].filter((row) => row.kind === kind)
+}
+
+/** The totals of starts and deliveries alone, which need no look-up for each of them. */
+async function countTotals(db: Pick<Database, 'pool'>, { organizationId, since, until }: Period): Promise<UsageRow[]> {
+  const { rows } = await db.pool.query<UsageRow>(
+    `SELECT 'organization' AS kind, '${NONE}' AS thing_id, 'starts' AS measure, status AS label, count(*)::float8 AS count,
+       0 AS sum_ms, 0 AS tokens
+     FROM (
+       SELECT status FROM starts WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
+       ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
+     ) AS start GROUP BY status
+     UNION ALL
+     SELECT 'organization', '${NONE}', 'deliveries', delivery.outcome, count(*)::float8, 0, 0
+     FROM webhook_sources AS source CROSS JOIN LATERAL (
+       SELECT outcome, kind FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3
+       ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
+     ) AS delivery
+     WHERE source.organization_id = $1 AND delivery.kind = 'payload' GROUP BY delivery.outcome`,
+    [organizationId, since, until],
+  )
+  return rows
+}
+
 type HourRow = UsageRow & { readonly bucket: Date }
 
 /** Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their beginning. */
@@ -370,9 +392,9 @@ async function readRows(
   const firstLive = Math.max(liveSince.getTime(), Date.now() - 3 * HOUR_MS)
   for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
-    const counted = await countPeriod(db, hour, { maxRows: MAX_LIVE_ROWS, hasTokens: kind !== 'organization' })
+    const counted = kind === 'organization' ? await countTotals(db, hour) : await countKind(db, hour, kind)
     const bucket = new Date(unit === 'day' ? from - (from % (24 * HOUR_MS)) : from)
-    for (const row of counted.rows.values()) if (row.kind === kind) rows.push({ ...row, bucket })
+    for (const row of counted) rows.push({ ...row, bucket })
   }
   return rows
 }

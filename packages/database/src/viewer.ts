@@ -29,9 +29,12 @@ export function isVisible(workflow: string, memberId: string): string {
 export const USER_NAME = `coalesce(nullif(trim(concat_ws(' ', nullif(users.first_name, ''), nullif(users.last_name, ''))), ''),
   (SELECT accounts.name FROM accounts WHERE accounts.id = users.account_id), users.email)`
 
-/** Returns a row whose columns are named as in the contract, with its times as texts. */
-export function toWire<Out>(row: object): Out {
-  const entries = Object.entries(row).map(([name, value]) => [
+/** A row whose columns are named as in the contract; pg returns times as dates. */
+export type RowOf<Out> = { readonly [Name in keyof Out]: Out[Name] | Date }
+
+/** Returns a row with its times as texts. */
+export function toWire<Out extends object>(row: RowOf<Out>): Out {
+  const entries = Object.entries<unknown>(row).map(([name, value]) => [
     name,
     value instanceof Date ? value.toISOString() : value,
   ])
@@ -44,5 +47,14 @@ export interface TimePosition {
   readonly id: string
 }
 
-/** Follows every id at the same time. */
-export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/**
+ * Returns time and id for the condition `(created_at, id) < ($n, $m)`: entries after `after` in the list and before `until`. One
+ * condition for both, because with a second one PostgreSQL may begin to read the index there, and read all newer entries.
+ */
+export function beforePosition(after: TimePosition | undefined, until?: Date): readonly [Date | 'infinity', string] {
+  if (after && (!until || after.createdAt < until)) return [after.createdAt, after.id]
+  return until ? [until, FIRST_ID] : ['infinity', LAST_ID]
+}

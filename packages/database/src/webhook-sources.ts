@@ -2,7 +2,7 @@ import { type AppWebhookSourceOut, trimWhiteSpace } from '@workflow-service/cont
 import { DatabaseError } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldCase } from './fold-case.ts'
-import { isVisible, toWire, type Viewer } from './viewer.ts'
+import { isVisible, type RowOf, toWire, type Viewer } from './viewer.ts'
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
 export interface WebhookSource {
@@ -331,7 +331,7 @@ export async function listSourcesWithLastRequests(
   { organizationId, memberId }: Viewer,
   sourceId?: string,
 ): Promise<AppWebhookSourceOut[]> {
-  const { rows } = await db.pool.query<object>(
+  const { rows } = await db.pool.query<RowOf<AppWebhookSourceOut>>(
     `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
        example_request_body, created_at, updated_at, verified_at, version::text AS version,
        ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload

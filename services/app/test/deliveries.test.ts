@@ -86,6 +86,8 @@ describe('The log of a source', () => {
   })
 })
 
+const resend = (of: string) => ({ params: { delivery_id: newId() }, body: { resend_of: of } })
+
 describe('A resend', () => {
   test('sends the payload once for its id, is linked both ways, and is in the audit log once', async () => {
     const { member, id: organizationId } = data.app.organization
@@ -129,7 +131,6 @@ describe('A resend', () => {
     const { member } = data.app.organization
     const params = { source_id: sourceId }
     const log = await data.call(member, 'listDeliveries', { params, query: { kind: 'verification' } })
-    const resend = (of: string) => ({ params: { delivery_id: newId() }, body: { resend_of: of } })
     const verification = log.body.data[0]?.id ?? ''
     expect((await data.call(member, 'resendDelivery', resend(verification))).error.code).toBe('not_resendable')
     const other = await data.app.createOrganization()

@@ -66,6 +66,7 @@ describe('The stream of events', () => {
     const stream = await openStream(app.organization.owner, another.url)
     await another.stop()
     await waitUntil(() => stream.hasEnded)
+    expect(stream.text).toBe('retry: 3000\n\n')
   })
 })
 

@@ -141,10 +141,10 @@ describe('The usage', () => {
   })
 })
 
-describe('The search', () => {
-  const found = async (person: Parameters<typeof data.call>[0], q: string) =>
-    (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
+const found = async (person: Parameters<typeof data.call>[0], q: string) =>
+  (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
 
+describe('The search', () => {
   test('finds by name what the person may see', async () => {
     const { admin, member, owner } = data.app.organization
     const workflow = await data.createWorkflow('Zebra orders')

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import type { PoolClient } from 'pg'
+import {
+  type Database,
+  findSession,
+  findVisibleDelivery,
+  findVisibleRun,
+  listApiKeyPage,
+  listSessions,
+  listSourcesWithLastRequests,
+  listVisibleDeliveries,
+  listVisibleRuns,
+  newId,
+  readOverview,
+  readUsage,
+  rollUpUsage,
+  searchEverything,
+} from '../src/index.ts'
+import { excessiveReads } from './support/count-reads.ts'
+
+/** Rows of each large table. */
+const ROWS = 10_000
+const TABLES = [
+  'api_keys',
+  'deliveries',
+  'run_steps',
+  'sessions',
+  'starts',
+  'usage_hours',
+  'users',
+  'webhook_sources',
+  'workflow_users',
+  'workflows',
+]
+
+const organizationId = newId()
+const [memberId, sourceId] = [newId(), newId()]
+/** The first is seen by everyone, the second by the member, the others only by admins. */
+const workflowIds = Array.from({ length: 20 }, newId)
+const id = (table: string, n: number): string =>
+  `${TABLES.indexOf(table).toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
+const sqlId = (table: string): string =>
+  `(lpad(to_hex(${TABLES.indexOf(table)}), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
+
+const admin = { organizationId, memberId: null }
+const member = { organizationId, memberId }
+const after = { createdAt: new Date(Date.now() - 12_000_000), id: newId() }
+const limit = 26
+
+type Pooled = Pick<Database, 'pool'>
+/** The calls of the application, and how many rows of one table each may read. */
+const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unknown>]> = {
+  'runs of an admin': [100, (on) => listVisibleRuns(on, admin, { limit, after })],
+  'failed runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'failed' })],
+  'queued runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'queued' })],
+  'runs of a workflow': [100, (on) => listVisibleRuns(on, admin, { limit, after, workflowId: workflowIds[3] })],
+  'failed runs of a workflow': [
+    100,
+    (on) => listVisibleRuns(on, admin, { limit, status: 'failed', workflowId: workflowIds[3] }),
+  ],
+  'runs of a session': [100, (on) => listVisibleRuns(on, admin, { limit, sessionId: id('sessions', 7) })],
+  'runs of a member': [1_100, (on) => listVisibleRuns(on, member, { limit })],
+  'runs of a workflow that a member does not see': [
+    100,
+    (on) => listVisibleRuns(on, member, { limit, workflowId: workflowIds[3] }),
+  ],
+  'a run': [100, (on) => findVisibleRun(on, member, id('starts', 20))],
+  sessions: [100, (on) => listSessions(on, organizationId, { limit, after })],
+  'closed sessions': [100, (on) => listSessions(on, organizationId, { limit, isOpen: false })],
+  'a session': [200, (on) => findSession(on, member, id('sessions', 7))],
+  'a log': [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, after })],
+  'rejected deliveries': [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, outcome: 'rejected' })],
+  verifications: [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, kind: 'verification' })],
+  'a log for a member': [1_100, (on) => listVisibleDeliveries(on, member, { sourceId, limit })],
+  'a delivery': [300, (on) => findVisibleDelivery(on, member, id('deliveries', 20))],
+  sources: [300, (on) => listSourcesWithLastRequests(on, member)],
+  keys: [100, (on) => listApiKeyPage(on, organizationId, { limit, after })],
+  'the overview': [1_100, (on) => readOverview(on, member)],
+  usage: [2_000, (on) => readUsage(on, member, { by: 'workflow' })],
+  'search by name': [200, (on) => searchEverything(on, { organizationId: newId(), memberId }, 'flow 3')],
+  'search by id': [100, (on) => searchEverything(on, admin, id('deliveries', 20))],
+  'search by request': [300, (on) => searchEverything(on, member, newId())],
+}
+
+async function seed({ pool }: Pooled): Promise<void> {
+  const run = (sql: string, values: unknown[] = []) =>
+    pool.query(sql.replaceAll(':organization', `'${organizationId}'`).replaceAll(':source', `'${sourceId}'`), values)
+  await run(`INSERT INTO organizations (id, name, created_at) VALUES (:organization, 'Acme', now() - interval '1 day')`)
+  await run(`INSERT INTO users (id, organization_id, email) VALUES ($1, :organization, 'member')`, [memberId])
+  await run(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     SELECT id, :organization, 'workflow ' || n, '', CASE n WHEN 1 THEN 'company_wide' ELSE 'only_me' END, 'workflow ' || n, true
+     FROM unnest($1::uuid[]) WITH ORDINALITY AS workflow (id, n)`,
+    [workflowIds],
+  )
+  await run('INSERT INTO workflow_users VALUES (:organization, $1, $2)', [workflowIds[1], memberId])
+  await run(`INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+    VALUES (:source, :organization, 's', 's', '', 'https://x', '{}')`)
+  await run(`INSERT INTO sessions (id, organization_id, last_start_number, is_open, closed_at, created_at)
+    SELECT ${sqlId('sessions')}, :organization, 1, n % 1000 <> 0, CASE n % 1000 WHEN 0 THEN now() END, now() - interval '2 hours' - n * interval '1 second'
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
+       created_at, started_at, finished_at)
+     SELECT ${sqlId('starts')}, :organization, ($1::uuid[])[CASE n % 5000 WHEN 4999 THEN 2 ELSE 3 + n % 17 END],
+       ${sqlId('sessions')}, 1, 'api', 'go', 'r',
+       CASE n % 500 WHEN 0 THEN 'failed' ELSE 'succeeded' END, CASE n % 500 WHEN 0 THEN 'x' END,
+       now() - interval '2 hours' - n * interval '1 second', now() - interval '2 hours' - n * interval '1 second', now()
+     FROM generate_series(1, ${ROWS}) n`,
+    [workflowIds],
+  )
+  await run(`INSERT INTO run_steps (run_id, position, kind, data, epoch)
+    SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+    SELECT ${sqlId('deliveries')}, :organization, :source, CASE n % 2000 WHEN 0 THEN 'verification' ELSE 'payload' END,
+      CASE n % 300 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, '{}', ${sqlId('starts')}, now() - interval '2 hours' - n * interval '1 second', now()
+    FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, created_at)
+    SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}',
+      now() - interval '2 hours' - n * interval '1 second'
+    FROM generate_series(1, ${ROWS}) n`)
+  await rollUpUsage({ pool })
+}
+
+let plannedEmpty: PoolClient
+let plannedAnalyzed: PoolClient
+
+// Before useTestDatabase, because hooks run in this order: its pool does not close while it waits for these clients.
+afterAll(() => {
+  for (const client of [plannedEmpty, plannedAnalyzed]) client.release(true)
+})
+
+const database = useTestDatabase({ statementTimeoutMs: 60_000 })
+
+beforeAll(async () => {
+  const { db } = database
+  for (const table of TABLES) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+  plannedEmpty = await db.pool.connect()
+  await seed(db)
+  plannedAnalyzed = await db.pool.connect()
+}, 120_000)
+
+describe('every read of the application finds its rows by index', () => {
+  test.each(Object.entries(calls))('on tables that were never analyzed: %s', async (_name, [maxRows, call]) => {
+    expect(await excessiveReads(plannedEmpty, TABLES, maxRows, call)).toEqual([])
+  })
+
+  test.each(Object.entries(calls))('on analyzed tables: %s', async (_name, [maxRows, call]) => {
+    await database.db.pool.query('ANALYZE')
+    expect(await excessiveReads(plannedAnalyzed, TABLES, maxRows, call)).toEqual([])
+  })
+})
