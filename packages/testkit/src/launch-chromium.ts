@@ -1,5 +1,5 @@
 import { findChromium } from '@workflow-service/dev-servers'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core'
 
 export type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
 
@@ -24,4 +24,11 @@ export async function launchChromium(
     args: [...OFFLINE_FLAGS, '--disable-gpu', '--disable-dev-shm-usage', ...(options.args ?? [])],
     chromiumSandbox: process.getuid?.() !== 0,
   })
+}
+
+/** Options of a context in which the person with this cookie is signed in to the application on loopback. */
+export function signedInContext(baseURL: string, cookie: { name: string; value: string }): BrowserContextOptions {
+  const { hostname: domain } = new URL(baseURL)
+  const attributes = { domain, path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' as const }
+  return { baseURL, storageState: { origins: [], cookies: [{ ...cookie, ...attributes }] } }
 }

@@ -1,6 +1,6 @@
 import { buildConsole, measureConsole } from '@workflow-service/console/build'
 import { createSignedInUser } from '@workflow-service/testkit'
-import { type Browser, launchChromium, type Page } from '@workflow-service/testkit/launch-chromium'
+import { type Browser, launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import type { BenchOptions } from '../bench-options.ts'
 import { createCustomer, createWorkflow, type Customer, start } from '../customer.ts'
 import { type Service, startEnvironment } from '../environment.ts'
@@ -68,8 +68,7 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
 }
 
 async function openPage(browser: Browser, { url }: Service, cookie: { name: string; value: string }): Promise<Page> {
-  const context = await browser.newContext({ baseURL: url, viewport: { width: 1280, height: 800 } })
-  await context.addCookies([{ ...cookie, url, secure: true, httpOnly: true, sameSite: 'Lax' }])
+  const context = await browser.newContext({ ...signedInContext(url, cookie), viewport: { width: 1280, height: 800 } })
   return await context.newPage()
 }
 

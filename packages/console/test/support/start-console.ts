@@ -12,7 +12,7 @@ import {
   type CustomerEndpoint,
   startCustomerEndpoint,
 } from '@workflow-service/testkit'
-import type { BrowserContextOptions } from '@workflow-service/testkit/launch-chromium'
+import { type BrowserContextOptions, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { buildConsole } from '../../build.ts'
 
 /** Only in links: the browser uses the port that the application has got. */
@@ -55,7 +55,11 @@ export async function startConsole(db: Database, databaseUrl: string): Promise<C
           organizationId,
         ])
         const { cookie } = await createSignedInUser(db.pool, organizationId, { role })
-        return signedIn(url, organizationId, cookie)
+        return {
+          organizationId,
+          context: signedInContext(url, cookie),
+          call: async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request),
+        }
       },
       stop: async () => await stack.disposeAsync(),
     }
@@ -87,15 +91,6 @@ async function startServices(databaseUrl: string, stack: AsyncDisposableStack): 
   const app = await startApp(readAppConfig(env), { sessionQueue, logger })
   stack.defer(async () => await app.stop())
   return app.url
-}
-
-function signedIn(url: string, organizationId: string, cookie: { name: string; value: string }): SignedIn {
-  const stored = { ...cookie, domain: '127.0.0.1', path: '/', expires: -1, httpOnly: true, secure: true }
-  return {
-    organizationId,
-    context: { baseURL: url, storageState: { origins: [], cookies: [{ ...stored, sameSite: 'Lax' }] } },
-    call: async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request),
-  }
 }
 
 async function callAs<Id extends AppOperationId>(
