@@ -132,7 +132,7 @@ async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
   }
   const page = await open()
   await page.addInitScript(OBSERVE_ROWS)
-  await page.goto(`/runs?workflow_id=${quiet.workflowId}`)
+  await page.goto(`/workflows/${quiet.workflowId}/runs`)
   await page.getByRole('heading', { level: 1 }).waitFor()
   // An empty list shows its first rows at once instead of announcing them.
   await start(gateway, quiet, 'the first')
