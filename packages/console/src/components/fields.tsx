@@ -81,12 +81,14 @@ type TextAreaFieldProps = FieldProps &
 
 /** A text of several lines that grows with its content. */
 export function TextAreaField(props: TextAreaFieldProps) {
-  const { label, hint, error, aside, isLabelHidden, onValue, isCode, ...rest } = props
+  const { label, hint, error, aside, isLabelHidden, onValue, isCode, rows = 3, ...rest } = props
   return (
     <Field {...{ label, hint, error, aside, isLabelHidden }}>
       {(control) => (
         <textarea
-          rows={4}
+          rows={rows}
+          // A field that grows with its content ignores its rows.
+          style={{ minHeight: `calc(${rows} * 1.5em + 12px)` }}
           spellCheck={!isCode}
           {...rest}
           {...control}

@@ -33,7 +33,7 @@ export function Timeline({ run }: { run: RunDetailOut }) {
           <span className="mark">
             <Icon name={icon} />
           </span>
-          <div className="entry">
+          <div className="event">
             <header className="row">
               <h3>{title}</h3>
               <time className="muted at-end" dateTime={at} title={utcText(at)}>

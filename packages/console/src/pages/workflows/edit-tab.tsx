@@ -1,5 +1,6 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { useWrite } from '../../api/queries.ts'
+import { LinkButton } from '../../components/button.tsx'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { DescriptionField } from './description-field.tsx'
@@ -31,7 +32,14 @@ export function WorkflowEditPage() {
         <DescriptionField {...form.field('description')} />
         <RadioGroup label="Who has access" options={SCOPES} {...form.field('scope')} />
       </Form>
-      <ReadinessPanel workflow={workflow} />
+      <ReadinessPanel
+        workflow={workflow}
+        action={
+          <LinkButton to="/workflows/$workflowId/try" params={{ workflowId: workflow.id }} variant="primary" icon="run">
+            Try it
+          </LinkButton>
+        }
+      />
     </div>
   )
 }

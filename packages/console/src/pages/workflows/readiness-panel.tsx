@@ -3,7 +3,7 @@ import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract
 import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useMe, useRead, useWrite } from '../../api/queries.ts'
-import { Button, LinkButton } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { tryIt } from '../../components/toast.tsx'
@@ -22,18 +22,24 @@ const NOT_MET: Record<Check, string> = {
 }
 
 /** Says whether the workflow can start, and fixes what is missing. */
-export function ReadinessPanel({ workflow }: { workflow: WorkflowDetailOut }) {
+export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: ReactNode }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
   return (
     <section className="card readiness" aria-labelledby="readiness">
       <h2 id="readiness">Can it start?</h2>
-      <Loaded query={query}>{(readiness) => <Checks workflow={workflow} readiness={readiness} />}</Loaded>
+      <Loaded query={query}>
+        {(readiness) => (
+          <>
+            <Checks workflow={workflow} readiness={readiness} />
+            {readiness.can_start ? action : null}
+          </>
+        )}
+      </Loaded>
     </section>
   )
 }
 
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
-  const params = { workflowId: workflow.id }
   return (
     <>
       <p role="status">{readiness.can_start ? 'Yes.' : 'Not yet. Fix what is marked.'}</p>
@@ -64,11 +70,6 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
           </Item>
         ))}
       </ul>
-      {readiness.can_start ? (
-        <LinkButton to="/workflows/$workflowId/try" params={params} variant="primary" icon="run">
-          Try it
-        </LinkButton>
-      ) : null}
     </>
   )
 }
