@@ -1,0 +1,44 @@
+import { describe, expect, test } from '@jest/globals'
+import { createCapturedLogger } from '@workflow-service/testkit'
+import { createSignInLimits, delayMs } from './sign-in-limits.ts'
+
+const { logger } = createCapturedLogger({ service: 'test' })
+const visitor = (address: string) => ({ address, userAgent: null, cookies: undefined })
+const fail = () => Promise.resolve(undefined)
+const succeed = () => Promise.resolve(true as const)
+
+describe('createSignInLimits', () => {
+  test('refuses a network after 20 failures, and counts an IPv6 /64 as one', async () => {
+    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    for (let count = 0; count < 20; count += 1) {
+      await limits.attempt(visitor(`2001:db8:0:1::${count}`), `person-${count}@acme.test`, fail)
+    }
+    const refused = limits.attempt(visitor('2001:db8:0:1:ffff::1'), 'other@acme.test', succeed)
+    await expect(refused).rejects.toMatchObject({ code: 'rate_limited', headers: { 'Retry-After': '300' } })
+    await expect(limits.attempt(visitor('2001:db8:0:2::1'), 'other@acme.test', succeed)).resolves.toBe(true)
+    limits.close()
+  })
+
+  test('counts no success', async () => {
+    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    for (let count = 0; count < 30; count += 1) {
+      await expect(limits.attempt(visitor('192.0.2.1'), 'ada@acme.test', succeed)).resolves.toBe(true)
+    }
+    limits.close()
+  })
+
+  test('delays attempts at one account from everywhere, without ever refusing them', async () => {
+    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    for (let count = 0; count < 6; count += 1) {
+      await limits.attempt(visitor(`192.0.2.${count}`), 'Ada@acme.test', fail)
+    }
+    const startedMs = performance.now()
+    await expect(limits.attempt(visitor('198.51.100.1'), 'ada@ACME.test', succeed)).resolves.toBe(true)
+    expect(performance.now() - startedMs).toBeGreaterThan(450)
+    limits.close()
+  })
+
+  test('doubles the delay from the sixth failure to 8 seconds', () => {
+    expect([0, 4, 5, 6, 9, 10, 1_000].map(delayMs)).toEqual([0, 0, 250, 500, 4_000, 8_000, 8_000])
+  })
+})

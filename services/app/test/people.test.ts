@@ -1,0 +1,303 @@
+import { describe, expect, test } from '@jest/globals'
+import { newId } from '@workflow-service/database'
+import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+
+const PASSWORD = 'orbit-velvet-cactus-41'
+const NEW_PASSWORD = 'lantern-gravel-tulip-97'
+const app = useTestApp()
+
+async function withPassword(organizationId: string): Promise<TestPerson> {
+  const person = await app.createPerson(organizationId, 'member')
+  await app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
+  return person
+}
+
+async function signIn(email: string, password = PASSWORD): Promise<string | undefined> {
+  return (await app.call(null, 'signIn', { body: { email, password } })).cookie
+}
+
+async function createUser({ owner }: TestOrganization, role: string, email = `${newId()}@acme.test`): Promise<string> {
+  const id = newId()
+  const body = { id, email, first_name: 'Grace', last_name: 'Hopper', role }
+  const { status, text } = await app.call(owner, 'createUser', { body })
+  if (status !== 201) throw new Error(text)
+  return id
+}
+
+async function linkFor(by: TestPerson, userId: string, kind: 'invitation' | 'reset'): Promise<string> {
+  const { body } = await app.call(by, 'createUserLink', { params: { user_id: userId }, body: { kind } })
+  return body.url.split('#')[1]!
+}
+
+async function saveUser(by: TestPerson, userId: string, change: object) {
+  const { body } = await app.call(by, 'listUsers', { query: { limit: 100 } })
+  const { version } = body.data.find(({ id }) => id === userId)!
+  return await app.call(by, 'saveUser', { params: { user_id: userId }, body: { ...change, version } })
+}
+
+const isSignedIn = async (token: string): Promise<boolean> => (await app.call(token, 'getMe')).status === 200
+
+describe('One-time links', () => {
+  test('an invitation makes an account, is used once of several times at once, and then never again', async () => {
+    const organization = await app.createOrganization()
+    const id = await createUser(organization, 'member')
+    const token = await linkFor(organization.admin, id, 'invitation')
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })),
+    )
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    const refused = answers.filter(({ status }) => status !== 200).map(({ error }) => error.code)
+    for (const code of refused) expect(['link_not_usable', 'sign_in_failed']).toContain(code)
+    expect((await app.call(null, 'openLink', { body: { token } })).error.code).toBe('link_not_usable')
+  })
+
+  test('a newer link, a new role, a deactivation and the time end a link', async () => {
+    const organization = await app.createOrganization()
+    const isUsable = async (token: string) =>
+      (await app.call(null, 'openLink', { body: { token } })).error?.code !== 'link_not_usable'
+    const id = await createUser(organization, 'member')
+    const first = await linkFor(organization.admin, id, 'invitation')
+    const second = await linkFor(organization.admin, id, 'invitation')
+    expect([await isUsable(first), await isUsable(second)]).toEqual([false, true])
+    await saveUser(organization.admin, id, { role: 'admin' })
+    const third = await linkFor(organization.admin, id, 'invitation')
+    expect([await isUsable(second), await isUsable(third)]).toEqual([false, true])
+    await app.db.pool.query('UPDATE one_time_links SET expires_at = now() WHERE user_id = $1', [id])
+    expect(await isUsable(third)).toBe(false)
+    const fourth = await linkFor(organization.admin, id, 'invitation')
+    await saveUser(organization.admin, id, { is_deactivated: true })
+    expect(await isUsable(fourth)).toBe(false)
+  })
+
+  test('an invitation to a person who has an account needs the password of that account', async () => {
+    const person = await withPassword(app.organization.id)
+    const other = await app.createOrganization()
+    const token = await linkFor(other.admin, await createUser(other, 'member', person.email), 'invitation')
+    expect((await app.call(null, 'openLink', { body: { token } })).body.has_account).toBe(true)
+    const wrong = await app.call(null, 'acceptLink', { body: { token, password: NEW_PASSWORD } })
+    expect(wrong.error.code).toBe('sign_in_failed')
+    const right = await app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
+    expect(right.body.organizations.map(({ id }) => id)).toEqual(
+      expect.arrayContaining([other.id, app.organization.id]),
+    )
+    const organizationId = app.organization.id
+    const switched = await app.call(right.cookie!, 'switchOrganization', { body: { organization_id: organizationId } })
+    expect(switched.body.organization.id).toBe(organizationId)
+    // The admins of one organization could otherwise sign in to the other one as this person.
+    const body = { kind: 'reset' }
+    const reset = await app.call(app.organization.admin, 'createUserLink', { params: { user_id: person.userId }, body })
+    expect(reset.error.code).toBe('link_not_usable')
+  })
+
+  test('a reset link sets a new password and ends every sign-in', async () => {
+    const person = await withPassword(app.organization.id)
+    const token = await linkFor(app.organization.admin, person.userId, 'reset')
+    const answer = await app.call(null, 'acceptLink', { body: { token, password: NEW_PASSWORD } })
+    expect(answer.status).toBe(200)
+    expect(await isSignedIn(person.token)).toBe(false)
+    expect(await signIn(person.email)).toBeUndefined()
+    expect(await signIn(person.email, NEW_PASSWORD)).toBeDefined()
+  })
+})
+
+describe('Sign-ins', () => {
+  test('end with a new role, a deactivation, "sign out everywhere", and elsewhere with a new password', async () => {
+    const { admin, id: organizationId } = await app.createOrganization()
+    for (const change of [{ role: 'admin' }, { is_deactivated: true }, { role: null }]) {
+      const { token, userId } = await app.createPerson(organizationId, 'member')
+      expect((await saveUser(admin, userId, change)).status).toBe(200)
+      expect(await isSignedIn(token)).toBe(false)
+    }
+    const person = await withPassword(organizationId)
+    const second = (await signIn(person.email))!
+    await app.call(person, 'changePassword', { body: { new_password: NEW_PASSWORD } })
+    expect([await isSignedIn(person.token), await isSignedIn(second)]).toEqual([true, false])
+    await app.call(admin, 'signUserOut', { params: { user_id: person.userId } })
+    expect(await isSignedIn(person.token)).toBe(false)
+  })
+
+  test('end after 7 days without use, and are kept by use, which is noted to the minute', async () => {
+    const { token, accountId } = await app.createPerson(app.organization.id, 'member')
+    const seen = async (age: string) =>
+      await app.db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - $2::interval WHERE account_id = $1`, [
+        accountId,
+        age,
+      ])
+    await seen('6 days 23 hours')
+    expect(await isSignedIn(token)).toBe(true)
+    const { rows } = await app.db.pool.query<{ isNoted: boolean }>(
+      `SELECT last_seen_at > now() - interval '1 minute' AS "isNoted" FROM sign_ins WHERE account_id = $1`,
+      [accountId],
+    )
+    expect(rows).toEqual([{ isNoted: true }])
+    await seen('7 days 1 second')
+    expect(await isSignedIn(token)).toBe(false)
+  })
+
+  test('a wrong password and an unknown address get the same answer, and cost the same', async () => {
+    const { email } = await withPassword(app.organization.id)
+    const attempt = async (address: string) => {
+      const startedMs = performance.now()
+      const { status, error } = await app.call(null, 'signIn', { body: { email: address, password: NEW_PASSWORD } })
+      return { status, code: error.code, message: error.message, ms: performance.now() - startedMs }
+    }
+    const { ms: _known, ...answer } = await attempt(email)
+    const { ms: _unknown, ...other } = await attempt(`${newId()}@acme.test`)
+    expect(other).toEqual(answer)
+    const best = { known: Infinity, unknown: Infinity }
+    for (let round = 0; round < 3; round += 1) {
+      best.known = Math.min(best.known, (await attempt(email)).ms)
+      best.unknown = Math.min(best.unknown, (await attempt(`${newId()}@acme.test`)).ms)
+    }
+    // Both hash a password, which takes most of the time; without it, an answer takes a tenth.
+    expect(Math.min(best.known, best.unknown) / Math.max(best.known, best.unknown)).toBeGreaterThan(0.2)
+  })
+
+  test.each([
+    ['short', 'string_too_short', 'a1b2c3d4e5f'],
+    ['common', 'value_error', 'password12345'],
+    ['a row of keys', 'value_error', 'qwertyuiop123456'],
+    ['made of the email address', 'value_error', 'zebra-ada.lovelace-7'],
+    ['made of the name of the organization', 'value_error', 'zebra-initech-gmbh-7'],
+  ])('a new password must not be %s', async (_case, code, password) => {
+    const { id } = await app.createOrganization('Initech-GmbH')
+    const person = await app.createPerson(id, 'member', `ada.lovelace@${newId()}.test`)
+    const { error } = await app.call(person, 'changePassword', { body: { new_password: password } })
+    expect(error.details).toMatchObject([{ field: 'new_password', code }])
+  })
+
+  test('sensitive changes need a confirmation of the last 10 minutes', async () => {
+    const organization = await app.createOrganization()
+    const { owner, member } = organization
+    await app.call(owner, 'changePassword', { body: { new_password: PASSWORD } })
+    await app.db.pool.query(`UPDATE sign_ins SET confirmed_at = now() - interval '10 minutes' WHERE account_id = $1`, [
+      owner.accountId,
+    ])
+    const changes = [
+      await app.call(owner, 'changePassword', { body: { new_password: NEW_PASSWORD } }),
+      await app.call(owner, 'saveMe', { body: { name: 'Ada', email: 'new@acme.test' } }),
+      await saveUser(owner, member.userId, { role: 'owner' }),
+      await app.call(owner, 'createUserLink', { params: { user_id: member.userId }, body: { kind: 'reset' } }),
+      await app.call(owner, 'deleteOrganization', { body: { name: organization.name } }),
+    ]
+    expect(changes.map(({ error }) => error?.code)).toEqual(changes.map(() => 'confirmation_required'))
+    expect((await app.call(owner, 'saveMe', { body: { name: 'Ada', email: owner.email } })).status).toBe(200)
+    const wrong = await app.call(owner, 'confirmPassword', { body: { password: NEW_PASSWORD } })
+    expect(wrong.error.code).toBe('sign_in_failed')
+    const confirmed = await app.call(owner, 'confirmPassword', { body: { password: PASSWORD } })
+    expect(confirmed.body.confirmed_until).not.toBeNull()
+    expect((await saveUser(owner, member.userId, { role: 'owner' })).status).toBe(200)
+  })
+})
+
+describe('Users', () => {
+  test('an admin changes no owner and makes none; the attempt is in the audit log', async () => {
+    const { admin, owner, member, id } = await app.createOrganization()
+    const params = { user_id: owner.userId }
+    const attempts = [
+      await saveUser(admin, owner.userId, { role: 'member' }),
+      await saveUser(admin, member.userId, { role: 'owner' }),
+      await saveUser(admin, admin.userId, { role: 'owner' }),
+      await app.call(admin, 'deleteUser', { params }),
+      await app.call(admin, 'signUserOut', { params }),
+      await app.call(admin, 'createUserLink', { params, body: { kind: 'reset' } }),
+      await app.call(admin, 'createUser', {
+        body: { id: newId(), email: 'x@acme.test', first_name: '', last_name: '', role: 'owner' },
+      }),
+    ]
+    expect(attempts.map(({ error }) => error?.code)).toEqual(attempts.map(() => 'forbidden_for_role'))
+    const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'access.refused' } })
+    expect(body.data).toHaveLength(attempts.length)
+    expect(body.data[0]).toMatchObject({ actor: { kind: 'person', id: admin.userId }, target: { name: 'createUser' } })
+    expect(id).toBe(owner.organizationId)
+  })
+
+  test('two owners who remove each other at the same time leave one', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const { id, owner } = await app.createOrganization()
+      const second = await app.createPerson(id, 'owner')
+      const [a, b] = await Promise.all([
+        app.call(owner, 'deleteUser', { params: { user_id: second.userId } }),
+        app.call(second, 'deleteUser', { params: { user_id: owner.userId } }),
+      ])
+      const { rows } = await app.db.pool.query(`SELECT FROM users WHERE organization_id = $1 AND role = 'owner'`, [id])
+      expect([rows.length, a.status === 204, b.status === 204].filter(Boolean)).toHaveLength(2)
+    }
+  })
+
+  test('the last owner can neither step down nor leave', async () => {
+    const { owner } = await app.createOrganization()
+    const attempts = [
+      await saveUser(owner, owner.userId, { role: 'admin' }),
+      await saveUser(owner, owner.userId, { is_deactivated: true }),
+      await app.call(owner, 'deleteUser', { params: { user_id: owner.userId } }),
+    ]
+    expect(attempts.map(({ error }) => error?.code)).toEqual(attempts.map(() => 'last_owner'))
+  })
+
+  test('of two changes of the same values, the later gets the current ones', async () => {
+    const { admin, member } = await app.createOrganization()
+    const { body } = await app.call(admin, 'listUsers')
+    const { version } = body.data.find(({ id }) => id === member.userId)!
+    const params = { user_id: member.userId }
+    await app.call(admin, 'saveUser', { params, body: { first_name: 'Grace', version } })
+    const late = await app.call(admin, 'saveUser', { params, body: { first_name: 'Ada', version } })
+    expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: { id: member.userId, first_name: 'Grace' } })
+  })
+
+  test('a user can be added twice with one id, and once with one address', async () => {
+    const { admin } = app.organization
+    const body = { id: newId(), email: 'grace@acme.test', first_name: '', last_name: '', role: null }
+    expect((await app.call(admin, 'createUser', { body })).status).toBe(201)
+    expect((await app.call(admin, 'createUser', { body })).body.state).toBe('no_access')
+    const again = await app.call(admin, 'createUser', { body: { ...body, id: newId() } })
+    expect(again.error.code).toBe('email_taken')
+    const other = await app.call(admin, 'createUser', { body: { ...body, email: 'other@acme.test' } })
+    expect(other.error.code).toBe('id_taken')
+  })
+
+  test('are listed by address, page by page', async () => {
+    const organization = await app.createOrganization()
+    for (const name of ['a', 'b', 'c']) await createUser(organization, 'member', `${name}@acme.test`)
+    const emails: string[] = []
+    let cursor: string | undefined
+    do {
+      const { body } = await app.call(organization.member, 'listUsers', { query: { limit: 2, cursor } })
+      emails.push(...body.data.map(({ email }) => email))
+      cursor = body.pagination.next_cursor ?? undefined
+    } while (cursor)
+    expect(emails).toHaveLength(6)
+    expect(emails.slice(0, 2)).toEqual(['a@acme.test', expect.stringContaining('admin')])
+    const { error } = await app.call(organization.member, 'listUsers', { query: { cursor: 'x' } })
+    expect(error.details).toMatchObject([{ field: 'cursor', code: 'invalid_cursor' }])
+  })
+
+  test('a removed user loses the account, unless another organization has it', async () => {
+    const { admin, member } = await app.createOrganization()
+    await app.call(admin, 'deleteUser', { params: { user_id: member.userId } })
+    expect(await isSignedIn(member.token)).toBe(false)
+    const { rowCount } = await app.db.pool.query('SELECT FROM accounts WHERE id = $1', [member.accountId])
+    expect(rowCount).toBe(0)
+  })
+})
+
+describe('The audit log', () => {
+  test('is filtered by person, thing, action, kind of action and time', async () => {
+    const organization = await app.createOrganization()
+    const { owner, admin } = organization
+    const id = await createUser(organization, 'member')
+    await saveUser(admin, id, { first_name: 'Ada' })
+    const since = new Date().toISOString()
+    await app.call(admin, 'deleteUser', { params: { user_id: id } })
+    const actions = async (query: Record<string, string>) =>
+      (await app.call(owner, 'listAuditEvents', { query })).body.data.map(({ action }) => action)
+    expect(await actions({ target_id: id })).toEqual(['user.removed', 'user.saved', 'user.created'])
+    expect(await actions({ actor_id: admin.userId })).toEqual(['user.removed', 'user.saved'])
+    expect(await actions({ action: 'user.saved' })).toEqual(['user.saved'])
+    expect(await actions({ action: 'user.', limit: '2' })).toEqual(['user.removed', 'user.saved'])
+    expect(await actions({ since })).toEqual(['user.removed'])
+    expect(await actions({ until: since })).toEqual(['user.saved', 'user.created'])
+    const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'user.saved' } })
+    expect(body.data[0]?.changes).toEqual([{ field: 'first_name', old: 'Grace', new: 'Ada' }])
+  })
+})
