@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
 import { createApiKey } from '../api-key-format.ts'
 import { manifestErrors, toManifest } from './manifest-errors.ts'
 
@@ -12,6 +13,8 @@ const source = {
 const trigger = { trigger_source: { slug: 'api', name: 'API' } }
 const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forward', ...fields }] })
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
+/** The lists of a manifest. */
+const MANIFEST_LIKE = { users: [], api_keys: [], webhook_sources: [], workflows: [], sessions: [] }
 const pathsOf = (value: unknown) => manifestErrors(value).map(({ path }) => path)
 const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }) => `${path}: ${message}`)
 const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
@@ -281,5 +284,73 @@ describe('toManifest', () => {
     expect(() => toManifest({ users: [{ email: 'ada' }] })).toThrow(
       'organization: is missing\nusers[0].email: must be an email address such as ada@acme.test',
     )
+  })
+})
+
+describe('any JSON as a manifest', () => {
+  const names = [
+    ...Object.keys(MANIFEST_LIKE),
+    'id',
+    'name',
+    'key',
+    'email',
+    'scopes',
+    'files',
+    'triggers',
+    'users',
+    'content',
+  ]
+  names.push('path', 'trigger_source', 'slug', 'events', 'filters', 'auto_run', 'endpoint_url', 'example_request_body')
+  names.push('subagent_sources', '__proto__', 'constructor', 'toString')
+  const { manifest } = fc.letrec<{ manifest: unknown }>((tie) => ({
+    manifest: fc.oneof(
+      { depthSize: 'medium', withCrossShrink: true },
+      fc.constantFrom<unknown>(
+        null,
+        true,
+        -0,
+        1e308,
+        '',
+        id,
+        'ada@acme.test',
+        '\u0000',
+        '\ud800',
+        'api',
+        createApiKey().key,
+      ),
+      fc.array(tie('manifest'), { maxLength: 5 }),
+      fc.dictionary(fc.constantFrom(...names), tie('manifest'), { maxKeys: 8 }),
+    ),
+  }))
+  const lists = fc.dictionary(fc.constantFrom(...Object.keys(MANIFEST_LIKE)), fc.array(manifest, { maxLength: 4 }))
+
+  test('gives errors with a path and a sentence, or none, and never throws anything else', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          manifest,
+          lists,
+          lists.map((parts) => ({ organization, ...parts })),
+          fc.jsonValue(),
+        ),
+        (value) => {
+          for (const { path, message } of manifestErrors(value)) {
+            expect(typeof path).toBe('string')
+            expect(message).not.toBe('')
+          }
+        },
+      ),
+      { seed: 18, numRuns: 2_000 },
+    )
+  })
+
+  test.each([
+    ['100,000 users', { organization, users: Array.from({ length: 100_000 }, () => ({ email: 'ada@acme.test' })) }],
+    ['100,000 unknown fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`f${n}`, 1]))],
+    ['an email of 1,000,000 characters', { organization, users: [{ email: '@'.repeat(1_000_000) }] }],
+  ])('%s take bounded time', (_what, value) => {
+    const startedMs = performance.now()
+    expect(manifestErrors(value).length).toBeGreaterThan(0)
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
 })
