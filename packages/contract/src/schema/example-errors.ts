@@ -19,7 +19,7 @@ import { isJsonObject } from './payload-shape.ts'
  */
 export function findExampleErrors(example: unknown, field = 'example_request_body'): FieldError[] {
   if (!isJsonObject(example)) return [{ field, code: 'dict_type', message: 'must be a JSON object' }]
-  const exceeded = findExceededLimit(example)
+  const exceeded = findExceededExampleLimit(example)
   if (exceeded) return [{ field, ...exceeded }]
   const collector = collectErrors()
   checkReservedType(example, collector)
@@ -44,7 +44,8 @@ interface ExampleSize {
 /** Counting stops here. An example made of YAML aliases can be exponentially larger than its source. */
 const COUNTED_MAX_BYTES = PAYLOAD_MAX_BYTES
 
-function findExceededLimit(example: Record<string, unknown>): ExceededLimit | undefined {
+/** Returns the limit that an example exceeds, such as one that was stored before there were limits. Reads no more than the limits. */
+export function findExceededExampleLimit(example: Record<string, unknown>): ExceededLimit | undefined {
   const size: ExampleSize = { bytes: 0, fields: 0, values: 0 }
   const exceeded = measureValue(example, [], size)
   if (exceeded) return exceeded

@@ -175,6 +175,17 @@ describe('the built-in agent', () => {
     expect(run.steps.at(-1)?.kind).toBe('tool_result')
   })
 
+  test('sends nothing to a source whose stored example exceeds a limit, and fails after it has sent the others', async () => {
+    const items = Array.from({ length: 20_000 }, (_, index) => ({ [`n${index % 7}`]: index }))
+    const stored = webhookSource('Stored', { items })
+    const run = createInMemoryRun({ description: 'Stored, Audit log', context: 'x', sources: [stored, audit] })
+    await expect(run.execute(agent)).rejects.toMatchObject({
+      code: 'delivery_invalid',
+      message: expect.stringMatching(/^Nothing was sent to Stored: its example request body .* 100 /),
+    })
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([audit.id])
+  })
+
   describe('with a payload that would be too large', () => {
     const fields = Array.from({ length: 400 }, (_, index) => [`field ${index} text`, 'x'])
     const large = webhookSource('Large', Object.fromEntries(fields) as Record<string, unknown>)
@@ -211,7 +222,7 @@ describe('the built-in agent', () => {
 
     test('keeps the note about many fields with long names short', async () => {
       const longNames = Object.fromEntries(
-        fields.map(([name = ''], index) => [`${index}${'n'.repeat(300)} ${name}`, 1]),
+        fields.map(([name = ''], index) => [`${index}${'n'.repeat(100)} ${name}`, 1]),
       )
       const source = webhookSource('Large', { parent: longNames })
       const run = createInMemoryRun({ description: 'Large', context: 'nothing', sources: [source] })

@@ -1,5 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import { findNamedSources, type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import {
+  findExceededExampleLimit,
+  findNamedSources,
+  type NewJournalStep,
+  type NoteStep,
+  PAYLOAD_MAX_BYTES,
+} from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
@@ -62,6 +68,8 @@ function planDelivery(
   freeBytes: number,
 ): { steps: NewJournalStep[]; bytes: number } {
   const call = { call_id: `${BUILTIN}-${number}`, tool: BUILTIN }
+  const exceeded = findExceededExampleLimit(source.exampleRequestBody)
+  if (exceeded) return planNothing(source, call, `its example request body ${exceeded.message}`)
   try {
     const maxBytes = Math.min(PAYLOAD_MAX_BYTES, freeBytes)
     const { payload, bytes, report } = fillPayload(source.exampleRequestBody, context, maxBytes)
@@ -80,14 +88,22 @@ function planDelivery(
     const reason = isRunFull
       ? `the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 / 1024} MiB`
       : error.message
-    const text = `Nothing was sent to ${source.name}: ${reason}.`
-    return {
-      steps: [
-        { kind: 'tool_call', data: call },
-        { kind: 'tool_result', data: { ...call, ok: false, text } },
-      ],
-      bytes: 0,
-    }
+    return planNothing(source, call, reason)
+  }
+}
+
+function planNothing(
+  { name }: AgentWebhookSource,
+  call: { call_id: string; tool: string },
+  reason: string,
+): { steps: NewJournalStep[]; bytes: number } {
+  const text = `Nothing was sent to ${name}: ${reason}.`
+  return {
+    steps: [
+      { kind: 'tool_call', data: call },
+      { kind: 'tool_result', data: { ...call, ok: false, text } },
+    ],
+    bytes: 0,
   }
 }
 
