@@ -199,8 +199,7 @@ export async function rollUpUsage(db: Pick<Database, 'pool'>, signal?: AbortSign
     try {
       for (;;) {
         const hour = signal?.aborted ? undefined : await findHourToRollUp(db)
-        if (!hour) return done
-        await rollUpHour(db, hour)
+        if (!hour || !(await rollUpHour(db, hour, signal))) return done
         done.push(hour)
       }
     } finally {
@@ -242,13 +241,15 @@ async function findHourToRollUp(db: Pick<Database, 'pool'>): Promise<Date | unde
   return rows[0]?.hour ?? undefined
 }
 
-async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date): Promise<void> {
+/** Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. */
+async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date, signal: AbortSignal | undefined): Promise<boolean> {
   const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
   let hasUnfinished = false
   let after = NONE
   for (;;) {
     const organizations = await listOrganizationsAfter(db, after, period)
     for (const { id: organizationId, isActive } of organizations) {
+      if (signal?.aborted) return false
       if (!isActive) continue
       const { rows } = await countPeriod(db, { organizationId, ...period })
       const list = [...rows.values()]
@@ -264,6 +265,7 @@ async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date): Promise<void>
      ON CONFLICT (hour) DO UPDATE SET has_unfinished = excluded.has_unfinished, rolled_up_at = now()`,
     [hour, hasUnfinished],
   )
+  return true
 }
 
 /** The next 500 organizations by id, and whether each has a start or a delivery in the period. */

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { listenToHints, newId } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
@@ -138,4 +139,26 @@ describe('A resend', () => {
     expect((await data.call(other.owner, 'resendDelivery', resend(delivery.id))).status).toBe(404)
     expect((await data.call(other.owner, 'getDelivery', { params: { delivery_id: delivery.id } })).status).toBe(404)
   })
+})
+
+test('The dispatcher hints at sources that it saved and at requests that it sent', async () => {
+  const heard = new Set<string>()
+  const states: string[] = []
+  const listener = listenToHints({
+    url: data.app.databaseUrl,
+    applicationName: 'test',
+    onHint: ({ organizationId, topics }) => {
+      if (organizationId === data.app.organization.id) for (const topic of topics) heard.add(topic)
+    },
+    onGap: () => {},
+    onState: (state) => states.push(state),
+  })
+  try {
+    await waitUntil(() => states.includes('up'))
+    await data.saveSource()
+    await waitUntil(() => heard.has('webhook_sources') && heard.has('deliveries'))
+    expect([...heard].toSorted()).toEqual(['deliveries', 'webhook_sources'])
+  } finally {
+    await listener.close()
+  }
 })
