@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { listenToHints, newId } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { newId } from '@workflow-service/database'
+import { hearHints } from '@workflow-service/testkit'
 import { useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
@@ -142,23 +142,8 @@ describe('A resend', () => {
 })
 
 test('The dispatcher hints at sources that it saved and at requests that it sent', async () => {
-  const heard = new Set<string>()
-  const states: string[] = []
-  const listener = listenToHints({
-    url: data.app.databaseUrl,
-    applicationName: 'test',
-    onHint: ({ organizationId, topics }) => {
-      if (organizationId === data.app.organization.id) for (const topic of topics) heard.add(topic)
-    },
-    onGap: () => {},
-    onState: (state) => states.push(state),
-  })
-  try {
-    await waitUntil(() => states.includes('up'))
-    await data.saveSource()
-    await waitUntil(() => heard.has('webhook_sources') && heard.has('deliveries'))
-    expect([...heard].toSorted()).toEqual(['deliveries', 'webhook_sources'])
-  } finally {
-    await listener.close()
-  }
+  const { id } = data.app.organization
+  await expect(
+    hearHints(data.app.db, id, ['webhook_sources', 'deliveries'], () => data.saveSource()),
+  ).resolves.toBeUndefined()
 })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId, recordStart } from '@workflow-service/database'
+import { hearHints } from '@workflow-service/testkit'
 import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -29,6 +30,12 @@ const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Pr
 }
 
 describe('202', () => {
+  test('hints at the new run and session', async () => {
+    const workflowId = await createWorkflow()
+    const start = () => gateway.start(workflowId, { context: 'go' })
+    await expect(hearHints(gateway.db, gateway.organization.id, ['runs', 'sessions'], start)).resolves.toBeUndefined()
+  })
+
   test('records a start in a new session and notifies the runners', async () => {
     const trigger = { id: newId(), input_message: 'An order:' }
     const workflowId = await createWorkflow({ triggers: [apiTrigger(trigger)] })

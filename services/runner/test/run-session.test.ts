@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { newId, showSession } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { hearHints, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import { RunError } from '../src/run-errors.ts'
 import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
@@ -29,6 +29,13 @@ describe('a start', () => {
     expect(receivedContexts()).toEqual(['order 17'])
     expect(run!.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'tool_call', 'tool_result'])
     expect(run!.deliveries).toMatchObject([{ outcome: 'accepted', status: 204, source_name: 'Order intake' }])
+  })
+
+  test('hints at its run and its session', async () => {
+    await fixture.startRunner()
+    await expect(
+      hearHints(fixture.db, acme.organizationId, ['runs', 'sessions'], () => fixture.start(acme)),
+    ).resolves.toBeUndefined()
   })
 
   test("passes its request id to the endpoint and to the runner's log", async () => {

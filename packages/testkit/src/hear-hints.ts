@@ -1,0 +1,24 @@
+import type { Database } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/dev-servers'
+
+/** Does the work and resolves when hints of all these topics of the organization were sent meanwhile. */
+export async function hearHints(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  topics: readonly string[],
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const heard = new Set<string>()
+  const client = await db.pool.connect()
+  try {
+    client.on('notification', ({ payload = '{}' }) => {
+      const hints = JSON.parse(payload) as Record<string, readonly string[]>
+      for (const topic of hints[organizationId] ?? []) heard.add(topic)
+    })
+    await client.query('LISTEN app_events')
+    await work()
+    await waitUntil(() => topics.every((topic) => heard.has(topic)))
+  } finally {
+    client.release(true)
+  }
+}
