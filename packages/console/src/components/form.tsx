@@ -32,6 +32,8 @@ export interface FormState<Values extends object> {
   readonly conflict: { values: Values; version: string } | undefined
   readonly labels: Partial<Record<keyof Values, string>>
   readonly blocker: { isBlocked: boolean; leave: () => void; stay: () => void }
+  /** Closes the dialog of the form; asks first if something was typed. */
+  closing: (close: () => void) => () => void
   /** What a field needs: `<TextField label="Name" {...form.field('name')} />`. */
   field: <Name extends keyof Values & string>(
     name: Name,
@@ -71,6 +73,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
   const [error, setError] = useState<Error>()
   const [isSaving, setIsSaving] = useState(false)
   const [conflict, setConflict] = useState<{ values: Values; version: string }>()
+  const [close, setClose] = useState<() => void>()
   const shownFields = new Set<string>()
 
   const values = { ...base.values, ...typed }
@@ -126,10 +129,11 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
     conflict,
     labels,
     blocker: {
-      isBlocked: blocker.status === 'blocked',
-      leave: () => blocker.proceed?.(),
-      stay: () => blocker.reset?.(),
+      isBlocked: blocker.status === 'blocked' || close !== undefined,
+      leave: () => (close ? close() : blocker.proceed?.()),
+      stay: () => (close ? setClose(undefined) : blocker.reset?.()),
     },
+    closing: (closeDialog) => () => (isDirty ? setClose(() => closeDialog) : closeDialog()),
     field(name) {
       shownFields.add(name)
       return {
@@ -204,7 +208,7 @@ export function Form<Values extends object>({ form, action, canReset, extra, chi
       <FormErrors form={form} />
       {form.conflict ? <ConflictNotice form={form} theirs={form.conflict.values} /> : null}
       {form.blocker.isBlocked ? (
-        <div className="notice warning" role="alert">
+        <div ref={scrollTo} className="notice warning" role="alert">
           <div>
             <p>You have changes that are not saved.</p>
             <div className="actions">
@@ -248,6 +252,9 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
   )
 }
 
+/** Shows what asks for a decision. */
+const scrollTo = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' })
+
 function valueText(value: unknown): string {
   return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
 }
@@ -258,7 +265,7 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
     (name) => !isSame(theirs[name], form.values[name]),
   )
   return (
-    <div className="conflict" role="alert">
+    <div ref={scrollTo} className="conflict" role="alert">
       <strong>Changed by another person</strong>
       <p>
         This was saved by another person while you were editing. Nothing of either version is lost until you choose.

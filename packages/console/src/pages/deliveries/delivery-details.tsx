@@ -151,11 +151,16 @@ function curlOf({ endpoint_url: url, headers, request_body: body }: DeliveryDeta
   ].join(' \\\n  ')
 }
 
+/** Whether the payload can be sent again: its outcome is known, and its source exists. */
+export function canResend({ kind, outcome, endpoint_url: url }: DeliveryDetailOut): boolean {
+  return kind === 'payload' && outcome !== 'in_flight' && url !== null
+}
+
 /** Sends the payload again after a confirmation. */
 export function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSent: (id: string) => void }) {
   const [newDeliveryId, setNewDeliveryId] = useState<string>()
   const write = useWrite('resendDelivery')
-  if (delivery.kind !== 'payload' || delivery.endpoint_url === null || delivery.outcome === 'in_flight') return null
+  if (!canResend(delivery)) return null
   const times = delivery.resent_as.length
   return (
     <>

@@ -6,7 +6,7 @@ import { IconButton } from '../../components/button.tsx'
 import { Drawer } from '../../components/dialog.tsx'
 import { Page, useTitle } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { DeliveryDetails, ResendButton } from './delivery-details.tsx'
+import { canResend, DeliveryDetails, ResendButton } from './delivery-details.tsx'
 
 const titleOf = (delivery: DeliveryDetailOut | undefined) =>
   delivery
@@ -59,7 +59,7 @@ export function DeliveryDrawer() {
           />
         </>
       }
-      actions={delivery ? <ResendButton delivery={delivery} onSent={open} /> : null}
+      actions={delivery && canResend(delivery) ? <ResendButton delivery={delivery} onSent={open} /> : null}
     >
       <Loaded query={query}>{(data) => <DeliveryDetails delivery={data} />}</Loaded>
     </Drawer>

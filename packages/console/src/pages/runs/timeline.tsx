@@ -105,7 +105,13 @@ function entriesOf(run: RunDetailOut): Entry[] {
         }
         break
       case 'note':
-        entries.push({ ...base, icon: 'info', tone: 'warn', title: noteTitle(data.code), body: <p>{data.text}</p> })
+        entries.push({
+          ...base,
+          icon: 'info',
+          tone: REMARKS.has(data.code) ? 'quiet' : 'warn',
+          title: noteTitle(data.code),
+          body: <p>{data.text}</p>,
+        })
         break
     }
   }
@@ -137,6 +143,8 @@ const NOTES: Record<string, string> = {
   taken_up_again: 'Continued by another runner',
   attempt_failed: 'Attempt failed',
 }
+/** Notes that need no attention. */
+const REMARKS = new Set(['payload_filled', 'history_shortened', 'taken_up_again'])
 const noteTitle = (code: string) => NOTES[code] ?? code.replaceAll('_', ' ')
 
 function answerEntries(base: { key: string; at: string }, data: ModelAnswerStep): Entry[] {

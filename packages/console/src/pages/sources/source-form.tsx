@@ -109,6 +109,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         return saved.version
       } catch (reason) {
         if (!signal.aborted) throw toFieldError(reason)
+        void refresh(['webhook_sources'])
         throw new AppError(0, {
           code: 'cancelled',
           message:

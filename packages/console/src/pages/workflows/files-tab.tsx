@@ -96,11 +96,7 @@ export function WorkflowFilesPage() {
           </section>
         ))
       )}
-      {file === NEW ? (
-        <Drawer title="New file" onClose={() => open(undefined)}>
-          <FileForm workflow={workflow} onDone={() => open(undefined)} />
-        </Drawer>
-      ) : null}
+      {file === NEW ? <FileDrawer workflow={workflow} onClose={() => open(undefined)} /> : null}
       {file && file !== NEW ? <OpenFile workflow={workflow} id={file} onClose={() => open(undefined)} /> : null}
     </Section>
   )
@@ -127,28 +123,9 @@ async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<stri
   }
 }
 
-function OpenFile({ workflow, id, onClose }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {
-  const query = useRead('getFile', { params: { workflow_id: workflow.id, file_id: id } })
-  const row = workflow.files.find((file) => file.id === id)
-  const [isDeleting, setIsDeleting] = useState(false)
-  return (
-    <Drawer
-      title={row?.name ?? 'File'}
-      onClose={onClose}
-      tools={
-        row ? (
-          <Button variant="ghost" icon="trash" onClick={() => setIsDeleting(true)}>
-            Delete
-          </Button>
-        ) : null
-      }
-    >
-      <Loaded query={query}>{(file) => <FileForm workflow={workflow} file={file} onDone={onClose} />}</Loaded>
-      {isDeleting && row ? (
-        <DeleteFile workflow={workflow} file={row} onClose={() => setIsDeleting(false)} onDone={onClose} />
-      ) : null}
-    </Drawer>
-  )
+function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {
+  const query = useRead('getFile', { params: { workflow_id: props.workflow.id, file_id: id } })
+  return <Loaded query={query}>{(file) => <FileDrawer key={file.id} file={file} {...props} />}</Loaded>
 }
 
 const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
@@ -157,15 +134,13 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
   content: file?.content ?? '',
 })
 
-interface FileFormProps {
-  workflow: WorkflowDetailOut
-  file?: AppAnswer<'getFile'>
-  onDone: () => void
-}
-
-function FileForm({ workflow, file, onDone }: FileFormProps) {
+/** Edits a file, or a new one. */
+function FileDrawer(props: { workflow: WorkflowDetailOut; file?: AppAnswer<'getFile'>; onClose: () => void }) {
+  const { workflow, file, onClose } = props
   const [id] = useState(() => file?.id ?? newId())
+  const [isDeleting, setIsDeleting] = useState(false)
   const write = useWrite('saveFile')
+  const row = workflow.files.find((each) => each.id === id)
   const form = useForm({
     values: valuesOf(file),
     version: file?.version ?? '',
@@ -174,18 +149,33 @@ function FileForm({ workflow, file, onDone }: FileFormProps) {
     async save(values, version) {
       const body = { ...values, path: foldersOf(values.path), version: version || null }
       const saved = await write.mutateAsync({ params: { workflow_id: workflow.id, file_id: id }, body })
-      if (!file) onDone()
+      if (!file) onClose()
       return saved.files.find((each) => each.id === id)?.version ?? version
     },
   })
   return (
-    <Form form={form} action={file ? 'Save' : 'Create file'} canReset={file !== undefined}>
-      <div className="columns">
-        <TextField label="Name" required placeholder="prices.md" {...form.field('name')} />
-        <TextField label="Folder" placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path')} />
-      </div>
-      <TextAreaField label="Text" isCode rows={18} {...form.field('content')} />
-    </Form>
+    <Drawer
+      title={file?.name ?? 'New file'}
+      onClose={form.closing(onClose)}
+      tools={
+        row ? (
+          <Button variant="ghost" icon="trash" onClick={() => setIsDeleting(true)}>
+            Delete
+          </Button>
+        ) : null
+      }
+    >
+      <Form form={form} action={file ? 'Save' : 'Create file'} canReset={file !== undefined}>
+        <div className="columns">
+          <TextField label="Name" required placeholder="prices.md" {...form.field('name')} />
+          <TextField label="Folder" placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path')} />
+        </div>
+        <TextAreaField label="Text" isCode rows={18} {...form.field('content')} />
+      </Form>
+      {isDeleting && row ? (
+        <DeleteFile workflow={workflow} file={row} onClose={() => setIsDeleting(false)} onDone={onClose} />
+      ) : null}
+    </Drawer>
   )
 }
 

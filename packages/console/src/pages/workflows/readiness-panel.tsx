@@ -13,12 +13,12 @@ type Check = ReadinessOut['checks'][number]['code']
 const MET: Record<Check, string> = {
   workflow_inactive: 'It is switched on',
   no_active_api_trigger: 'It has an active API trigger',
-  no_users_with_access: 'Somebody has access',
+  no_users_with_access: 'At least one person has access',
 }
 const NOT_MET: Record<Check, string> = {
   workflow_inactive: 'It is switched off',
   no_active_api_trigger: 'It has no active API trigger',
-  no_users_with_access: 'Nobody has access',
+  no_users_with_access: 'No person has access',
 }
 
 /** Says whether the workflow can start, and fixes what is missing. */

@@ -171,7 +171,11 @@ function TriggerDialog({
     },
   })
   return (
-    <Dialog title={trigger ? `Edit ${titleOf(trigger)}` : 'New trigger'} className="wide" onClose={onClose}>
+    <Dialog
+      title={trigger ? `Edit ${titleOf(trigger)}` : 'New trigger'}
+      className="wide"
+      onClose={form.closing(onClose)}
+    >
       <Form form={form} action={trigger ? 'Save' : 'Add trigger'}>
         <div className="columns">
           <TextField label="Name" hint="May be empty." {...form.field('name')} />
