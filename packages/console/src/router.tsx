@@ -1,4 +1,11 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+  type RouteComponent,
+} from '@tanstack/react-router'
 import { AppError } from './api/call.ts'
 import { queryClient, read } from './api/queries.ts'
 import { ErrorState, Loading } from './components/states.tsx'
@@ -40,11 +47,20 @@ const signIn = () => import('./pages/sign-in/index.tsx')
 const account = () => import('./pages/account/index.tsx')
 const admin = () => import('./pages/admin/index.tsx')
 
+/** A page of the application. */
+function page<const Path extends string>(path: Path, component: RouteComponent) {
+  return createRoute({ getParentRoute: () => app, path, component })
+}
+
 const workflow = createRoute({
   getParentRoute: () => app,
   path: '/workflows/$workflowId',
   component: lazyRouteComponent(workflows, 'WorkflowLayout'),
 })
+/** A tab of a workflow's page. */
+function tab<const Path extends string>(path: Path, component: RouteComponent) {
+  return createRoute({ getParentRoute: () => workflow, path, component })
+}
 const sourceLog = createRoute({
   getParentRoute: () => app,
   path: '/sources/$sourceId/logs',
@@ -68,73 +84,21 @@ const routes = root.addChildren([
     component: lazyRouteComponent(signIn, 'LinkPage'),
   }),
   app.addChildren([
-    createRoute({
-      getParentRoute: () => app,
-      path: '/',
-      component: lazyRouteComponent(overview, 'OverviewPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/workflows',
-      component: lazyRouteComponent(workflows, 'WorkflowsPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/workflows/new',
-      component: lazyRouteComponent(workflows, 'NewWorkflowPage'),
-    }),
+    page('/', lazyRouteComponent(overview, 'OverviewPage')),
+    page('/workflows', lazyRouteComponent(workflows, 'WorkflowsPage')),
+    page('/workflows/new', lazyRouteComponent(workflows, 'NewWorkflowPage')),
     workflow.addChildren([
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/',
-        component: lazyRouteComponent(workflows, 'WorkflowEditPage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/triggers',
-        component: lazyRouteComponent(workflows, 'WorkflowTriggersPage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/people',
-        component: lazyRouteComponent(workflows, 'WorkflowPeoplePage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/files',
-        component: lazyRouteComponent(workflows, 'WorkflowFilesPage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/schedule',
-        component: lazyRouteComponent(workflows, 'WorkflowSchedulePage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/runs',
-        component: lazyRouteComponent(workflows, 'WorkflowRunsPage'),
-      }),
-      createRoute({
-        getParentRoute: () => workflow,
-        path: '/try',
-        component: lazyRouteComponent(workflows, 'WorkflowTryPage'),
-      }),
+      tab('/', lazyRouteComponent(workflows, 'WorkflowEditPage')),
+      tab('/triggers', lazyRouteComponent(workflows, 'WorkflowTriggersPage')),
+      tab('/people', lazyRouteComponent(workflows, 'WorkflowPeoplePage')),
+      tab('/files', lazyRouteComponent(workflows, 'WorkflowFilesPage')),
+      tab('/schedule', lazyRouteComponent(workflows, 'WorkflowSchedulePage')),
+      tab('/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
+      tab('/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
     ]),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/sources',
-      component: lazyRouteComponent(sources, 'SourcesPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/sources/new',
-      component: lazyRouteComponent(sources, 'NewSourcePage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/sources/$sourceId',
-      component: lazyRouteComponent(sources, 'SourcePage'),
-    }),
+    page('/sources', lazyRouteComponent(sources, 'SourcesPage')),
+    page('/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
+    page('/sources/$sourceId', lazyRouteComponent(sources, 'SourcePage')),
     sourceLog.addChildren([
       createRoute({
         getParentRoute: () => sourceLog,
@@ -142,61 +106,17 @@ const routes = root.addChildren([
         component: lazyRouteComponent(deliveries, 'DeliveryDrawer'),
       }),
     ]),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/deliveries/$deliveryId',
-      component: lazyRouteComponent(deliveries, 'DeliveryPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/runs',
-      component: lazyRouteComponent(runs, 'RunsPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/runs/$runId',
-      component: lazyRouteComponent(runs, 'RunPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/sessions',
-      component: lazyRouteComponent(sessions, 'SessionsPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/sessions/$sessionId',
-      component: lazyRouteComponent(sessions, 'SessionPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/usage',
-      component: lazyRouteComponent(usage, 'UsagePage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/keys',
-      component: lazyRouteComponent(admin, 'KeysPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/people',
-      component: lazyRouteComponent(admin, 'PeoplePage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/organization',
-      component: lazyRouteComponent(admin, 'OrganizationPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/audit',
-      component: lazyRouteComponent(admin, 'AuditPage'),
-    }),
-    createRoute({
-      getParentRoute: () => app,
-      path: '/account',
-      component: lazyRouteComponent(account, 'AccountPage'),
-    }),
+    page('/deliveries/$deliveryId', lazyRouteComponent(deliveries, 'DeliveryPage')),
+    page('/runs', lazyRouteComponent(runs, 'RunsPage')),
+    page('/runs/$runId', lazyRouteComponent(runs, 'RunPage')),
+    page('/sessions', lazyRouteComponent(sessions, 'SessionsPage')),
+    page('/sessions/$sessionId', lazyRouteComponent(sessions, 'SessionPage')),
+    page('/usage', lazyRouteComponent(usage, 'UsagePage')),
+    page('/keys', lazyRouteComponent(admin, 'KeysPage')),
+    page('/people', lazyRouteComponent(admin, 'PeoplePage')),
+    page('/organization', lazyRouteComponent(admin, 'OrganizationPage')),
+    page('/audit', lazyRouteComponent(admin, 'AuditPage')),
+    page('/account', lazyRouteComponent(account, 'AccountPage')),
   ]),
 ])
 

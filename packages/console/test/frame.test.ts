@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
-import { type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -107,6 +107,7 @@ test('a sensitive change asks for the password once and continues', async () => 
   await dialog.getByLabel('Password').fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Confirm' }).click()
   await status(page, 'Saved.')
+  expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
 test('two people who save the same thing see both versions, and nothing is lost', async () => {
@@ -148,8 +149,33 @@ test('new rows are announced and shown when asked for', async () => {
   await show(page, '/keys')
   await page.getByRole('rowheader', { name: 'first' }).waitFor()
   await newKey('second')
+  await button(page, '1 new').waitFor()
+  expect(await page.getByRole('rowheader').allTextContents()).toEqual(['first'])
   await button(page, '1 new').click()
   await page.getByRole('rowheader', { name: 'second' }).waitFor()
+})
+
+test('menus and messages work with the keyboard and have no axe findings', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await owner.call('createUser', {
+    body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: '', role: 'member' },
+  })
+  await show(page, '/people')
+  const trigger = button(page, 'Actions for Grace')
+  await trigger.press('Enter')
+  const item = (name: string) => page.getByRole('menuitem', { name }).and(page.locator(':focus'))
+  await item('Change name and role').waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await trigger.and(page.locator(':focus')).waitFor()
+  await page.keyboard.press('ArrowDown')
+  await item('Change name and role').waitFor()
+  await page.keyboard.press('d')
+  await item('Deactivate').press('Enter')
+  await page.getByRole('dialog', { name: 'Deactivate Grace?' }).getByRole('button', { name: 'Deactivate' }).click()
+  await status(page, 'Grace is deactivated.')
+  expect(await findAxeIssues(page)).toEqual([])
 })
 
 test('the keyboard finds pages, opens rows, and single keys can be switched off', async () => {

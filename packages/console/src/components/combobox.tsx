@@ -1,6 +1,6 @@
-import { Combobox as Base } from '@base-ui/react/combobox'
+import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { Field } from './fields.tsx'
-import { Icon } from './icons.tsx'
+import { placePopup } from './place-popup.ts'
 
 export interface Option {
   value: string
@@ -17,48 +17,100 @@ interface ComboboxProps {
   hint?: string
   error?: string | undefined
   isLabelHidden?: boolean
-  /** Called with what is typed, when the options come from the server; they are then not filtered here. */
-  onSearch?: (text: string) => void
 }
 
-/** A field that finds one of many options while typing. */
-export function Combobox({ label, options, value, onValue, placeholder, onSearch, ...field }: ComboboxProps) {
-  const selected = options.find((option) => option.value === value) ?? null
+/** At most as many options are shown; more are found by typing. */
+const SHOWN = 50
+
+/** A field that finds one of many options while typing, by the ARIA pattern. Leaving it without a choice keeps the value. */
+export function Combobox({ label, options, value, onValue, placeholder, ...field }: ComboboxProps) {
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  const popup = useRef<HTMLUListElement>(null)
+  const [text, setText] = useState<string>()
+  const [active, setActive] = useState(0)
+  const isOpen = text !== undefined
+  const found = options
+    .filter((option) => `${option.label} ${option.detail ?? ''}`.toLowerCase().includes((text ?? '').toLowerCase()))
+    .slice(0, SHOWN)
+  const chosen = Math.min(active, found.length - 1)
+  useEffect(() => {
+    if (!isOpen) return
+    const list = popup.current
+    list?.showPopover()
+    if (list && input.current) placePopup(list, input.current, 'start')
+    return () => list?.hidePopover()
+  }, [isOpen])
+
+  const open = () => {
+    setText((before) => before ?? '')
+    setActive(0)
+  }
+  const choose = (option: Option | undefined) => {
+    setText(undefined)
+    if (option) onValue(option.value)
+  }
+  function onKeyDown(event: KeyboardEvent) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step && isOpen) setActive((chosen + step + found.length) % Math.max(found.length, 1))
+    else if (step) open()
+    else if (event.key === 'Enter' && isOpen && !event.nativeEvent.isComposing) choose(found[chosen])
+    else if (event.key === 'Escape' && isOpen) setText(undefined)
+    else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
   return (
     <Field label={label} {...field}>
       {(control) => (
-        <Base.Root
-          items={options}
-          value={selected}
-          onValueChange={(option) => onValue(option?.value ?? null)}
-          itemToStringLabel={(option: Option) => option.label}
-          isItemEqualToValue={(one: Option, other: Option) => one.value === other.value}
-          {...(onSearch ? { filter: null, onInputValueChange: onSearch } : {})}
-        >
-          <div className="combobox">
-            <Base.Input {...control} className="input" placeholder={placeholder} />
-            {selected ? (
-              <Base.Clear className="button ghost icon-only" aria-label={`Clear ${label}`}>
-                <Icon name="close" />
-              </Base.Clear>
-            ) : null}
-          </div>
-          <Base.Portal>
-            <Base.Positioner className="menu-positioner" sideOffset={4}>
-              <Base.Popup className="menu">
-                <Base.Empty className="menu-empty">Nothing found.</Base.Empty>
-                <Base.List>
-                  {(option: Option) => (
-                    <Base.Item key={option.value} value={option} className="menu-item">
-                      <span>{option.label}</span>
-                      {option.detail ? <span className="muted">{option.detail}</span> : null}
-                    </Base.Item>
-                  )}
-                </Base.List>
-              </Base.Popup>
-            </Base.Positioner>
-          </Base.Portal>
-        </Base.Root>
+        <>
+          <input
+            ref={input}
+            {...control}
+            type="text"
+            role="combobox"
+            className="input"
+            autoComplete="off"
+            placeholder={placeholder}
+            aria-expanded={isOpen}
+            aria-controls={`${id}-list`}
+            aria-autocomplete="list"
+            aria-activedescendant={isOpen && found.length > 0 ? `${id}-${chosen}` : undefined}
+            value={text ?? options.find((option) => option.value === value)?.label ?? ''}
+            onChange={(event) => {
+              setText(event.target.value)
+              setActive(0)
+            }}
+            onClick={open}
+            onKeyDown={onKeyDown}
+            onBlur={() => setText(undefined)}
+          />
+          <ul ref={popup} id={`${id}-list`} popover="manual" role="listbox" aria-label={label} className="menu">
+            {isOpen
+              ? found.map((option, index) => (
+                  // The field has the focus and handles the keys.
+                  // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+                  <li
+                    key={option.value}
+                    id={`${id}-${index}`}
+                    role="option"
+                    aria-selected={index === chosen}
+                    className="menu-item"
+                    ref={index === chosen ? (item) => item?.scrollIntoView({ block: 'nearest' }) : undefined}
+                    // Keeps the focus in the field.
+                    onPointerDown={(event) => event.preventDefault()}
+                    onClick={() => choose(option)}
+                    onPointerMove={() => setActive(index)}
+                  >
+                    <span>{option.label}</span>
+                    {option.detail ? <span className="muted">{option.detail}</span> : null}
+                  </li>
+                ))
+              : null}
+            {isOpen && found.length === 0 ? <li className="menu-empty">Nothing found.</li> : null}
+          </ul>
+        </>
       )}
     </Field>
   )

@@ -1,6 +1,6 @@
-import { Menu as Base } from '@base-ui/react/menu'
-import type { ReactNode } from 'react'
+import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
 import { Icon, type IconName } from './icons.tsx'
+import { placePopup } from './place-popup.ts'
 
 export interface MenuItem {
   label: string
@@ -19,35 +19,86 @@ interface MenuProps {
   groups: readonly (readonly MenuItem[])[]
 }
 
-/** A button with a menu of actions. */
+/** A button with a menu of actions, by the ARIA pattern: arrow keys, Home, End and first letters move the focus. */
 export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', groups }: MenuProps) {
+  const id = useId()
+  const button = useRef<HTMLButtonElement>(null)
+  const popup = useRef<HTMLDivElement>(null)
+  const items = () => [...(popup.current?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])]
+
+  function onKeyDown(event: KeyboardEvent) {
+    const all = items()
+    const at = all.findIndex((item) => item === document.activeElement)
+    const step = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key]
+    if (step !== undefined) all.at(step % all.length)?.focus()
+    else if (event.key === 'Tab') popup.current?.hidePopover()
+    else if (/^\S$/.test(event.key)) {
+      const next = [...all.slice(at + 1), ...all.slice(0, at + 1)]
+      next.find((item) => item.textContent.toLowerCase().startsWith(event.key.toLowerCase()))?.focus()
+    } else return
+    if (event.key !== 'Tab') event.preventDefault()
+    event.stopPropagation()
+  }
+
   return (
-    <Base.Root modal={false}>
-      <Base.Trigger className={triggerClass} aria-label={label} title={trigger ? undefined : label}>
+    <>
+      <button
+        ref={button}
+        type="button"
+        className={triggerClass}
+        aria-label={label}
+        aria-haspopup="menu"
+        title={trigger ? undefined : label}
+        popoverTarget={id}
+        onKeyDown={(event) => {
+          if (event.key !== 'ArrowDown') return
+          event.preventDefault()
+          popup.current?.showPopover()
+        }}
+      >
         {trigger ?? <Icon name="more" />}
-      </Base.Trigger>
-      <Base.Portal>
-        <Base.Positioner className="menu-positioner" sideOffset={4} align="end">
-          <Base.Popup className="menu">
-            {groups
-              .filter((items) => items.length > 0)
-              .map((items) => (
-                <Base.Group key={items[0]?.label} className="menu-group">
-                  {items.map((item) => (
-                    <Base.Item
-                      key={item.label}
-                      className={`menu-item ${item.isDangerous ? 'danger' : ''}`}
-                      onClick={item.onSelect}
-                    >
-                      {item.icon ? <Icon name={item.icon} /> : null}
-                      {item.label}
-                    </Base.Item>
-                  ))}
-                </Base.Group>
+      </button>
+      <div
+        ref={popup}
+        id={id}
+        popover="auto"
+        role="menu"
+        tabIndex={-1}
+        aria-label={label}
+        className="menu"
+        onKeyDown={onKeyDown}
+        onBeforeToggle={(event) => {
+          if (event.newState === 'closed') return
+          // Before the next frame: the size is known only when it is shown.
+          requestAnimationFrame(() => {
+            if (popup.current && button.current) placePopup(popup.current, button.current, 'end')
+            items()[0]?.focus()
+          })
+        }}
+      >
+        {groups
+          .filter((group) => group.length > 0)
+          .map((group) => (
+            <div key={group[0]?.label} role="group" className="menu-group">
+              {group.map((item) => (
+                <button
+                  key={item.label}
+                  type="button"
+                  role="menuitem"
+                  tabIndex={-1}
+                  className={`menu-item ${item.isDangerous ? 'danger' : ''}`}
+                  onClick={() => {
+                    popup.current?.hidePopover()
+                    item.onSelect()
+                  }}
+                >
+                  {item.icon ? <Icon name={item.icon} /> : null}
+                  {item.label}
+                </button>
               ))}
-          </Base.Popup>
-        </Base.Positioner>
-      </Base.Portal>
-    </Base.Root>
+            </div>
+          ))}
+      </div>
+    </>
   )
 }

@@ -22,7 +22,7 @@ export function useShortcut(keys: string, onPress: () => void): void {
     if (isOn === 'off') return
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-      if (document.querySelector('dialog[open], [role="menu"], [role="listbox"]')) return
+      if (document.querySelector('dialog[open], :is([role="menu"], [role="listbox"]):popover-open')) return
       const pressed = keys.includes(' ') ? `${sequence} ${event.key}` : event.key
       if (pressed !== keys || (!keys.includes(' ') && sequence)) return
       event.preventDefault()

@@ -1,11 +1,30 @@
-import { Toast } from '@base-ui/react/toast'
+import { useEffect, useRef, useSyncExternalStore } from 'react'
+import { announce } from './announce.ts'
+import { IconButton } from './button.tsx'
 import { describeError } from './states.tsx'
 
-const manager = Toast.createToastManager()
+const SHOWN_MS = { good: 5_000, bad: 15_000 } as const
 
-/** Says for a few seconds that something was done. */
-export function toast(title: string, kind: 'good' | 'bad' = 'good'): void {
-  manager.add({ title, type: kind, priority: kind === 'bad' ? 'high' : 'low' })
+interface Message {
+  readonly id: number
+  readonly text: string
+  readonly kind: keyof typeof SHOWN_MS
+}
+
+let messages: readonly Message[] = []
+let lastId = 0
+const listeners = new Set<() => void>()
+
+function setMessages(changed: readonly Message[]) {
+  messages = changed
+  for (const listener of listeners) listener()
+}
+
+/** Says for a few seconds that something was done, or what went wrong. */
+export function toast(text: string, kind: Message['kind'] = 'good'): void {
+  lastId += 1
+  setMessages([...messages.slice(-2), { id: lastId, text, kind }])
+  if (kind === 'good') announce(text)
 }
 
 /** Runs an action outside of a form; an error is shown as a message. */
@@ -19,25 +38,42 @@ export async function tryIt(action: () => Promise<unknown>): Promise<void> {
 
 /** The place of the messages; once in the page. */
 export function Toaster() {
+  const shown = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    () => messages,
+  )
+  const place = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // Shown again for each message: what was shown last is above an open dialog.
+    place.current?.hidePopover()
+    if (shown.length > 0) place.current?.showPopover()
+  }, [shown])
   return (
-    <Toast.Provider toastManager={manager} timeout={4_000} limit={3}>
-      <Toast.Portal>
-        <Toast.Viewport className="toasts">
-          <Messages />
-        </Toast.Viewport>
-      </Toast.Portal>
-    </Toast.Provider>
+    <div ref={place} popover="manual" className="toasts" role="region" aria-label="Messages">
+      {shown.map((message) => (
+        <Toast key={message.id} message={message} />
+      ))}
+    </div>
   )
 }
 
-function Messages() {
-  const { toasts } = Toast.useToastManager()
-  return toasts.map((entry) => (
-    <Toast.Root key={entry.id} toast={entry} className={`toast ${entry.type}`} swipeDirection={[]}>
-      <Toast.Title className="toast-title" render={<p />} />
-      <Toast.Close className="button ghost icon-only" aria-label="Dismiss">
-        ×
-      </Toast.Close>
-    </Toast.Root>
-  ))
+/** A message that stays while the pointer or the focus is on it (WCAG 2.2.1). */
+function Toast({ message: { id, text, kind } }: { message: Message }) {
+  const box = useRef<HTMLDivElement>(null)
+  const remove = () => setMessages(messages.filter((message) => message.id !== id))
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!box.current?.matches(':hover, :focus-within')) setMessages(messages.filter((message) => message.id !== id))
+    }, SHOWN_MS[kind])
+    return () => clearInterval(timer)
+  }, [id, kind])
+  return (
+    <div ref={box} className={`toast ${kind}`} role={kind === 'bad' ? 'alert' : undefined}>
+      <p>{text}</p>
+      <IconButton icon="close" label="Dismiss" onClick={remove} />
+    </div>
+  )
 }
