@@ -62,8 +62,9 @@ CREATE TABLE one_time_links (
   revoked_at      timestamptz(3),
   CHECK ((kind = 'setup') = (user_id IS NULL))
 );
-CREATE INDEX one_time_links_user ON one_time_links (user_id, kind) WHERE used_at IS NULL AND revoked_at IS NULL;
+CREATE INDEX one_time_links_user ON one_time_links (user_id, kind);
 CREATE INDEX one_time_links_organization ON one_time_links (organization_id);
+CREATE INDEX one_time_links_expiry ON one_time_links (expires_at);
 
 -- Append-only. No foreign keys: an event outlives what it tells of.
 CREATE TABLE audit_events (

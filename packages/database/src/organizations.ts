@@ -82,6 +82,7 @@ export async function renameOrganization(
   return await inTransaction(db, async (client) => {
     const { rows } = await client.query<{ name: string }>(`${SELECT_ORGANIZATION} FOR NO KEY UPDATE`, [id])
     const old = rows[0]?.name
+    if (name === old) return 'saved'
     if (versionOf([old]) !== version) return 'changed_meanwhile'
     await client.query('UPDATE organizations SET name = $2, updated_at = now() WHERE id = $1', [id, name])
     await recordAuditEvent(client, {

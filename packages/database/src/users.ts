@@ -96,7 +96,11 @@ export async function findUserByEmail(
 }
 
 function withVersion(row: Omit<UserRow, 'version'>): UserRow {
-  return { ...row, version: versionOf([row.firstName, row.lastName, row.role, row.isDeactivated]) }
+  return { ...row, version: versionOfUser(row) }
+}
+
+function versionOfUser({ firstName, lastName, role, isDeactivated }: UserValues): string {
+  return versionOf([firstName, lastName, role, isDeactivated])
 }
 
 /**
@@ -177,6 +181,8 @@ export async function saveUser(
     const { firstName, lastName, role, isDeactivated } = { ...stored, ...change }
     const next: UserValues = { firstName, lastName, role, isDeactivated }
     check(stored, next)
+    // Saved already: the request is repeated, or somebody else had the same idea.
+    if (versionOfUser(next) === stored.version) return { kind: 'saved', user: stored }
     if (version !== stored.version) return { kind: 'changed_meanwhile', user: stored }
     const staysOwner = role === 'owner' && !isDeactivated
     if (!staysOwner && (await isLastOwner(client, organizationId, stored))) return 'last_owner'

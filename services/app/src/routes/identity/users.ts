@@ -79,11 +79,12 @@ export function userHandlers(ctx: AppContext) {
   } satisfies Partial<AppHandlers>
 }
 
-/** Only owners change owners and make others owners. */
+/** Only owners change owners and make others owners, and they confirm a role that changes to or from owner. */
 function checkChange(principal: Principal): CheckUserChange {
   return (user, next) => {
-    if (next?.role === 'owner' && user.role !== 'owner') assertMayMakeOwner(principal)
-    if (user.role === 'owner') assertOwner(principal)
+    if (user.role !== 'owner' && next?.role !== 'owner') return
+    assertOwner(principal)
+    if (next && next.role !== user.role) assertConfirmed(principal)
   }
 }
 
