@@ -216,7 +216,7 @@ function callEntry(
       <>
         <p className="row">
           <span className="muted">
-            {[status && `Status ${status}`, delivery?.duration_ms != null && durationText(delivery.duration_ms)]
+            {[status && `Status ${status}`, delivery?.duration_ms ? durationText(delivery.duration_ms) : undefined]
               .filter(Boolean)
               .join(', ')}
           </span>

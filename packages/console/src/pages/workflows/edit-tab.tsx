@@ -6,12 +6,12 @@ import { Form, useForm } from '../../components/form.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
-import { SCOPES } from './workflows-page.tsx'
+import { type Scope, SCOPES } from './workflows-page.tsx'
 
 const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({
   name,
   description,
-  scope: scope as (typeof SCOPES)[number][0],
+  scope: scope as Scope,
 })
 
 export function WorkflowEditPage() {

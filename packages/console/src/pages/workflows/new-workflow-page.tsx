@@ -6,14 +6,14 @@ import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Page } from '../../components/page.tsx'
 import { DescriptionField } from './description-field.tsx'
-import { SCOPES } from './workflows-page.tsx'
+import { type Scope, SCOPES } from './workflows-page.tsx'
 
 export function NewWorkflowPage() {
   const navigate = useNavigate()
   const [id] = useState(newId)
   const write = useWrite('createWorkflow')
-  const form = useForm({
-    values: { name: '', description: '', scope: 'company_wide' as (typeof SCOPES)[number][0] },
+  const form = useForm<{ name: string; description: string; scope: Scope }>({
+    values: { name: '', description: '', scope: 'company_wide' },
     savedText: null,
     async save(values) {
       await write.mutateAsync({ body: { id, ...values } })

@@ -117,10 +117,13 @@ function TriggerCard({ workflow, trigger, onOpen }: TriggerProps & { onOpen: (op
   )
 }
 
+const sourceOf = (trigger: Trigger | undefined): 'api' | 'other' =>
+  trigger && trigger.trigger_source.slug !== 'api' ? 'other' : 'api'
+
 const valuesOf = (trigger: Trigger | undefined) => ({
   name: trigger?.name ?? '',
   is_active: trigger?.is_active ?? true,
-  source: (trigger && trigger.trigger_source.slug !== 'api' ? 'other' : 'api') as 'api' | 'other',
+  source: sourceOf(trigger),
   slug: trigger?.trigger_source.slug ?? 'api',
   source_name: trigger?.trigger_source.name ?? 'API',
   events: trigger?.events.map(({ slug, name }) => ({ slug, name })) ?? [],

@@ -12,7 +12,7 @@ import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
 /** Counts what the contract counts: code points without the white space around the text. */
-const lengthOf = (text: string) => [...text.trim()].length
+const lengthOf = (text: string) => Array.from(text.trim()).length
 
 export function WorkflowTryPage() {
   const { again, session = '' } = useSearch({ strict: false })

@@ -14,6 +14,7 @@ export const SCOPES = [
   ['company_wide', 'Everyone', 'Everyone in your organization sees it.'],
   ['only_me', 'Only listed people', 'The people listed under People see it, and admins.'],
 ] as const
+export type Scope = (typeof SCOPES)[number][0]
 
 export function WorkflowsPage() {
   const filters = useFilters('search')
