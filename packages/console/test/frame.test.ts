@@ -107,7 +107,11 @@ test('a sensitive change asks for the password once and continues', async () => 
   await dialog.getByLabel('Password').fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Confirm' }).click()
   await status(page, 'Saved.')
+<<<<<<< Updated upstream
   expect(await page.getByRole('dialog').count()).toBe(0)
+=======
+  expect(await dialog.count()).toBe(0)
+>>>>>>> Stashed changes
 })
 
 test('two people who save the same thing see both versions, and nothing is lost', async () => {
@@ -153,6 +157,7 @@ test('new rows are announced and shown when asked for', async () => {
   expect(await page.getByRole('rowheader').allTextContents()).toEqual(['first'])
   await button(page, '1 new').click()
   await page.getByRole('rowheader', { name: 'second' }).waitFor()
+  expect(await page.getByRole('rowheader').count()).toBe(2)
 })
 
 test('menus and messages work with the keyboard and have no axe findings', async () => {
