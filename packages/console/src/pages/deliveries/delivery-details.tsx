@@ -184,14 +184,14 @@ export function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut
           }}
         >
           <p>
-            The first time, <Time value={delivery.created_at} isExact />: {ARRIVED[delivery.outcome]}
-            {delivery.status ? ` Its status was ${delivery.status}.` : ''}
+            Sent before on <Time value={delivery.created_at} isExact />. {ARRIVED[delivery.outcome]}
+            {delivery.status ? ` It answered ${delivery.status}.` : ''}
           </p>
           {times > 0 ? <p>It was sent again {times === 1 ? 'once' : `${times} times`} since.</p> : null}
           <Notice kind={delivery.outcome === 'accepted' ? 'warning' : 'info'}>
             <p>
-              The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the secret of
-              now. The endpoint may act a second time.
+              The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
+              secret. The endpoint may act a second time.
             </p>
           </Notice>
         </ConfirmDialog>

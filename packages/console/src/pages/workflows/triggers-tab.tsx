@@ -191,7 +191,7 @@ function TriggerDialog({
           <SelectField
             label="Fired by"
             options={[
-              ['api', 'API: calls of the public API, the schedule and people'],
+              ['api', 'API, also the schedule and people'],
               ['other', 'Another source'],
             ]}
             {...form.field('source')}
