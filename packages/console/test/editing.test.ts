@@ -93,7 +93,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByRole('dialog').getByLabel('Text').fill('a;b\n3;4\n')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved.').waitFor()
+  await page.getByText('Saved.').first().waitFor()
 
   await show(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')

@@ -86,7 +86,7 @@ export function Combobox({ label, options, value, onValue, placeholder, ...field
             onKeyDown={onKeyDown}
             onBlur={() => setText(undefined)}
           />
-          <ul ref={popup} id={`${id}-list`} popover="manual" role="listbox" aria-label={label} className="menu">
+          <ul ref={popup} id={`${id}-list`} popover="manual" role="listbox" aria-label="Choices" className="menu">
             {isOpen
               ? found.map((option, index) => (
                   // The field has the focus and handles the keys.
