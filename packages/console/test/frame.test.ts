@@ -107,11 +107,7 @@ test('a sensitive change asks for the password once and continues', async () => 
   await dialog.getByLabel('Password').fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Confirm' }).click()
   await status(page, 'Saved.')
-<<<<<<< Updated upstream
   expect(await page.getByRole('dialog').count()).toBe(0)
-=======
-  expect(await dialog.count()).toBe(0)
->>>>>>> Stashed changes
 })
 
 test('two people who save the same thing see both versions, and nothing is lost', async () => {

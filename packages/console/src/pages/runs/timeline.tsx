@@ -216,14 +216,7 @@ function callEntry(
       <>
         <p className="row">
           <span className="muted">
-<<<<<<< Updated upstream
             {[status && `Status ${status}`, delivery?.duration_ms ? durationText(delivery.duration_ms) : undefined]
-=======
-            {[
-              status && `Status ${status}`,
-              typeof delivery?.duration_ms === 'number' && durationText(delivery.duration_ms),
-            ]
->>>>>>> Stashed changes
               .filter(Boolean)
               .join(', ')}
           </span>

@@ -8,23 +8,12 @@ import { Page } from '../../components/page.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
-const NEW_WORKFLOW: { name: string; description: string; scope: (typeof SCOPES)[number][0] } = {
-  name: '',
-  description: '',
-  scope: 'company_wide',
-}
-
 export function NewWorkflowPage() {
   const navigate = useNavigate()
   const [id] = useState(newId)
   const write = useWrite('createWorkflow')
-<<<<<<< Updated upstream
   const form = useForm<{ name: string; description: string; scope: Scope }>({
     values: { name: '', description: '', scope: 'company_wide' },
-=======
-  const form = useForm({
-    values: NEW_WORKFLOW,
->>>>>>> Stashed changes
     savedText: null,
     async save(values) {
       await write.mutateAsync({ body: { id, ...values } })

@@ -117,14 +117,8 @@ function TriggerCard({ workflow, trigger, onOpen }: TriggerProps & { onOpen: (op
   )
 }
 
-<<<<<<< Updated upstream
 const sourceOf = (trigger: Trigger | undefined): 'api' | 'other' =>
   trigger && trigger.trigger_source.slug !== 'api' ? 'other' : 'api'
-=======
-function sourceOf(trigger: Trigger | undefined): 'api' | 'other' {
-  return trigger && trigger.trigger_source.slug !== 'api' ? 'other' : 'api'
-}
->>>>>>> Stashed changes
 
 const valuesOf = (trigger: Trigger | undefined) => ({
   name: trigger?.name ?? '',
