@@ -4,7 +4,7 @@ import type { Database } from './client.ts'
 import { deriveId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
-import { isVisible, type Viewer, viewerOf } from './viewer.ts'
+import { isSessionVisible, isVisible, type Viewer, viewerOf } from './viewer.ts'
 import type { WorkflowEdit } from './workflow-edits.ts'
 
 /** A start by a person in the application. */
@@ -34,7 +34,7 @@ const RECORD_APP_START = `
         WHEN organization.is_suspended THEN 'organization_suspended'
         WHEN workflow.id IS NULL THEN 'workflow_not_found'
         ${WORKFLOW_REFUSALS}
-        WHEN NOT $4 AND session.id IS NULL THEN 'session_not_found'
+        WHEN NOT $4 AND (session.id IS NULL OR NOT ${isSessionVisible('session', '$9')}) THEN 'session_not_found'
         WHEN NOT $4 AND NOT session.is_open THEN 'session_closed'
         ELSE 'accepted'
       END AS kind

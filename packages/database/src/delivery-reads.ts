@@ -2,7 +2,16 @@ import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contra
 import { escapeLiteral } from 'pg'
 import type { Database } from './client.ts'
 import type { DeliveryQuery } from './deliveries.ts'
-import { beforePosition, isVisible, type TimePosition, type RowOf, toWire, USER_NAME, type Viewer } from './viewer.ts'
+import {
+  beforePosition,
+  isVisible,
+  type ReadPage,
+  type RowOf,
+  selectVisible,
+  toWire,
+  USER_NAME,
+  type Viewer,
+} from './viewer.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
 const LISTED_BODY_MAX_BYTES = 8_192
@@ -43,13 +52,6 @@ const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BO
 /** Entries of the log that are read for a page of a member, who may not see all of them. */
 const MAX_ENTRIES_READ = 1_000
 
-/** A page of a source's log. */
-export interface DeliveryPageRows {
-  readonly deliveries: readonly AppDeliveryOut[]
-  /** The last entry that was read, if older ones may follow. */
-  readonly next: TimePosition | undefined
-}
-
 /**
  * The entries of a source's log that the viewer sees, newest first. For a member, a page may have fewer entries than the limit,
  * or none, although older ones follow: it reads 1,000 entries at most.
@@ -58,9 +60,9 @@ export async function listVisibleDeliveries(
   db: Pick<Database, 'pool'>,
   { organizationId, memberId }: Viewer,
   query: DeliveryQuery,
-): Promise<DeliveryPageRows> {
+): Promise<ReadPage<AppDeliveryOut>> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
-  const rowsToRead = memberId === null ? limit + 1 : MAX_ENTRIES_READ
+  const maxRead = memberId === null ? limit + 1 : MAX_ENTRIES_READ
   // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
   const { rows: read } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
     `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
@@ -73,19 +75,11 @@ export async function listVisibleDeliveries(
        ORDER BY created_at DESC, id DESC LIMIT $7
      ) AS delivery ${JOIN_WORKFLOW}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
-    [organizationId, memberId, sourceId, since ?? '-infinity', ...beforePosition(after, until), rowsToRead],
+    [organizationId, memberId, sourceId, since ?? '-infinity', ...beforePosition(after, until), maxRead],
   )
-  const visible = read.filter((row) => row.isVisible)
-  const page = visible.slice(0, limit)
-  const lastRead = visible.length > limit ? page.at(-1) : read.length === rowsToRead ? read.at(-1) : undefined
-  return {
-    deliveries: await readDeliveries(
-      db,
-      organizationId,
-      page.map(({ id }) => id),
-    ),
-    next: lastRead && { createdAt: lastRead.createdAt, id: lastRead.id },
-  }
+  const { rows, next } = selectVisible(read, { limit, maxRead }, (row) => row)
+  const ids = rows.map((row) => row.id)
+  return { rows: await readDeliveries(db, organizationId, ids), next }
 }
 
 async function readDeliveries(

@@ -213,18 +213,13 @@ export {
   type WorkflowPosition,
   type WorkflowVersion,
 } from './workflows.ts'
-export {
-  type DeliveryDetail,
-  type DeliveryPageRows,
-  findVisibleDelivery,
-  listVisibleDeliveries,
-} from './delivery-reads.ts'
+export { type DeliveryDetail, findVisibleDelivery, listVisibleDeliveries } from './delivery-reads.ts'
 export { readOverview } from './overview.ts'
 export { findVisibleRun, listVisibleRuns, type RunQuery } from './run-lists.ts'
 export { searchEverything } from './search.ts'
 export { closeOpenSession, createSession, findSession, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
-export { type TimePosition, type Viewer, viewerOf } from './viewer.ts'
+export { type ReadPage, type TimePosition, type Viewer, viewerOf } from './viewer.ts'
 export {
   type AppStart,
   type AppStartOutcome,

@@ -2,7 +2,7 @@ import type { SearchOut } from '@workflow-service/contract'
 import type { Database } from './client.ts'
 import { foldCase } from './fold-case.ts'
 import { foldSearch } from './search-text.ts'
-import { isVisible, USER_NAME, type Viewer } from './viewer.ts'
+import { isSessionVisible, isVisible, USER_NAME, type Viewer } from './viewer.ts'
 
 type Found = SearchOut['data'][number]
 
@@ -89,7 +89,7 @@ const FIND_BY_ID = `
   UNION ALL SELECT ${RUN_FOUND} FROM starts AS start JOIN workflows AS workflow ON workflow.id = start.workflow_id
   WHERE start.organization_id = $1 AND start.id = $3 AND ${isVisible('workflow', '$2')}
   UNION ALL SELECT 'session', id, id::text, CASE WHEN is_open THEN 'Open' ELSE 'Closed' END FROM sessions
-  WHERE organization_id = $1 AND id = $3
+  WHERE organization_id = $1 AND id = $3 AND ${isSessionVisible('sessions', '$2')}
   UNION ALL SELECT ${DELIVERY_FOUND} FROM deliveries AS delivery
   WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${IS_DELIVERY_VISIBLE}
   UNION ALL SELECT 'user', users.id, ${USER_NAME}, users.email FROM users WHERE users.organization_id = $1 AND users.id = $3

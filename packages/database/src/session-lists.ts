@@ -2,10 +2,21 @@ import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import type { Database } from './client.ts'
 import { listVisibleRuns } from './run-lists.ts'
-import { beforePosition, type TimePosition, type RowOf, toWire, type Viewer } from './viewer.ts'
+import {
+  beforePosition,
+  isSessionVisible,
+  type ReadPage,
+  type RowOf,
+  selectVisible,
+  type TimePosition,
+  toWire,
+  type Viewer,
+} from './viewer.ts'
 
 const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
   (last_start_number - last_finished_number)::float8 AS waiting_count, created_at, closed_at`
+
+type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
 
 /** Which sessions to list. */
 export interface SessionQuery {
@@ -14,33 +25,44 @@ export interface SessionQuery {
   readonly after?: TimePosition | undefined
 }
 
-/** The organization's sessions, newest first. */
+/** Sessions that are read for a page of a member, who may not see all of them. */
+const MAX_SESSIONS_READ = 200
+
+/**
+ * The sessions that the viewer sees, newest first. For a member, a page may have fewer entries than the limit, or none, although
+ * older ones follow: it reads 200 sessions at most.
+ */
 export async function listSessions(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
+  { organizationId, memberId }: Viewer,
   { isOpen, limit, after }: SessionQuery,
-): Promise<readonly SessionOut[]> {
-  const { rows } = await db.pool.query<RowOf<SessionOut>>(
-    `SELECT ${SESSION_COLUMNS} FROM sessions
-     WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
-       ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
-     ORDER BY created_at DESC, id DESC LIMIT $4`,
-    [organizationId, ...beforePosition(after), limit],
+): Promise<ReadPage<SessionOut>> {
+  const maxRead = memberId === null ? limit + 1 : Math.max(MAX_SESSIONS_READ, limit + 1)
+  const { rows: read } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
+    `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
+       SELECT ${SESSION_COLUMNS} FROM sessions
+       WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
+         ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+       ORDER BY created_at DESC, id DESC LIMIT $4
+     ) AS session ORDER BY created_at DESC, id DESC`,
+    [organizationId, ...beforePosition(after), maxRead, memberId],
   )
-  return rows.map((row) => toWire<SessionOut>(row))
+  const { rows, next } = selectVisible(read, { limit, maxRead }, (row) => ({ id: row.id, createdAt: row.created_at }))
+  return { rows: rows.map(({ isVisible: _isVisible, ...row }) => toWire<SessionOut>(row)), next }
 }
 
 const MAX_RUNS = 100
 
-/** A session with its latest runs that the viewer sees. */
+/** A session that the viewer sees, with its latest runs. */
 export async function findSession(
   db: Pick<Database, 'pool'>,
   viewer: Viewer,
   sessionId: string,
 ): Promise<SessionDetailOut | undefined> {
   const { rows } = await db.pool.query<RowOf<SessionOut>>(
-    `SELECT ${SESSION_COLUMNS} FROM sessions WHERE organization_id = $1 AND id = $2`,
-    [viewer.organizationId, sessionId],
+    `SELECT ${SESSION_COLUMNS} FROM sessions
+     WHERE organization_id = $1 AND id = $2 AND ${isSessionVisible('sessions', '$3')}`,
+    [viewer.organizationId, sessionId, viewer.memberId],
   )
   const [session] = rows
   if (!session) return undefined
@@ -61,15 +83,16 @@ export async function createSession(
   return rowCount === 1
 }
 
-/** Closes an open session; accepted starts still run. False if the organization has no open session with this id. */
+/** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
 export async function closeOpenSession(
   client: Pick<PoolClient, 'query'>,
-  organizationId: string,
+  { organizationId, memberId }: Viewer,
   sessionId: string,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
-    'UPDATE sessions SET is_open = false, closed_at = now() WHERE organization_id = $1 AND id = $2 AND is_open',
-    [organizationId, sessionId],
+    `UPDATE sessions SET is_open = false, closed_at = now()
+     WHERE organization_id = $1 AND id = $2 AND is_open AND ${isSessionVisible('sessions', '$3')}`,
+    [organizationId, sessionId, memberId],
   )
   return rowCount === 1
 }

@@ -21,8 +21,30 @@ export function viewerOf(person: {
  * subquery finds its row by key; PostgreSQL may evaluate EXISTS by reading the whole table.
  */
 export function isVisible(workflow: string, memberId: string): string {
-  return `(${workflow}.deleted_at IS NULL AND (${memberId}::uuid IS NULL OR ${workflow}.scope = 'company_wide'
-    OR (SELECT true FROM workflow_users WHERE workflow_id = ${workflow}.id AND user_id = ${memberId})))`
+  return `(${workflow}.deleted_at IS NULL AND ${includesViewer(workflow, memberId)})`
+}
+
+function includesViewer(workflow: string, memberId: string): string {
+  return `(${memberId}::uuid IS NULL OR ${workflow}.scope = 'company_wide'
+    OR (SELECT true FROM workflow_users WHERE workflow_id = ${workflow}.id AND user_id = ${memberId}))`
+}
+
+/** The newest runs of a session that are checked. An agent reads far fewer earlier runs. */
+const MAX_RUNS_CHECKED = 1_000
+
+/**
+ * Returns the condition that the viewer sees a session: a member sees no session with a run of a workflow that the member cannot
+ * see, because the agent of a run reads what the earlier runs of its session did. A workflow that is being deleted still counts
+ * as before, so that its session neither appears nor disappears meanwhile.
+ */
+export function isSessionVisible(session: string, memberId: string): string {
+  return `(${memberId}::uuid IS NULL OR (
+    SELECT true FROM (
+      SELECT workflow_id FROM starts WHERE session_id = ${session}.id ORDER BY number DESC LIMIT ${MAX_RUNS_CHECKED}
+    ) AS run
+    JOIN workflows AS of_session ON of_session.id = run.workflow_id
+    WHERE ${includesViewer('of_session', memberId)} IS NOT TRUE LIMIT 1
+  ) IS NULL)`
 }
 
 /** The expression for the name of a user: the name, or the email address without one. */
@@ -57,4 +79,24 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 export function beforePosition(after: TimePosition | undefined, until?: Date): readonly [Date | 'infinity', string] {
   if (after && (!until || after.createdAt < until)) return [after.createdAt, after.id]
   return until ? [until, FIRST_ID] : ['infinity', LAST_ID]
+}
+
+/** Entries of a list that are read for a page, some of which a member may not see. */
+export interface ReadPage<Row> {
+  /** The first visible entries, at most the limit. */
+  readonly rows: readonly Row[]
+  /** The last entry that was looked at, if others may follow. */
+  readonly next: TimePosition | undefined
+}
+
+/** Selects a page from `read`, which has all entries that follow in the list if they are fewer than `maxRead`. */
+export function selectVisible<Row extends { readonly isVisible: boolean }>(
+  read: readonly Row[],
+  { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
+  positionOf: (row: Row) => TimePosition,
+): ReadPage<Row> {
+  const visible = read.filter((row) => row.isVisible)
+  const rows = visible.slice(0, limit)
+  const last = visible.length > limit ? rows.at(-1) : read.length === maxRead ? read.at(-1) : undefined
+  return { rows, next: last && positionOf(last) }
 }

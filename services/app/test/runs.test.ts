@@ -75,8 +75,6 @@ describe('Runs', () => {
     expect(await seenBy(member, { workflow_id: hidden })).toEqual([false, false, false])
     expect((await data.call(member, 'getRun', { params: { run_id: runs.hidden } })).status).toBe(404)
     expect((await data.call(member, 'getRun', { params: { run_id: runs.listed } })).status).toBe(200)
-    const session = await data.call(member, 'getSession', { params: { session_id: sessionId } })
-    expect(session.body.runs.map(({ id }) => id)).toEqual([runs.everyones, runs.listed])
   })
 
   test('of a member are found behind any number of newer runs that the member does not see', async () => {
@@ -157,5 +155,62 @@ describe('Sessions', () => {
     expect((await data.call(owner, 'getSession', { params })).status).toBe(404)
     expect((await data.call(owner, 'closeSession', { params })).status).toBe(404)
     expect((await data.call(owner, 'createSession', { body: { id } })).error.code).toBe('id_taken')
+  })
+
+  test('with a run of a workflow that a member cannot see do not exist for the member', async () => {
+    const { admin, member } = data.app.organization
+    const [secret, shared] = [newId(), newId()]
+    for (const [sessionId, second] of [
+      [secret, hidden],
+      [shared, listed],
+    ] as const) {
+      await data.createRun(everyones, { sessionId, number: 1 })
+      await data.createRun(second, { sessionId, number: 2 })
+    }
+    const seenBy = async (person: typeof admin) => {
+      const list = (await data.call(person, 'listSessions', { query: { limit: 100 } })).body.data
+      return await Promise.all(
+        [secret, shared].map(async (id) => [
+          (await data.call(person, 'getSession', { params: { session_id: id } })).status,
+          list.some((session) => session.id === id),
+          (await data.call(person, 'search', { query: { q: id } })).body.data.length,
+        ]),
+      )
+    }
+    expect(await seenBy(admin)).toEqual([
+      [200, true, 1],
+      [200, true, 1],
+    ])
+    expect(await seenBy(member)).toEqual([
+      [404, false, 0],
+      [200, true, 1],
+    ])
+    const params = { session_id: secret }
+    expect((await data.call(member, 'createSession', { body: { id: secret } })).error.code).toBe('id_taken')
+    expect((await data.call(member, 'closeSession', { params })).status).toBe(404)
+    // It was not closed nevertheless.
+    expect((await data.call(admin, 'getSession', { params })).body.is_open).toBe(true)
+  })
+
+  test('of a member are listed behind more than a page of sessions that the member does not see', async () => {
+    const { id, member } = await data.app.createOrganization()
+    const seen = await data.createWorkflow('Seen', [member.userId], id)
+    const busy = await data.createWorkflow('Busy', [], id)
+    const sessionId = newId()
+    await data.createRun(seen, { sessionId })
+    await data.app.db.pool.query(
+      `WITH opened AS (
+         INSERT INTO sessions (id, organization_id, last_start_number, created_at)
+         SELECT gen_random_uuid(), $1, 1, now() + interval '1 minute' FROM generate_series(1, 250) RETURNING id
+       )
+       INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'go', 'r' FROM opened`,
+      [id, busy],
+    )
+    const first = (await data.call(member, 'listSessions')).body
+    expect(first).toMatchObject({ data: [], pagination: { has_more: true } })
+    const query = { cursor: first.pagination.next_cursor ?? '' }
+    const second = (await data.call(member, 'listSessions', { query })).body
+    expect(second).toMatchObject({ data: [{ id: sessionId }], pagination: { has_more: false } })
   })
 })

@@ -618,6 +618,19 @@ describe('a start', () => {
     expect(closed.error).toMatchObject({ code: 'session_closed' })
   })
 
+  test('of a member continues no session that has a run of a workflow that the member cannot see', async () => {
+    const workflow = await createStartable(acme.member, { scope: 'company_wide' })
+    const secret = await createStartable(acme.owner, { scope: 'only_me' })
+    const session = (await openSession(app.db, acme.id))!.id
+    expect((await start(acme.owner, secret.id, { session_id: session })).status).toBe(202)
+    const refused = await start(acme.member, workflow.id, { session_id: session })
+    expect(refused.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])
+    expect((await start(acme.owner, workflow.id, { session_id: session })).status).toBe(202)
+    // Agents read its runs until they are deleted.
+    await app.db.pool.query('UPDATE workflows SET deleted_at = now() WHERE id = $1', [secret.id])
+    expect((await start(acme.member, workflow.id, { session_id: session })).status).toBe(422)
+  })
+
   test('of a suspended organization is refused', async () => {
     const workflow = await createStartable(acme.member)
     await app.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [acme.id])

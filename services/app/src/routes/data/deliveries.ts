@@ -11,7 +11,7 @@ import {
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { positionInTime, toCursor, toDate } from './paging.ts'
+import { positionInTime, toDate, toVisiblePage } from './paging.ts'
 
 /** Handlers of the delivery log. */
 export function deliveryHandlers(ctx: AppContext) {
@@ -19,7 +19,7 @@ export function deliveryHandlers(ctx: AppContext) {
     listDeliveries: async ({ principal, params, query }) => {
       const { limit = LIST_DEFAULT_LIMIT, cursor, since, until, outcome, kind } = query
       const { organizationId } = principal
-      const { deliveries, next } = await listVisibleDeliveries(ctx.db, viewerOf(principal), {
+      const page = await listVisibleDeliveries(ctx.db, viewerOf(principal), {
         sourceId: params.source_id,
         outcome,
         kind,
@@ -28,11 +28,10 @@ export function deliveryHandlers(ctx: AppContext) {
         limit,
         after: positionInTime(cursor),
       })
-      if (deliveries.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
+      if (page.rows.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
         throw notFound('Webhook source')
       }
-      const pagination = { has_more: next !== undefined, next_cursor: next ? toCursor(next) : null }
-      return { status: 200, body: { data: [...deliveries], pagination } }
+      return { status: 200, body: toVisiblePage(page) }
     },
     getDelivery: async ({ principal, params }) => ({
       status: 200,

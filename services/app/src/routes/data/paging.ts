@@ -1,5 +1,5 @@
 import { type FieldError, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
-import type { TimePosition } from '@workflow-service/database'
+import type { ReadPage, TimePosition } from '@workflow-service/database'
 
 /** Where a list continues: after an entry at a time, or after a number. */
 export type Position = TimePosition | { readonly number: number }
@@ -44,6 +44,11 @@ export async function toPage<Row>(
   const last = data.at(-1)
   const hasMore = rows.length > size
   return { data, pagination: { has_more: hasMore, next_cursor: hasMore && last ? toCursor(positionOf(last)) : null } }
+}
+
+/** Returns the page of a list in which the viewer may not see every entry. */
+export function toVisiblePage<Row>({ rows, next }: ReadPage<Row>) {
+  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: next ? toCursor(next) : null } }
 }
 
 /** The position in time of an entry of the contract. */

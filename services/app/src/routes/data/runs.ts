@@ -1,4 +1,4 @@
-import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
+import { LIST_DEFAULT_LIMIT, type RunOut, type SessionDetailOut } from '@workflow-service/contract'
 import {
   type AuditAction,
   closeOpenSession,
@@ -15,7 +15,7 @@ import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { positionInTime, readCursor, timeOf, toDate, toPage } from './paging.ts'
+import { positionInTime, readCursor, timeOf, toDate, toPage, toVisiblePage } from './paging.ts'
 
 /** Handlers of runs and sessions. */
 export function runHandlers(ctx: AppContext) {
@@ -44,10 +44,9 @@ export function runHandlers(ctx: AppContext) {
       return { status: 200, body }
     },
     listSessions: async ({ principal, query }) => {
-      const { limit, cursor, state } = query
+      const { limit = LIST_DEFAULT_LIMIT, cursor, state } = query
       const filter = { isOpen: state === undefined ? undefined : state === 'open', after: positionInTime(cursor) }
-      const read = (rows: number) => listSessions(db, principal.organizationId, { ...filter, limit: rows })
-      return { status: 200, body: await toPage(limit, read, timeOf) }
+      return { status: 200, body: toVisiblePage(await listSessions(db, viewerOf(principal), { ...filter, limit })) }
     },
     getSession: async ({ principal, params }) => ({
       status: 200,
@@ -66,7 +65,7 @@ export function runHandlers(ctx: AppContext) {
     },
     closeSession: async ({ principal, params: { session_id: id }, requestId }) => {
       const isClosed = await inTransaction(db, async (client) => {
-        const wasOpen = await closeOpenSession(client, principal.organizationId, id)
+        const wasOpen = await closeOpenSession(client, viewerOf(principal), id)
         if (wasOpen) await recordAuditEvent(client, toEvent('session.closed', principal, id, requestId))
         return wasOpen
       })
