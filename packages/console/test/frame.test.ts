@@ -153,7 +153,6 @@ test('new rows are announced and shown when asked for', async () => {
   expect(await page.getByRole('rowheader').allTextContents()).toEqual(['first'])
   await button(page, '1 new').click()
   await page.getByRole('rowheader', { name: 'second' }).waitFor()
-  expect(await page.getByRole('rowheader').count()).toBe(2)
 })
 
 test('menus and messages work with the keyboard and have no axe findings', async () => {
