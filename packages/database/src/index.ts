@@ -208,6 +208,7 @@ export {
   findWorkflows,
   findWorkflowVersions,
   listWorkflows,
+  type OrganizationUsers,
   type WorkflowDocument,
   type WorkflowLookUp,
   type WorkflowPosition,

@@ -73,7 +73,8 @@ const withoutIds = (items: readonly { id: string; version: string }[]) =>
 /** The document that the gateway answers, and its version. */
 async function documentOf(workflowId: string) {
   const [found] = await findWorkflows(app.db, [{ organizationId: acme.id, workflowId }])
-  const document = found && (JSON.parse(found.json) as Record<string, unknown>)
+  const document =
+    found && (JSON.parse(`${found.start}${String(found.users?.json ?? '')}${found.end}`) as Record<string, unknown>)
   return document && { ...document, triggers: document['triggers'], version: found?.version }
 }
 

@@ -16,7 +16,7 @@ import {
   viewerOf,
   type WorkflowEdit,
 } from '@workflow-service/database'
-import { createWorkflowDocuments } from '../src/workflows/workflow-documents.ts'
+import { createWorkflowDocuments, joinJson, type JsonParts } from '../src/workflows/workflow-documents.ts'
 import {
   apiTrigger,
   startableWorkflow,
@@ -100,13 +100,15 @@ async function run(sql: string): Promise<void> {
   await gateway.db.pool.query(sql.replaceAll(/:([a-z]\w*)/gi, (_all, name: string) => `'${values[name]}'`))
 }
 
+const parse = (document: JsonParts | null) => JSON.parse(joinJson(document ?? []).toString()) as WorkflowOut
+
 /** Reads the workflows from the database, without a cache. */
 async function readUncached(read: readonly WorkflowOut[]): Promise<WorkflowOut[]> {
   const found = await findWorkflows(
     gateway.db,
     read.map(({ id }) => ({ organizationId: organization.id, workflowId: id })),
   )
-  return found.map((each) => JSON.parse(each!.json) as WorkflowOut)
+  return found.map((each) => parse([each!.start, each!.users?.json ?? '', each!.end]))
 }
 
 type Detail = NonNullable<Awaited<ReturnType<typeof readWorkflowDetail>>>
@@ -312,7 +314,7 @@ describe('the cache', () => {
     })
     for (const each of [...workflows, large, large]) {
       const json = await documents.find(id, String(each['id']))
-      expect(JSON.parse(json ?? '')).toEqual(await get(String(each['id']), key))
+      expect(parse(json)).toEqual(await get(String(each['id']), key))
       expect(documents.cachedBytes).toBeLessThanOrEqual(30_000)
     }
     expect(documents.cachedBytes).toBeGreaterThan(20_000)
@@ -326,7 +328,7 @@ describe('the cache', () => {
     const deleted = { id: newId(), version: 'x' }
     const listed = [{ id: ids.other, version: 'x' }, deleted, { id: ids.workflow, version: 'x' }]
     const found = await documents.findListed(organization.id, listed, 100_000)
-    expect(found.documents.map((json) => (JSON.parse(json) as WorkflowOut).id)).toEqual([ids.other, ids.workflow])
+    expect(found.documents.map((document) => parse(document).id)).toEqual([ids.other, ids.workflow])
     expect(found.count).toBe(3)
   })
 
@@ -341,7 +343,7 @@ describe('the cache', () => {
         if (from === 'database') reads.push(count)
       }
       const { documents: found, count } = await documents.findListed(id, listed, maxBytes)
-      return { count, bytes: Buffer.byteLength(found.join('')), reads }
+      return { count, bytes: joinJson(found.flat()).length, reads }
     }
     expect(await read(1_000_000)).toMatchObject({ count: 40, reads: [2, 10, 10, 10, 8] })
     const cut = await read(60_000)
@@ -365,11 +367,55 @@ describe('the cache', () => {
         Array.from({ length: 80 }, (_, index) => documents.find(organization.id, index % 2 ? ids.workflow : ids.other)),
       )
     const first = await findAll()
-    expect(new Set(first).size).toBe(2)
+    expect(new Set(first.map((document) => parse(document).id)).size).toBe(2)
     const lookUps = () => statements.map(({ name, values }) => [name, (JSON.parse(values[0]) as object[]).length])
     expect(lookUps()).toEqual(lookUps().map(() => ['find-workflows', 2]))
     statements.splice(0)
     expect(await findAll()).toEqual(first)
     expect(lookUps()).toEqual([['find-workflow-versions', 2]])
+  })
+
+  test('reads the users of an organization once for all its company_wide workflows, and again when they change', async () => {
+    const names = ['ada', 'quote"users":null', 'bob ❤']
+    const users = names.map((name, index) => ({ email: `user${index}@acme.test`, first_name: name }))
+    const workflows = names.map((name, index) =>
+      workflow(newId(), index, { name, description: '"users":null', scope: 'company_wide', users: [] }),
+    )
+    const { id, key } = await gateway.apply({ users, workflows })
+    const read: (string | null)[] = []
+    const pool = {
+      query: async (statement: { text: string; values: [string] }) => {
+        const result = await gateway.db.pool.query<{ users: string | null }>(statement)
+        read.push(...result.rows.map((row) => row.users))
+        return result
+      },
+    }
+    const documents = createWorkflowDocuments({ db: { pool: pool as unknown as typeof gateway.db.pool } })
+    const listed = workflows.map((each) => ({ id: String(each['id']), version: 'x' }))
+    const readPage = async (): Promise<JsonParts[]> => [...(await documents.findListed(id, listed, 100_000)).documents]
+
+    const first = await readPage()
+    expect(first.map(parse)).toEqual(await Promise.all(listed.map((each) => get(each.id, key))))
+    expect(parse(first[0]!).users.map(({ name }) => name)).toEqual(names)
+    expect(read.filter((json) => json !== null)).toHaveLength(1)
+    expect(new Set(first.map(([, json]) => json)).size).toBe(1)
+
+    await gateway.apply({ users: [{ email: 'user0@acme.test', first_name: 'New' }] }, id)
+    const second = await readPage()
+    expect(second.map((document) => parse(document).users[0]?.name)).toEqual(['New', 'New', 'New'])
+    expect(await readPage()).toEqual(second)
+    expect(read.filter((json) => json !== null)).toHaveLength(2)
+  })
+
+  test('answers users that are too large for the cache, or were removed from it', async () => {
+    const company = workflow(newId(), 1, { scope: 'company_wide', users: [] })
+    const { id, key } = await gateway.apply({ users: USERS, workflows: [company] })
+    const other = await gateway.apply({ users: USERS, workflows: [{ ...company, id: newId() }] })
+    const documents = createWorkflowDocuments({ db: gateway.db, maxUsersBytes: 10 })
+    for (const organizationId of [id, other.id, id]) {
+      const document = await documents.find(organizationId, String(company['id']))
+      if (organizationId === id) expect(parse(document)).toEqual(await get(String(company['id']), key))
+      else expect(document).toBeNull()
+    }
   })
 })

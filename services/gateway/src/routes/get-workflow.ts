@@ -1,5 +1,6 @@
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
+import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
 
 /**
@@ -10,6 +11,6 @@ export function getWorkflow({ workflows }: Pick<AppContext, 'workflows'>): Publi
   return async ({ params, principal }) => {
     const document = await workflows.find(principal.organizationId, params.workflow_id)
     if (document === null) throw notFound('Workflow')
-    return document
+    return joinJson(document)
   }
 }

@@ -3,6 +3,7 @@ import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows }
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
 import type { AppContext } from '../app-context.ts'
+import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
 
 /** Requires the cursor to come from a page of the same list. */
@@ -37,7 +38,8 @@ export function listWorkflows({
         next_cursor: hasMore && last ? encodeListCursor(last, scope) : null,
         has_more: hasMore,
       }
-      return `{"data":[${documents.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+      const data = documents.flatMap((document, index) => (index === 0 ? document : [',', ...document]))
+      return joinJson(['{"data":[', ...data, `],"pagination":${JSON.stringify(pagination)}}`])
     } finally {
       releaseSlot()
     }
