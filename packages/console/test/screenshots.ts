@@ -1,5 +1,5 @@
-// pnpm screenshots [FOLDER]: writes a picture of every page, for people to look at: desktop and phone, light and dark, empty
-// and filled.
+// pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look at:
+// desktop and phone, light and dark, empty and filled.
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createDatabase, migrate } from '@workflow-service/database'
@@ -11,6 +11,7 @@ import { show } from './support/show.ts'
 import { startConsole } from './support/start-console.ts'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../screenshots'))
+const names = process.argv.slice(3)
 const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 375, height: 812 } }
 
 await mkdir(folder, { recursive: true })
@@ -29,7 +30,10 @@ const owner = await console.signIn()
 let count = 0
 for (const state of ['empty', 'filled'] as const) {
   const filled = state === 'filled' ? await fill(console, owner) : NOTHING_FILLED
-  const pages = PAGES.filter(({ needsFilled, isPublic }) => (state === 'filled' ? !isPublic : !needsFilled))
+  const pages = PAGES.filter(
+    ({ name, needsFilled, isPublic }) =>
+      (names.length === 0 || names.includes(name)) && (state === 'filled' ? !isPublic : !needsFilled),
+  )
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ['light', 'dark'] as const) {
       const context = await browser.newContext({ ...owner.context, viewport, colorScheme })

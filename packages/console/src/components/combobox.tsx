@@ -17,13 +17,15 @@ interface ComboboxProps {
   hint?: string
   error?: string | undefined
   isLabelHidden?: boolean
+  /** Called with what is typed, when the options come from the server. */
+  onSearch?: (text: string) => void
 }
 
 /** At most as many options are shown; more are found by typing. */
 const SHOWN = 50
 
 /** A field that finds one of many options while typing, by the ARIA pattern. Leaving it without a choice keeps the value. */
-export function Combobox({ label, options, value, onValue, placeholder, ...field }: ComboboxProps) {
+export function Combobox({ label, options, value, onValue, placeholder, onSearch, ...field }: ComboboxProps) {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
   const popup = useRef<HTMLUListElement>(null)
@@ -80,6 +82,7 @@ export function Combobox({ label, options, value, onValue, placeholder, ...field
             value={text ?? options.find((option) => option.value === value)?.label ?? ''}
             onChange={(event) => {
               setText(event.target.value)
+              onSearch?.(event.target.value)
               setActive(0)
             }}
             onClick={open}

@@ -15,13 +15,62 @@ export interface Column<Row> {
   isSecondary?: boolean
 }
 
-interface DataListProps<Row> {
+interface TableProps<Row> {
   /** Names the table for screen readers. */
   label: string
-  list: List<Row>
   /** The first column is the heading of its row, and its link. */
   columns: readonly Column<Row>[]
-  rowLink?: (row: Row) => LinkProps
+  rowLink?: ((row: Row) => LinkProps | undefined) | undefined
+}
+
+/** A table that becomes cards on a phone. */
+export function Table<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
+  const { label, columns, rows, rowLink } = props
+  return (
+    <table className="data-list">
+      <caption className="visually-hidden">{label}</caption>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.header} scope="col" className={cellClass(column)}>
+              {column.header}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.id}>
+            {columns.map((column, index) => {
+              if (index > 0) {
+                return (
+                  <td key={column.header} data-label={column.header} className={cellClass(column)}>
+                    {column.cell(row)}
+                  </td>
+                )
+              }
+              const link = rowLink?.(row)
+              return (
+                <th key={column.header} scope="row">
+                  {link ? (
+                    <Link {...link} className="row-link">
+                      {column.cell(row)}
+                    </Link>
+                  ) : (
+                    column.cell(row)
+                  )}
+                </th>
+              )
+            })}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+interface DataListProps<Row> extends TableProps<Row> {
+  list: List<Row>
   /** Shown without rows and filters. */
   empty: ReactNode
   /** Controls that change the URL: `FilterSelect`, `FilterSearch`. */
@@ -30,7 +79,7 @@ interface DataListProps<Row> {
   isFiltered?: boolean
 }
 
-/** A table that becomes cards on a phone. j/k move between rows, Enter opens one, / goes to the search. */
+/** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
   const { label, list, columns, rowLink, empty, filters, isFiltered } = props
   const table = useRef<HTMLDivElement>(null)
@@ -53,43 +102,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   else if (list.rows.length === 0) {
     content = isFiltered ? <p className="state muted">Nothing matches these filters.</p> : empty
   } else {
-    content = (
-      <table className="data-list">
-        <caption className="visually-hidden">{label}</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.header} scope="col" className={cellClass(column)}>
-                {column.header}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {list.rows.map((row) => (
-            <tr key={row.id}>
-              {columns.map((column, index) =>
-                index === 0 ? (
-                  <th key={column.header} scope="row">
-                    {rowLink ? (
-                      <Link {...rowLink(row)} className="row-link">
-                        {column.cell(row)}
-                      </Link>
-                    ) : (
-                      column.cell(row)
-                    )}
-                  </th>
-                ) : (
-                  <td key={column.header} data-label={column.header} className={cellClass(column)}>
-                    {column.cell(row)}
-                  </td>
-                ),
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    )
+    content = <Table label={label} columns={columns} rows={list.rows} rowLink={rowLink} />
   }
   return (
     <div ref={table} className="list">
@@ -148,14 +161,16 @@ interface Filters<Name extends string> {
   set: (name: Name, value: string) => void
 }
 
-/** A filter with a few choices; the first one is "all". */
+/** A filter with a few choices. */
 export function FilterSelect<Name extends string>(props: {
   filters: Filters<Name>
   name: Name
   label: string
   options: readonly (readonly [value: string, label: string])[]
+  /** The choice without a value. */
+  none?: string
 }) {
-  const { filters, name, label, options } = props
+  const { filters, name, label, options, none = `${label}: all` } = props
   return (
     <select
       className="input"
@@ -163,7 +178,7 @@ export function FilterSelect<Name extends string>(props: {
       value={filters.values[name] ?? ''}
       onChange={(event) => filters.set(name, event.target.value)}
     >
-      <option value="">{label}: all</option>
+      <option value="">{none}</option>
       {options.map(([value, text]) => (
         <option key={value} value={value}>
           {text}

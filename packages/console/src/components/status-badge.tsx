@@ -26,9 +26,9 @@ const STATUSES: Record<Status, readonly [Tone, string]> = {
   off: ['quiet', 'Off'],
 }
 
-/** The words for a status. */
-export function statusText(status: Status): string {
-  return STATUSES[status]?.[1] ?? status
+/** The words for a status; other texts stay as they are. */
+export function statusText(status: string): string {
+  return STATUSES[status as Status]?.[1] ?? status
 }
 
 /** A status as a word with a mark, so that it does not depend on the color. `children` replaces the word. */

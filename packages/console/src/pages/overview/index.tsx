@@ -1,5 +1,172 @@
-import { Page } from '../../components/page.tsx'
+import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
+import type { OverviewOut } from '@workflow-service/contract'
+import { useMe, useRead } from '../../api/queries.ts'
+import { LinkButton } from '../../components/button.tsx'
+import { Icon } from '../../components/icons.tsx'
+import { Page, Section } from '../../components/page.tsx'
+import { Loaded } from '../../components/states.tsx'
+import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { Time, useNow } from '../../components/time.tsx'
+import { linkTo } from '../../layout/link-to.ts'
+import { errorText } from '../runs/run-list.tsx'
+import { countOf, DELIVERY_RESULTS, RUN_RESULTS } from '../usage/results.ts'
+
+const HOUR_MS = 3_600_000
 
 export function OverviewPage() {
-  return <Page title="Overview">{null}</Page>
+  const query = useRead('getOverview')
+  return (
+    <Page title="Overview">
+      <Loaded query={query}>
+        {(overview) => (
+          <>
+            {Object.values(overview.steps).every(Boolean) ? null : <FirstSteps steps={overview.steps} />}
+            {overview.steps.has_run || overview.steps.has_verified_source ? (
+              <>
+                <LastDay overview={overview} />
+                <Attention attention={overview.attention} />
+              </>
+            ) : null}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+interface Step {
+  isDone: boolean
+  title: string
+  text: string
+  /** The next action; its absence: an admin does it. */
+  action?: { label: string; link: LinkProps } | undefined
+}
+
+/** What is needed for the first delivery, from the data. */
+function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
+  const isAdmin = useMe().role !== 'member'
+  const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data ?? []
+  const workflow = workflows.find(({ is_active: isActive }) => isActive) ?? workflows[0]
+  const params = { workflowId: workflow?.id ?? '' }
+  const list: Step[] = [
+    {
+      isDone: steps.has_verified_source,
+      title: 'Verify a webhook source',
+      text: 'The endpoint that receives what your agents send. Saving it sends one request to verify it.',
+      action: isAdmin ? { label: 'New webhook source', link: linkOptions({ to: '/sources/new' }) } : undefined,
+    },
+    {
+      isDone: steps.has_startable_workflow,
+      title: 'Make a workflow that can start',
+      text: 'A task in plain words that names the webhook source.',
+      action: workflow
+        ? {
+            label: `See what “${workflow.name}” needs`,
+            link: linkOptions({ to: '/workflows/$workflowId/try', params }),
+          }
+        : { label: 'New workflow', link: linkOptions({ to: '/workflows/new' }) },
+    },
+    {
+      isDone: steps.has_api_key,
+      title: 'Make an API key',
+      text: 'Your programs start workflows with it.',
+      action: isAdmin ? { label: 'Open API keys', link: linkOptions({ to: '/keys' }) } : undefined,
+    },
+    {
+      isDone: steps.has_run,
+      title: 'See the first run',
+      text: 'Start a workflow with a text, and follow what the agent does and sends.',
+      action: workflow
+        ? { label: `Try “${workflow.name}”`, link: linkOptions({ to: '/workflows/$workflowId/try', params }) }
+        : { label: 'Open workflows', link: linkOptions({ to: '/workflows' }) },
+    },
+  ]
+  const next = list.find(({ isDone, action }) => !isDone && action)
+  return (
+    <Section title="First steps">
+      <ol className="lines steps">
+        {list.map((step) => (
+          <li key={step.title} className={step.isDone ? 'good' : undefined}>
+            <Icon name={step.isDone ? 'check' : 'clock'} />
+            <div>
+              <h3>
+                <span className="visually-hidden">{step.isDone ? 'Done: ' : 'To do: '}</span>
+                {step.title}
+              </h3>
+              {step.isDone ? null : <p className="muted">{step.text}</p>}
+            </div>
+            {step.isDone ? null : step.action ? (
+              <LinkButton {...step.action.link} variant={step === next ? 'primary' : 'secondary'}>
+                {step.action.label}
+              </LinkButton>
+            ) : (
+              <span className="muted">An admin of your organization does this.</span>
+            )}
+          </li>
+        ))}
+      </ol>
+    </Section>
+  )
+}
+
+/** Counts of the last 24 hours; each opens what it counts. */
+function LastDay({ overview }: { overview: OverviewOut }) {
+  const now = useNow()
+  const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
+  const tiles = [
+    ...RUN_RESULTS.map(({ label, tone, names }) => ({
+      label: `Runs ${label}`,
+      tone,
+      count: countOf(overview.starts, names),
+      link: linkOptions({ to: '/runs', search: { since, ...(names.length === 1 ? { status: names[0] } : {}) } }),
+    })),
+    ...DELIVERY_RESULTS.map(({ label, tone, names }) => ({
+      label: `Deliveries ${label}`,
+      tone,
+      count: countOf(overview.deliveries, names),
+      link: linkOptions({ to: '/usage', search: { by: 'webhook_source', days: '1' } }),
+    })),
+  ]
+  return (
+    <Section title="Last 24 hours">
+      <ul className="tiles">
+        {tiles.map(({ label, tone, count, link }) => (
+          <li key={label} className={count > 0 ? tone : 'muted'}>
+            <Link {...link}>
+              <strong>{count.toLocaleString('en')}</strong> {label}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+const ATTENTION = {
+  run_failed: { kind: 'run', text: 'Run failed' },
+  delivery_not_accepted: { kind: 'delivery', text: 'Delivery not accepted' },
+  source_not_verified: { kind: 'webhook_source', text: 'Verification failed' },
+} as const
+
+function Attention({ attention }: Pick<OverviewOut, 'attention'>) {
+  return (
+    <Section title="Needs attention" intro={attention.length > 0 ? 'Of the last 7 days, newest first.' : null}>
+      {attention.length === 0 ? (
+        <p className="muted">Nothing failed in the last 7 days.</p>
+      ) : (
+        <ul className="lines attention">
+          {attention.map(({ kind, id, title, reason, at }) => (
+            <li key={`${kind} ${id}`}>
+              <StatusBadge status="failed">{ATTENTION[kind].text}</StatusBadge>
+              <Link {...linkTo({ kind: ATTENTION[kind].kind, id })}>{title}</Link>
+              <span className="muted clamp">{statusText(errorText(reason))}</span>
+              <span className="muted">
+                <Time value={at} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
+  )
 }

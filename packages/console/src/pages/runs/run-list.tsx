@@ -1,10 +1,12 @@
 import { linkOptions } from '@tanstack/react-router'
 import type { RunOut } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
-import type { List } from '../../api/queries.ts'
-import { DataList, FilterPeriod, FilterSelect, type useFilters } from '../../components/data-list.tsx'
+import { useList } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
+import { DataList, FilterPeriod, FilterSelect, useFilters } from '../../components/data-list.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { durationText, Time } from '../../components/time.tsx'
+import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 
 const STATUSES = (['queued', 'running', 'succeeded', 'failed'] as const).map(
   (status) => [status, statusText(status)] as const,
@@ -22,32 +24,60 @@ export function runText({ started_at: start, finished_at: end }: Pick<RunOut, 's
   return start && end ? durationText(Date.parse(end) - Date.parse(start)) : ''
 }
 
-/** Runs with their filters. */
-export function RunList(props: {
-  list: List<RunOut>
-  filters: ReturnType<typeof useFilters<'status' | 'since' | 'until'>>
-  empty: ReactNode
-  hasWorkflow?: boolean
-}) {
-  const { list, filters, empty, hasWorkflow = true } = props
+/** The sentence of an error, without its code. */
+export function errorText(error: string): string {
+  return error.replace(/^\w+: /, '')
+}
+
+/** The columns of every table of runs. */
+export const RUN_COLUMNS = [
+  { header: 'Accepted', cell: ({ created_at: at }: RunOut) => <Time value={at} /> },
+  { header: 'Status', cell: ({ status }: RunOut) => <StatusBadge status={status} /> },
+  {
+    header: 'Error',
+    cell: ({ error }: RunOut) => <span className="muted clamp">{errorText(error ?? '')}</span>,
+    isSecondary: true,
+  },
+  { header: 'Started by', cell: originText },
+  { header: 'Took', cell: runText, isNumber: true },
+]
+
+/** Where a run is shown. */
+export const runLink = ({ id }: RunOut) => linkOptions({ to: '/runs/$runId', params: { runId: id } })
+
+/** The runs of the organization, or of one workflow, with their filters. */
+export function RunList({ workflowId, empty }: { workflowId?: string; empty: ReactNode }) {
+  const filters = useFilters('status', 'workflow', 'session', 'since', 'until')
+  const { workflow, session, ...others } = filters.values
+  const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
+  const list = useList('listRuns', { query: query as never })
   return (
     <DataList
       label="runs"
       list={list}
-      columns={[
-        ...(hasWorkflow ? [{ header: 'Workflow', cell: ({ workflow }: RunOut) => workflow.name }] : []),
-        { header: 'Accepted', cell: ({ created_at: at }) => <Time value={at} /> },
-        { header: 'Status', cell: ({ status }) => <StatusBadge status={status} /> },
-        { header: 'Error', cell: ({ error }) => <span className="muted">{error}</span>, isSecondary: true },
-        { header: 'Started by', cell: originText },
-        { header: 'Took', cell: runText, isNumber: true },
-      ]}
-      rowLink={({ id }) => linkOptions({ to: '/runs/$runId', params: { runId: id } })}
+      columns={
+        workflowId ? RUN_COLUMNS : [{ header: 'Workflow', cell: (run: RunOut) => run.workflow.name }, ...RUN_COLUMNS]
+      }
+      rowLink={runLink}
       filters={
         list.rows.length === 0 && !filters.isFiltered ? null : (
           <>
             <FilterSelect filters={filters} name="status" label="Status" options={STATUSES} />
+            {workflowId ? null : (
+              <WorkflowPicker
+                label="Workflow"
+                isLabelHidden
+                placeholder="Workflow: all"
+                value={workflow}
+                onValue={(id) => filters.set('workflow', id)}
+              />
+            )}
             <FilterPeriod filters={filters} />
+            {session ? (
+              <Button icon="close" onClick={() => filters.set('session', '')}>
+                Only session …{session.slice(-8)}
+              </Button>
+            ) : null}
           </>
         )
       }

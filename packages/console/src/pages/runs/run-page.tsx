@@ -9,8 +9,8 @@ import { Page, Section } from '../../components/page.tsx'
 import { Loaded, Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { durationText, Time } from '../../components/time.tsx'
-import { originText, runText } from './run-list.tsx'
-import { errorText, Resent, Timeline } from './timeline.tsx'
+import { errorText, originText, runText } from './run-list.tsx'
+import { Resent, Timeline } from './timeline.tsx'
 
 export function RunPage() {
   const { runId } = useParams({ from: '/app/runs/$runId' })

@@ -12,6 +12,7 @@ import { Icon, type IconName } from '../../components/icons.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { durationText, Time, utcText } from '../../components/time.tsx'
+import { errorText } from './run-list.tsx'
 
 type Tone = 'good' | 'bad' | 'warn' | 'quiet'
 
@@ -127,11 +128,6 @@ function entriesOf(run: RunDetailOut): Entry[] {
     })
   }
   return entries
-}
-
-/** The sentence of an error, without its code. */
-export function errorText(error: string): string {
-  return error.replace(/^\w+: /, '')
 }
 
 const NOTES: Record<string, string> = {

@@ -1,5 +1,211 @@
-import { Page } from '../../components/page.tsx'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import type { AppRequest, UsageOut } from '@workflow-service/contract'
+import type { ReactNode } from 'react'
+import { read } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
+import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
+import { download } from '../../components/download.ts'
+import { Page, Section } from '../../components/page.tsx'
+import { Loaded } from '../../components/states.tsx'
+import { durationText, useNow } from '../../components/time.tsx'
+import { linkTo } from '../../layout/link-to.ts'
+import { Chart, Share } from './chart.tsx'
+import { countOf, DELIVERY_RESULTS, type Result, RUN_RESULTS } from './results.ts'
+
+type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
+
+const HOUR_MS = 3_600_000
+const PERIODS = [
+  ['1', 'Last 24 hours'],
+  ['30', 'Last 30 days'],
+  ['90', 'Last 90 days'],
+  ['chosen', 'Choose a period'],
+] as const
+const GROUPS: Record<Group, string> = {
+  workflow: 'By workflow',
+  webhook_source: 'By webhook source',
+  api_key: 'By API key',
+}
 
 export function UsagePage() {
-  return <Page title="Usage">{null}</Page>
+  const filters = useFilters('days', 'by', 'since', 'until')
+  const { days = '7', since, until } = filters.values
+  const by = (filters.values.by ?? 'workflow') as Group
+  const now = useNow()
+  const begin = new Date(now - (now % HOUR_MS) - (Number(days) || 7) * 24 * HOUR_MS).toISOString()
+  const period = days === 'chosen' ? { ...(since ? { since } : {}), ...(until ? { until } : {}) } : { since: begin }
+  const query = useQuery({ ...read('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
+  return (
+    <Page title="Usage">
+      <div className="filters" role="search" aria-label="Filter the usage">
+        <FilterSelect filters={filters} name="days" label="Period" none="Last 7 days" options={PERIODS} />
+        {days === 'chosen' ? <FilterPeriod filters={filters} /> : null}
+      </div>
+      <Loaded query={query}>
+        {(usage) => (
+          <>
+            <OverTime usage={usage} title="Starts" measure="starts" results={RUN_RESULTS} />
+            <OverTime usage={usage} title="Deliveries" measure="deliveries" results={DELIVERY_RESULTS} />
+            <Groups
+              by={by}
+              groups={usage.groups}
+              choice={
+                <FilterSelect
+                  filters={filters}
+                  name="by"
+                  label="Group"
+                  none={GROUPS.workflow}
+                  options={Object.entries(GROUPS).slice(1)}
+                />
+              }
+            />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
+const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
+
+type Bucket = UsageOut['buckets'][number] & { id: string }
+
+/** One measure by hour or day. */
+function OverTime(props: {
+  usage: UsageOut
+  title: string
+  measure: 'starts' | 'deliveries'
+  results: readonly Result[]
+}) {
+  const { usage, title, measure, results } = props
+  const isHour = usage.bucket === 'hour'
+  const timeText = ({ at }: { at: string }) => (isHour ? HOUR : DAY).format(new Date(at))
+  const rows: Bucket[] = usage.buckets.map((bucket) => ({ ...bucket, id: bucket.at }))
+  const columns = [
+    { header: isHour ? 'Hour' : 'Day (UTC)', cell: timeText, value: ({ at }: Bucket) => at },
+    ...countColumns<Bucket>(measure, results),
+  ]
+  return (
+    <Section title={title} actions={<CsvButton name={title} columns={columns} rows={rows} />}>
+      <Chart
+        label={`${title} by ${usage.bucket}`}
+        series={results}
+        bars={usage.buckets.map((bucket) => ({
+          label: timeText(bucket),
+          values: results.map(({ names }) => countOf(bucket[measure], names)),
+        }))}
+      />
+      <details>
+        <summary>Table</summary>
+        <Table label={`${title} by ${usage.bucket}`} columns={columns} rows={rows} />
+      </details>
+    </Section>
+  )
+}
+
+type GroupRow = Omit<UsageOut['groups'][number], 'id'> & { id: string }
+
+function Groups({ by, groups, choice }: { by: Group; groups: UsageOut['groups']; choice: ReactNode }) {
+  const rows: GroupRow[] = groups.map((group) => ({ ...group, id: group.id ?? '' }))
+  const isOfSources = by === 'webhook_source'
+  const [measure, results] = isOfSources
+    ? (['deliveries', DELIVERY_RESULTS] as const)
+    : (['starts', RUN_RESULTS] as const)
+  const valuesOf = (row: GroupRow) => results.map(({ names }) => countOf(row[measure], names))
+  const max = Math.max(...rows.map((row) => valuesOf(row).reduce((sum, value) => sum + value, 0)))
+  const name: CsvColumn<GroupRow> = { header: 'Name', cell: (row) => row.name, value: (row) => row.name }
+  const columns: CsvColumn<GroupRow>[] = [
+    ...(isOfSources
+      ? []
+      : [
+          ...countColumns<GroupRow>('starts', RUN_RESULTS, 'Runs '),
+          timeColumn('p50', (row) => row.run_ms_p50),
+          timeColumn('p95', (row) => row.run_ms_p95),
+          numberColumn<GroupRow>('Tokens', ({ tokens }) => tokens),
+        ]),
+    ...countColumns<GroupRow>('deliveries', DELIVERY_RESULTS, 'Deliveries '),
+  ]
+  const share: Column<GroupRow> = {
+    header: isOfSources ? 'Deliveries' : 'Starts',
+    cell: (row) => <Share series={results} values={valuesOf(row)} max={max} />,
+  }
+  return (
+    <Section
+      title={GROUPS[by]}
+      actions={
+        <>
+          <span className="filters">{choice}</span>
+          <CsvButton name={GROUPS[by]} columns={[name, ...columns]} rows={rows} />
+        </>
+      }
+    >
+      {rows.length === 0 ? (
+        <p className="state muted">Nothing was used in this period.</p>
+      ) : (
+        <div className="stack groups">
+          <Table
+            label={GROUPS[by]}
+            columns={[name, share, ...columns]}
+            rows={rows}
+            rowLink={({ id }) => (id ? linkTo({ kind: by, id }) : undefined)}
+          />
+          {isOfSources ? null : (
+            <p className="muted">
+              p50 and p95 are how long runs took: half of them, and 95 of 100, were faster. Both are rounded up by at
+              most 25 %.
+            </p>
+          )}
+        </div>
+      )}
+    </Section>
+  )
+}
+
+type CsvColumn<Row> = Column<Row> & { value: (row: Row) => string | number | null }
+
+function numberColumn<Row>(header: string, value: (row: Row) => number): CsvColumn<Row> {
+  return { header, value, cell: (row) => value(row).toLocaleString('en'), isNumber: true }
+}
+
+function timeColumn(name: string, value: (row: GroupRow) => number | null): CsvColumn<GroupRow> {
+  const cell = (row: GroupRow) => {
+    const ms = value(row)
+    return ms === null ? '' : durationText(ms)
+  }
+  return { header: `Run time ${name}`, value, cell, isNumber: true }
+}
+
+function countColumns<Row extends Record<'starts' | 'deliveries', Record<string, number>>>(
+  measure: 'starts' | 'deliveries',
+  results: readonly Result[],
+  prefix = '',
+): CsvColumn<Row>[] {
+  return results.map(({ label, names }) =>
+    numberColumn(prefix ? prefix + label : label.replace(/^./, (letter) => letter.toUpperCase()), (row: Row) =>
+      countOf(row[measure], names),
+    ),
+  )
+}
+
+function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[]; rows: readonly Row[] }) {
+  const { name, columns, rows } = props
+  const lines = () => [
+    columns.map(({ header }) => header),
+    ...rows.map((row) => columns.map(({ value }) => value(row) ?? '')),
+  ]
+  return (
+    <Button icon="file" onClick={() => download(`usage ${name}`, 'csv', toCsv(lines()))}>
+      CSV
+    </Button>
+  )
+}
+
+/** Formats rows as RFC 4180 says. A spreadsheet would take a text that begins like a formula for one: it gets an apostrophe. */
+function toCsv(lines: readonly (readonly (string | number)[])[]): string {
+  const cell = (value: string | number) => {
+    const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value)
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  }
+  return lines.map((line) => `${line.map(cell).join(',')}\r\n`).join('')
 }

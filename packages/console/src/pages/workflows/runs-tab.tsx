@@ -1,19 +1,13 @@
-import { useList } from '../../api/queries.ts'
 import { LinkButton } from '../../components/button.tsx'
-import { useFilters } from '../../components/data-list.tsx'
 import { EmptyState } from '../../components/states.tsx'
 import { RunList } from '../runs/run-list.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
 export function WorkflowRunsPage() {
   const workflow = useWorkflow()
-  const filters = useFilters('status', 'since', 'until')
-  const list = useList('listRuns', { query: { ...filters.values, workflow_id: workflow.id } as never })
   return (
     <RunList
-      list={list}
-      filters={filters}
-      hasWorkflow={false}
+      workflowId={workflow.id}
       empty={
         <EmptyState
           icon="run"

@@ -1,0 +1,38 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { read } from '../api/queries.ts'
+import { Combobox } from './combobox.tsx'
+
+interface WorkflowPickerProps {
+  label: string
+  isLabelHidden?: boolean
+  placeholder: string
+  value?: string | undefined
+  onValue: (workflowId: string) => void
+}
+
+/** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */
+export function WorkflowPicker({ value, onValue, placeholder, ...field }: WorkflowPickerProps) {
+  const [search, setSearch] = useState('')
+  const query = { limit: 20, ...(search ? { search } : {}) }
+  const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData }).data?.data ?? []
+  const params = { workflow_id: value ?? '' }
+  const chosen = useQuery({ ...read('getWorkflow', { params }), enabled: value !== undefined }).data
+  const workflows = value ? [{ id: '', name: placeholder }, ...(chosen ? [chosen] : [])] : []
+  return (
+    <Combobox
+      {...field}
+      placeholder={placeholder}
+      value={value ?? null}
+      onValue={(id) => {
+        setSearch('')
+        onValue(id ?? '')
+      }}
+      onSearch={(text) => setSearch(text.trim())}
+      options={[...workflows, ...found.filter(({ id }) => id !== value)].map(({ id, name }) => ({
+        value: id,
+        label: name,
+      }))}
+    />
+  )
+}

@@ -1,0 +1,23 @@
+/** A result as people count it: statuses of runs or outcomes of deliveries. */
+export interface Result {
+  readonly label: string
+  readonly tone: 'good' | 'bad' | 'warn' | 'active'
+  readonly names: readonly string[]
+}
+
+export const RUN_RESULTS: readonly Result[] = [
+  { label: 'succeeded', tone: 'good', names: ['succeeded'] },
+  { label: 'failed', tone: 'bad', names: ['failed'] },
+  { label: 'not ended', tone: 'active', names: ['queued', 'running'] },
+]
+
+export const DELIVERY_RESULTS: readonly Result[] = [
+  { label: 'accepted', tone: 'good', names: ['accepted'] },
+  { label: 'not accepted', tone: 'bad', names: ['rejected', 'timed_out', 'unreachable', 'refused', 'invalid'] },
+  { label: 'unknown', tone: 'warn', names: ['unknown', 'in_flight'] },
+]
+
+/** Adds up the counts with these names. */
+export function countOf(counts: Readonly<Record<string, number>>, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
+}

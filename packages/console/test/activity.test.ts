@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { expect, test } from '@jest/globals'
+import { useBrowser } from '@workflow-service/testkit/use-browser'
+import { fill } from './support/fill.ts'
+import { show } from './support/show.ts'
+import { useConsole } from './support/use-console.ts'
+
+const service = useConsole()
+const browser = useBrowser()
+
+test('the overview leads through the first steps, then counts the day and opens what needs attention', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  await show(page, '/')
+  const steps = page.getByRole('listitem').filter({ hasText: 'To do' })
+  expect(await steps.count()).toBe(4)
+  await fill(service, owner)
+  // The page finds out by itself.
+  await page.getByRole('heading', { name: 'First steps' }).waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: '1 Runs failed' }).click()
+  await page.getByRole('heading', { name: 'Runs' }).waitFor()
+  await page.getByRole('cell', { name: 'Failed' }).waitFor()
+  expect(await page.getByRole('cell', { name: 'Succeeded' }).count()).toBe(0)
+  await page.goBack()
+  const attention = page.getByRole('listitem').filter({ hasText: 'Run failed' })
+  await attention.getByRole('link', { name: 'Forward orders' }).click()
+  await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
+})
+
+test('a member is not sent to pages of admins by the first steps', async () => {
+  const { organizationId } = await service.signIn()
+  const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
+  await show(page, '/')
+  expect(await page.getByText('An admin of your organization does this.').count()).toBe(2)
+})
+
+test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {
+  const owner = await service.signIn()
+  const { workflowId, runId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await show(page, '/runs')
+  await page.getByRole('combobox', { name: 'Workflow' }).fill('weekly')
+  await page.getByRole('option', { name: 'Weekly report' }).click()
+  await page.getByText('Nothing matches these filters.').waitFor()
+  await show(page, `/runs?workflow=${workflowId}`)
+  expect(await page.getByRole('row').count()).toBe(3)
+  expect(await page.getByRole('combobox', { name: 'Workflow' }).inputValue()).toBe('Forward orders')
+  await show(page, `/runs/${runId}`)
+  await page.getByRole('link', { name: 'Start again' }).click()
+  const text = page.getByRole('textbox', { name: 'Text' })
+  await text.waitFor()
+  expect(await text.inputValue()).toContain('A-1001')
+})
+
+test('a session is opened, started in, shows what its starts wait for, and is closed', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await show(page, '/sessions')
+  await page.getByRole('button', { name: 'New session' }).click()
+  await page.getByRole('heading', { name: 'Nothing was started in it' }).waitFor()
+  const sessionPath = new URL(page.url()).pathname
+  const sessionId = sessionPath.split('/').at(-1) ?? ''
+  await page.getByRole('combobox', { name: 'Start in this session' }).fill('forward')
+  const endpointAnswers = Promise.withResolvers<void>()
+  service.endpoint.answerWith(async () => {
+    await endpointAnswers.promise
+    return {}
+  })
+  await page.getByRole('option', { name: 'Forward orders' }).click()
+  await page.getByRole('textbox', { name: 'Text' }).fill('order_id: A-1\ncustomer: Grace\ntotal: 1')
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
+  for (let start = 2; start <= 3; start += 1) {
+    await owner.call('startWorkflow', {
+      params: { workflow_id: workflowId },
+      body: { id: randomUUID(), context: 'order_id: A-2', session_id: sessionId },
+    })
+  }
+  await show(page, sessionPath)
+  await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).waitFor()
+  await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 2$/ }).waitFor()
+  await page.getByRole('button', { name: 'Close session' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
+  await page.getByText('Closed', { exact: true }).waitFor()
+  endpointAnswers.resolve()
+})
+
+test('the usage has a table under every chart, by workflow, webhook source and key, and downloads as CSV', async () => {
+  const owner = await service.signIn()
+  await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await show(page, '/usage?days=1')
+  await page.getByRole('img', { name: 'Starts by hour: 1 succeeded, 1 failed, 0 not ended' }).waitFor()
+  await page.getByText('Table', { exact: true }).first().click()
+  expect(await page.getByRole('table', { name: 'Starts by hour' }).getByRole('row').count()).toBeGreaterThan(23)
+  await page.getByRole('row', { name: /^Forward orders 1 1 0 \d+ ms/ }).waitFor()
+  await page.getByRole('combobox', { name: 'Group' }).selectOption('By webhook source')
+  await page.getByRole('row', { name: /^Order intake 1 1 0$/ }).waitFor()
+  const downloading = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'CSV' }).last().click()
+  const file = await downloading
+  expect(file.suggestedFilename()).toBe('usage-by-webhook-source.csv')
+  expect(await readFile(await file.path(), 'utf8')).toBe(
+    'Name,Deliveries accepted,Deliveries not accepted,Deliveries unknown\r\nOrder intake,1,1,0\r\n',
+  )
+})
