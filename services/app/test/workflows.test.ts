@@ -196,8 +196,7 @@ describe('visibility', () => {
       } while (cursor)
       expect(seen).toEqual(ids)
     }
-    const cursor = (await app.call(acme.owner, 'listWorkflows', { query: { limit: 2 } })).body.pagination.next_cursor
-    const answer = await app.call(acme.owner, 'listWorkflows', { query: { cursor: cursor!, search: 'a' } })
+    const answer = await app.call(acme.owner, 'listWorkflows', { query: { cursor: 'x' } })
     expect(answer.error.details).toMatchObject([{ code: 'invalid_cursor' }])
   })
 })

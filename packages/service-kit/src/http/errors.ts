@@ -44,6 +44,15 @@ export function notFound(what: string): ApiError {
 }
 
 /**
+ * Returns what was looked for.
+ * @throws ApiError 404 if it is undefined.
+ */
+export function found<Value>(value: Value | undefined, what: string): Value {
+  if (value === undefined) throw notFound(what)
+  return value
+}
+
+/**
  * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must not
  * make an answer larger than itself. The message counts all of them, and `omittedCount` more.
  */

@@ -19,13 +19,13 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
 }
 
 /**
- * A handler's answer: JSON as text or bytes with the operation's success status; a status with an object or no body, and
- * further headers, names and values in turn; or a stream, which `stream` begins and writes.
+ * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and further headers, names
+ * and values in turn; or a stream, which `stream` begins and writes.
  */
 export type OperationAnswer =
   | string
   | Buffer
-  | { readonly status: number; readonly body?: object; readonly headers?: readonly string[] }
+  | { readonly status?: number; readonly body?: object; readonly headers?: readonly string[] }
   | StreamAnswer
 
 /** An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop. */
@@ -159,7 +159,7 @@ function writeAnswer(
   } else {
     const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
     const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
-    writeJson(res, { status: answer.status, body, requestId, headers: all })
+    writeJson(res, { status: answer.status ?? successStatus, body, requestId, headers: all })
   }
 }
 

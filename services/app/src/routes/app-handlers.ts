@@ -12,7 +12,8 @@ export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperat
 /** An answer whose body has the type of the contract; with headers, names and values in turn. */
 export type AppAnswerOf<Id extends AppOperationId> =
   | {
-      readonly status: number
+      /** Default: the operation's status of success. */
+      readonly status?: number
       readonly headers?: readonly string[]
       readonly body?: AppAnswer<Id> extends undefined ? never : AppAnswer<Id>
     }

@@ -1,4 +1,4 @@
-import { type ApiKeyOut, type FieldError } from '@workflow-service/contract'
+import type { ApiKeyOut, FieldError } from '@workflow-service/contract'
 import {
   type AuditAction,
   ApiKeyExistsError,
@@ -8,21 +8,22 @@ import {
   listApiKeyPage,
   recordAuditEvent,
   revokeApiKeyOf,
+  type TimePosition,
 } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { positionInTime, timeOf, toPage } from './paging.ts'
+import { BY_TIME, readPage, timeOf } from '../paging.ts'
 
 /** Handlers of the API keys. */
 export function apiKeyHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
-    listApiKeys: async ({ principal, query: { limit, cursor } }) => {
-      const after = positionInTime(cursor)
-      const read = (rows: number) => listApiKeyPage(db, principal.organizationId, { limit: rows, after })
-      return { status: 200, body: await toPage<ApiKeyOut>(limit, read, timeOf) }
+    listApiKeys: async ({ principal, query }) => {
+      const read = (limit: number, after: TimePosition | undefined) =>
+        listApiKeyPage(db, principal.organizationId, { limit, after })
+      return { body: await readPage(query, BY_TIME, read, timeOf) }
     },
     createApiKey: async ({ principal, body, requestId }) => {
       const { organizationId, userId } = principal
@@ -49,12 +50,11 @@ export function apiKeyHandlers(ctx: AppContext) {
         throw new ApiError('name_taken', 'Another key of the organization has this name. Choose another.')
       })
       ctx.hints.add(organizationId, 'api_keys')
-      return { status: 201, body: created }
+      return { body: created }
     },
     revokeApiKey: async ({ principal, params: { api_key_id: id }, requestId }) => {
       await inTransaction(db, async (client) => {
-        const apiKey = await findApiKey(client, principal.organizationId, id)
-        if (!apiKey) throw notFound('API key')
+        const apiKey = found(await findApiKey(client, principal.organizationId, id), 'API key')
         if (!(await revokeApiKeyOf(client, principal.organizationId, id))) return
         await recordAuditEvent(client, toEvent('api_key.revoked', principal, apiKey, requestId))
       })

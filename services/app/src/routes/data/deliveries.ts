@@ -8,16 +8,16 @@ import {
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
-import { notFound } from '@workflow-service/service-kit'
+import { found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { positionInTime, toDate, toVisiblePage } from './paging.ts'
+import { BY_TIME, readCursor, toDate, toPage } from '../paging.ts'
 
 /** Handlers of the delivery log. */
 export function deliveryHandlers(ctx: AppContext) {
   return {
     listDeliveries: async ({ principal, params, query }) => {
-      const { limit = LIST_DEFAULT_LIMIT, cursor, since, until, outcome, kind } = query
+      const { limit = LIST_DEFAULT_LIMIT, since, until, outcome, kind } = query
       const { organizationId } = principal
       const page = await listVisibleDeliveries(ctx.db, viewerOf(principal), {
         sourceId: params.source_id,
@@ -26,15 +26,14 @@ export function deliveryHandlers(ctx: AppContext) {
         since: toDate(since),
         until: toDate(until),
         limit,
-        after: positionInTime(cursor),
+        after: readCursor(query, BY_TIME),
       })
       if (page.rows.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
         throw notFound('Webhook source')
       }
-      return { status: 200, body: toVisiblePage(page) }
+      return { body: toPage(page, BY_TIME) }
     },
     getDelivery: async ({ principal, params }) => ({
-      status: 200,
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
     }),
     resendDelivery: (request) => resendDelivery(ctx, request),
@@ -43,9 +42,8 @@ export function deliveryHandlers(ctx: AppContext) {
 
 /** @throws ApiError 404 */
 async function readDelivery(ctx: AppContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
-  const found = await findVisibleDelivery(ctx.db, viewer, deliveryId)
-  if (!found) throw notFound('Delivery')
-  const { has_signing_secret: hasSecretNow, ...delivery } = found
+  const read = found(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
+  const { has_signing_secret: hasSecretNow, ...delivery } = read
   return { ...delivery, headers: toHeaders(delivery, hasSecretNow) }
 }
 
@@ -64,14 +62,13 @@ function toHeaders(delivery: Omit<DeliveryDetailOut, 'headers'>, hasSecretNow: b
 async function resendDelivery(
   ctx: AppContext,
   { principal, params, body, requestId }: AppRequestOf<'resendDelivery'>,
-): Promise<{ status: 200; body: DeliveryDetailOut }> {
+): Promise<{ body: DeliveryDetailOut }> {
   const viewer = viewerOf(principal)
   const { organizationId, userId } = principal
   const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
   // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
   const isRepeated = known?.resend_of === body.resend_of
-  const earlier = isRepeated ? known : await findVisibleDelivery(ctx.db, viewer, body.resend_of)
-  if (!earlier) throw notFound('Delivery')
+  const earlier = isRepeated ? known : found(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
   const sent = await ctx.dispatcher.call('sendPayload', {
     params: { delivery_id: params.delivery_id },
     body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
@@ -92,5 +89,5 @@ async function resendDelivery(
   // The outcome may still be on its way into the database.
   const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
   const recorded = await readDelivery(ctx, viewer, params.delivery_id)
-  return { status: 200, body: { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at } }
+  return { body: { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at } }
 }

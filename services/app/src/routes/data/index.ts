@@ -2,9 +2,9 @@ import { readOverview, readUsage, searchEverything, viewerOf } from '@workflow-s
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
+import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
-import { checkCursor, toDate } from './paging.ts'
 import { runHandlers } from './runs.ts'
 import { webhookSourceHandlers } from './webhook-sources.ts'
 
@@ -18,13 +18,11 @@ export function dataHandlers(ctx: AppContext) {
     ...deliveryHandlers(ctx),
     ...runHandlers(ctx),
     ...apiKeyHandlers(ctx),
-    getOverview: async ({ principal }) => ({ status: 200, body: await readOverview(ctx.db, viewerOf(principal)) }),
+    getOverview: async ({ principal }) => ({ body: await readOverview(ctx.db, viewerOf(principal)) }),
     search: async ({ principal, query }) => ({
-      status: 200,
       body: { data: [...(await searchEverything(ctx.db, viewerOf(principal), query.q))] },
     }),
     getUsage: async ({ principal, query: { since, until, by = 'workflow' } }) => ({
-      status: 200,
       body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by }),
     }),
     streamEvents: ({ principal }) => {
@@ -37,10 +35,4 @@ export function dataHandlers(ctx: AppContext) {
   } satisfies Partial<AppHandlers>
 }
 
-export const dataRules = {
-  listDeliveries: { query: checkCursor },
-  listRuns: { query: checkCursor },
-  listSessions: { query: checkCursor },
-  listApiKeys: { query: checkCursor },
-  createApiKey: { body: checkExpiry },
-} satisfies AppRules
+export const dataRules = { createApiKey: { body: checkExpiry } } satisfies AppRules

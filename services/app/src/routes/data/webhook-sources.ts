@@ -7,7 +7,7 @@ import {
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 
@@ -17,11 +17,9 @@ type SaveRequest = AppRequestOf<'saveWebhookSource'>
 export function webhookSourceHandlers(ctx: AppContext) {
   return {
     listWebhookSources: async ({ principal }) => ({
-      status: 200,
       body: { data: await listSourcesWithLastRequests(ctx.db, viewerOf(principal)) },
     }),
     getWebhookSource: async ({ principal, params }) => ({
-      status: 200,
       body: await readSource(ctx, viewerOf(principal), params.source_id),
     }),
     saveWebhookSource: (request) => saveSource(ctx, request),
@@ -48,7 +46,7 @@ export function webhookSourceHandlers(ctx: AppContext) {
         resent_as: [],
         sent_by: null,
       }
-      return { status: 200, body }
+      return { body }
     },
   } satisfies Partial<AppHandlers>
 }
@@ -56,15 +54,14 @@ export function webhookSourceHandlers(ctx: AppContext) {
 /** @throws ApiError 404 */
 async function readSource(ctx: AppContext, viewer: Viewer, sourceId: string): Promise<AppWebhookSourceOut> {
   const [source] = await listSourcesWithLastRequests(ctx.db, viewer, sourceId)
-  if (!source) throw notFound('Webhook source')
-  return source
+  return found(source, 'Webhook source')
 }
 
 /**
  * Lets the dispatcher verify and save a source. The dispatcher's refusals reach the page unchanged, except that another version
  * than the edited one is `changed_meanwhile` with the current source.
  */
-async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ status: 200; body: AppWebhookSourceOut }> {
+async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body: AppWebhookSourceOut }> {
   const { principal, params, body, requestId } = request
   const viewer = viewerOf(principal)
   const { version, ...values } = body
@@ -92,7 +89,7 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ stat
     ...changedFields(old ? auditedValues(old) : {}, auditedValues(source)),
     ...(secret === undefined ? [] : [secretChange]),
   ])
-  return { status: 200, body: source }
+  return { body: source }
 }
 
 /** A version that is not an integer is never the stored one. */

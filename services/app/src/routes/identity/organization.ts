@@ -7,23 +7,19 @@ import {
   readOrganization,
   renameOrganization,
 } from '@workflow-service/database'
-import { invalidFields, notFound } from '@workflow-service/service-kit'
+import { found, invalidFields } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
 import type { AppContext } from '../../app-context.ts'
 import { SESSION_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { readPage } from '../pages.ts'
+import { BY_ID, readPage, toDate } from '../paging.ts'
 import { changedMeanwhile } from './users.ts'
-
-const UUID = /^[0-9a-f-]{36}$/
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppContext) {
   const read = async (organizationId: string): Promise<Static<typeof AppOrganizationOut>> => {
-    const organization = await readOrganization(ctx.db, organizationId)
-    if (!organization) throw notFound('Organization')
-    return toOrganizationOut(organization)
+    return toOrganizationOut(found(await readOrganization(ctx.db, organizationId), 'Organization'))
   }
   return {
     getOrganization: async ({ principal }) => ({ status: 200, body: await read(principal.organizationId) }),
@@ -45,29 +41,14 @@ export function organizationHandlers(ctx: AppContext) {
       await deleteOrganization(ctx.db, request)
       return { status: 204, headers: setCookie(SESSION_COOKIE, '', 0) }
     },
-    listAuditEvents: async ({ principal, query }) => ({
-      status: 200,
-      body: await readPage(query, {
-        read: (limit, before) =>
-          listAuditEvents(ctx.db, principal.organizationId, {
-            limit,
-            before: before?.[0],
-            actorId: query.actor_id,
-            targetId: query.target_id,
-            action: query.action,
-            since: toDate(query.since),
-            until: toDate(query.until),
-          }),
-        keyOf: ({ id }) => [id],
-        isKey: ([id = '', ...others]) => others.length === 0 && UUID.test(id),
-        toItem: toAuditEventOut,
-      }),
-    }),
+    listAuditEvents: async ({ principal, query }) => {
+      const { action, actor_id: actorId, target_id: targetId } = query
+      const filter = { action, actorId, targetId, since: toDate(query.since), until: toDate(query.until) }
+      const list = async (limit: number, before: string | undefined) =>
+        (await listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })).map(toAuditEventOut)
+      return { body: await readPage(query, BY_ID, list, ({ id }) => id) }
+    },
   } satisfies Partial<AppHandlers>
-}
-
-function toDate(text: string | undefined): Date | undefined {
-  return text === undefined ? undefined : new Date(text)
 }
 
 function toOrganizationOut({ id, name, isSuspended, createdAt, version }: OrganizationRow) {

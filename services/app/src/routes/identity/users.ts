@@ -13,22 +13,18 @@ import { ApiError, notFound, serviceUnavailable } from '@workflow-service/servic
 import type { AppContext } from '../../app-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { readPage } from '../pages.ts'
+import { BY_EMAIL, readPage } from '../paging.ts'
 import { emailTaken } from './me.ts'
 
 /** Handlers of an organization's users. */
 export function userHandlers(ctx: AppContext) {
   const changed = ({ organizationId }: Principal): void => ctx.hints.add(organizationId, 'users', 'workflows')
   return {
-    listUsers: async ({ principal, query }) => ({
-      status: 200,
-      body: await readPage(query, {
-        read: (limit, after) => listUsers(ctx.db, principal.organizationId, { limit, afterEmail: after?.[0] }),
-        keyOf: ({ email }) => [email],
-        isKey: (key) => key.length === 1 && !key[0]!.includes('\0'),
-        toItem: toUserOut,
-      }),
-    }),
+    listUsers: async ({ principal, query }) => {
+      const read = async (limit: number, afterEmail: string | undefined) =>
+        (await listUsers(ctx.db, principal.organizationId, { limit, afterEmail })).map(toUserOut)
+      return { body: await readPage(query, BY_EMAIL, read, ({ email }) => email) }
+    },
     createUser: async (request) => {
       const { principal, body } = request
       if (body.role === 'owner') assertMayMakeOwner(principal)

@@ -39,7 +39,6 @@ export function answerEdited<Request extends EditRequest>(
   edit: (edit: WorkflowEdit, request: Request) => Promise<WorkflowDetailOut>,
 ) {
   return async (request: Request) => ({
-    status: 200,
     body: await runEdit(ctx, request, edit(toEdit(request), request)),
   })
 }

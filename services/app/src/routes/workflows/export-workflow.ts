@@ -1,5 +1,5 @@
 import { exportManifest, ManifestTooLargeError, readWorkflowDetail, viewerOf } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
@@ -7,8 +7,7 @@ import type { AppHandlers } from '../app-handlers.ts'
 export function exportWorkflow(ctx: Pick<AppContext, 'db'>): AppHandlers['exportWorkflow'] {
   return async ({ params, principal }) => {
     const { workflow_id: workflowId } = params
-    const workflow = await readWorkflowDetail(ctx.db, viewerOf(principal), workflowId)
-    if (!workflow) throw notFound('Workflow')
+    found(await readWorkflowDetail(ctx.db, viewerOf(principal), workflowId), 'Workflow')
     return await answerManifest(ctx, principal.organizationId, { workflowId })
   }
 }
@@ -22,11 +21,10 @@ async function answerManifest(
   { db }: Pick<AppContext, 'db'>,
   organizationId: string,
   options: { workflowId?: string },
-): Promise<{ status: 200; body: { yaml: string } }> {
+): Promise<{ body: { yaml: string } }> {
   const yaml = await exportManifest(db, organizationId, options).catch((error: unknown) => {
     if (!(error instanceof ManifestTooLargeError)) throw error
     throw new ApiError('manifest_too_large', 'The manifest is larger than 10 MiB. Export it with `wf export`.')
   })
-  if (yaml === undefined) throw notFound('Workflow')
-  return { status: 200, body: { yaml } }
+  return { body: { yaml: found(yaml, 'Workflow') } }
 }

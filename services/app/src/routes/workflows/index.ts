@@ -1,9 +1,11 @@
+import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
   createWorkflow,
   deleteFile,
   deleteTrigger,
   deleteWorkflow,
   duplicateWorkflow,
+  listWorkflowRows,
   readAppFile,
   readWorkflowDetail,
   saveAutoRun,
@@ -14,12 +16,12 @@ import {
   setWorkflowActive,
   viewerOf,
 } from '@workflow-service/database'
-import { notFound } from '@workflow-service/service-kit'
+import { found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
+import { BY_TIME, readCursor, toPage } from '../paging.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
-import { listWorkflows, listWorkflowsRules } from './list-workflows.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
 import { getReadiness } from './readiness.ts'
 import { startWorkflow } from './start-workflow.ts'
@@ -28,24 +30,25 @@ import { startWorkflow } from './start-workflow.ts'
 export function workflowsHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
-    listWorkflows: listWorkflows(ctx),
+    listWorkflows: async ({ principal, query }) => {
+      const { limit = LIST_DEFAULT_LIMIT, search = '' } = query
+      const after = readCursor(query, BY_TIME)
+      return { body: toPage(await listWorkflowRows(db, viewerOf(principal), { limit, search, after }), BY_TIME) }
+    },
     createWorkflow: async (request) => {
       const { id, ...values } = request.body
       const edit = toEdit({ ...request, params: { workflow_id: id } })
-      return { status: 201, body: await runEdit(ctx, request, createWorkflow(db, edit, values)) }
+      return { body: await runEdit(ctx, request, createWorkflow(db, edit, values)) }
     },
-    getWorkflow: async ({ params, principal }) => {
-      const body = await readWorkflowDetail(db, viewerOf(principal), params.workflow_id)
-      if (!body) throw notFound('Workflow')
-      return { status: 200, body }
-    },
+    getWorkflow: async ({ params, principal }) => ({
+      body: found(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow'),
+    }),
     saveWorkflow: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
     deleteWorkflow: async (request) => {
       await runEdit(ctx, request, deleteWorkflow(db, toEdit(request)))
       return { status: 204 }
     },
     duplicateWorkflow: async (request) => ({
-      status: 201,
       body: await runEdit(ctx, request, duplicateWorkflow(db, toEdit(request), request.body)),
     }),
     exportWorkflow: exportWorkflow(ctx),
@@ -63,11 +66,9 @@ export function workflowsHandlers(ctx: AppContext) {
     deleteTrigger: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteTrigger'>) =>
       deleteTrigger(db, edit, params.trigger_id, query.version),
     ),
-    getFile: async ({ params, principal }) => {
-      const body = await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id)
-      if (!body) throw notFound('File')
-      return { status: 200, body }
-    },
+    getFile: async ({ params, principal }) => ({
+      body: found(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
+    }),
     saveFile: answerEdited(ctx, (edit, { params, body }: AppRequestOf<'saveFile'>) =>
       saveFile(db, edit, params.file_id, body),
     ),
@@ -80,7 +81,6 @@ export function workflowsHandlers(ctx: AppContext) {
 }
 
 export const workflowsRules = {
-  listWorkflows: listWorkflowsRules,
   saveTrigger: { body: checkTrigger },
   saveFile: { body: checkFile },
 } satisfies AppRules

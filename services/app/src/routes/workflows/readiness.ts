@@ -1,6 +1,6 @@
 import { findNamedSources, findUnknownNames, READINESS_CODES } from '@workflow-service/contract'
 import { listSourceStates, readReadiness, viewerOf } from '@workflow-service/database'
-import { notFound } from '@workflow-service/service-kit'
+import { found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
@@ -8,21 +8,19 @@ import type { AppHandlers } from '../app-handlers.ts'
 export function getReadiness({ db }: Pick<AppContext, 'db'>): AppHandlers['getReadiness'] {
   return async ({ params, principal }) => {
     const { organizationId } = principal
-    const found = await readReadiness(db, viewerOf(principal), params.workflow_id)
-    if (!found) throw notFound('Workflow')
+    const workflow = found(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
     const sources = await listSourceStates(db, organizationId)
-    const checks = READINESS_CODES.map((code) => ({ code, is_met: !found.violations[code] }))
+    const checks = READINESS_CODES.map((code) => ({ code, is_met: !workflow.violations[code] }))
     return {
-      status: 200,
       body: {
-        can_start: !found.isSuspended && checks.every((check) => check.is_met),
+        can_start: !workflow.isSuspended && checks.every((check) => check.is_met),
         checks,
-        sources: findNamedSources(found.description, sources).map(({ id, name, isVerified }) => ({
+        sources: findNamedSources(workflow.description, sources).map(({ id, name, isVerified }) => ({
           id,
           name,
           is_verified: isVerified,
         })),
-        unknown_names: findUnknownNames(found.description, sources),
+        unknown_names: findUnknownNames(workflow.description, sources),
       },
     }
   }

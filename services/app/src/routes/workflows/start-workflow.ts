@@ -20,7 +20,7 @@ export function startWorkflow(ctx: AppContext): AppHandlers['startWorkflow'] {
       ctx.sessionNotifier.notify(outcome.sessionId, requestId)
       ctx.hints.add(principal.organizationId, 'runs', 'sessions', 'workflows')
     }
-    return { status: 202, body: { run_id: body.id, session_id: outcome.sessionId } }
+    return { body: { run_id: body.id, session_id: outcome.sessionId } }
   }
 }
 

@@ -1,0 +1,88 @@
+import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import type { ReadPage, TimePosition } from '@workflow-service/database'
+import { invalidFields } from '@workflow-service/service-kit'
+
+/** The query parameters of a list. */
+export interface PageQuery {
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+/** How the positions of a list are written in its cursors, which are opaque to callers and may change. */
+export interface CursorFormat<Position> {
+  readonly encode: (position: Position) => string
+  /** Undefined if the text is no position of the list. */
+  readonly decode: (text: string) => Position | undefined
+}
+
+const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const TIME_AND_ID = new RegExp(`^(\\d{1,14})\\.(${UUID})$`)
+
+/** Lists by time. */
+export const BY_TIME: CursorFormat<TimePosition> = {
+  encode: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
+  decode: (text) => {
+    const [, time, id] = TIME_AND_ID.exec(text) ?? []
+    return time === undefined || id === undefined ? undefined : { createdAt: new Date(Number(time)), id }
+  },
+}
+
+/** Lists by number. */
+export const BY_NUMBER: CursorFormat<{ readonly number: number }> = {
+  encode: ({ number }) => String(number),
+  decode: (text) => (/^\d{1,15}$/.test(text) ? { number: Number(text) } : undefined),
+}
+
+/** Lists by id. */
+export const BY_ID = byText(new RegExp(`^${UUID}$`))
+/** Lists by email address. PostgreSQL has no NUL in texts. */
+export const BY_EMAIL = byText(/^[^\0]+$/)
+
+function byText(pattern: RegExp): CursorFormat<string> {
+  return { encode: (text) => text, decode: (text) => (pattern.test(text) ? text : undefined) }
+}
+
+/**
+ * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
+ * @throws ApiError 422 on `cursor`
+ */
+export function readCursor<Position>({ cursor }: PageQuery, format: CursorFormat<Position>): Position | undefined {
+  if (!cursor) return undefined
+  const position = format.decode(Buffer.from(cursor, 'base64url').toString())
+  if (position !== undefined) return position
+  const message = 'is not the next_cursor of a page of this list; omit it for the first page'
+  throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
+}
+
+/** Returns a page that was read, with the cursor of the next one. */
+export function toPage<Row, Position>(
+  { rows, next }: Pick<ReadPage<Row>, 'rows'> & { readonly next: Position | undefined },
+  format: CursorFormat<Position>,
+) {
+  const cursor = next === undefined ? null : Buffer.from(format.encode(next)).toString('base64url')
+  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
+}
+
+/** Reads a page: asks for one row more than the limit, to know whether there are more. */
+export async function readPage<Row, Position>(
+  query: PageQuery,
+  format: CursorFormat<Position>,
+  read: (limit: number, after: Position | undefined) => Promise<readonly Row[]>,
+  positionOf: (row: Row) => Position,
+) {
+  const { limit = LIST_DEFAULT_LIMIT } = query
+  const found = await read(limit + 1, readCursor(query, format))
+  const rows = found.slice(0, limit)
+  const last = found.length > limit ? rows.at(-1) : undefined
+  return toPage({ rows, next: last && positionOf(last) }, format)
+}
+
+/** The position in time of an entry of the contract. */
+export function timeOf(entry: { readonly created_at: string; readonly id: string }): TimePosition {
+  return { createdAt: new Date(entry.created_at), id: entry.id }
+}
+
+/** Parses an optional time of a query. */
+export function toDate(time: string | undefined): Date | undefined {
+  return time === undefined ? undefined : new Date(time)
+}
