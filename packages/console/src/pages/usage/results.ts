@@ -1,14 +1,14 @@
 /** A result as people count it: statuses of runs or outcomes of deliveries. */
 export interface Result {
   readonly label: string
-  readonly tone: 'good' | 'bad' | 'warn' | 'active'
+  readonly tone: 'good' | 'bad' | 'warn' | 'quiet'
   readonly names: readonly string[]
 }
 
 export const RUN_RESULTS: readonly Result[] = [
   { label: 'succeeded', tone: 'good', names: ['succeeded'] },
   { label: 'failed', tone: 'bad', names: ['failed'] },
-  { label: 'not ended', tone: 'active', names: ['queued', 'running'] },
+  { label: 'not ended', tone: 'quiet', names: ['queued', 'running'] },
 ]
 
 export const DELIVERY_RESULTS: readonly Result[] = [
