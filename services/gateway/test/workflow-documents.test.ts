@@ -407,15 +407,12 @@ describe('the cache', () => {
     expect(read.filter((json) => json !== null)).toHaveLength(2)
   })
 
-  test('answers users that are too large for the cache, or were removed from it', async () => {
+  test('answers users that are too large for the cache', async () => {
     const company = workflow(newId(), 1, { scope: 'company_wide', users: [] })
     const { id, key } = await gateway.apply({ users: USERS, workflows: [company] })
-    const other = await gateway.apply({ users: USERS, workflows: [{ ...company, id: newId() }] })
     const documents = createWorkflowDocuments({ db: gateway.db, maxUsersBytes: 10 })
-    for (const organizationId of [id, other.id, id]) {
-      const document = await documents.find(organizationId, String(company['id']))
-      if (organizationId === id) expect(parse(document)).toEqual(await get(String(company['id']), key))
-      else expect(document).toBeNull()
+    for (let read = 0; read < 2; read += 1) {
+      expect(parse(await documents.find(id, String(company['id'])))).toEqual(await get(String(company['id']), key))
     }
   })
 })
