@@ -1,7 +1,11 @@
+import { setImmediate } from 'node:timers/promises'
 import type { LanguageModelMiddleware } from 'ai'
 
 /** Bytes of one answer of the model's API, uncompressed. */
 export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
+
+/** An answer up to this size is read as it arrives. */
+const MODEL_ANSWER_COMMON_BYTES = 256 * 1_024
 
 /** Tool calls in one answer of the model. */
 export const MAX_TOOL_CALLS_PER_ANSWER = 100
@@ -20,6 +24,8 @@ export class ModelAnswerLimitError extends Error {
 /**
  * The HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the API key, would go to the
  * other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took a runner to 4.6 GiB of memory.
+ * Of all answers beyond MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the event loop: ten of them held up each turn
+ * by up to 30 ms.
  */
 export const fetchModelAnswer: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'error' })
@@ -31,12 +37,23 @@ export const fetchModelAnswer: typeof fetch = async (input, init) => {
 function limitBytes(maxBytes: number): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   let bytes = 0
   return new TransformStream({
-    transform(chunk, controller) {
+    async transform(chunk, controller) {
       bytes += chunk.byteLength
-      if (bytes <= maxBytes) controller.enqueue(chunk)
-      else throw new ModelAnswerLimitError(`The model's answer is larger than ${maxBytes / 1_048_576} MiB`)
+      if (bytes > maxBytes) {
+        throw new ModelAnswerLimitError(`The model's answer is larger than ${maxBytes / 1_048_576} MiB`)
+      }
+      if (bytes > MODEL_ANSWER_COMMON_BYTES) await nextTurn()
+      controller.enqueue(chunk)
     },
   })
+}
+
+let lastTurn: Promise<void> = Promise.resolve()
+
+/** Resolves in a later turn of the event loop, each call in a turn of its own, in the order of the calls. */
+function nextTurn(): Promise<void> {
+  lastTurn = lastTurn.then(() => setImmediate())
+  return lastTurn
 }
 
 /**
