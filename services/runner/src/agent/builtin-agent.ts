@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import {
   findExceededExampleLimit,
   findNamedSources,
@@ -13,6 +12,7 @@ import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from './age
 import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
 import { fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
+import { inTurn } from './in-turn.ts'
 import { readInParts } from './read-in-parts.ts'
 import { startText } from './start-text.ts'
 
@@ -52,9 +52,9 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   let number = 0
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
+    number += 1
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    if (number > 0) await setImmediate()
-    const plan = planDelivery(source, run.context, ++number, freeBytes)
+    const plan = await inTurn(() => planDelivery(source, run.context, number, freeBytes))
     freeBytes -= plan.bytes
     steps.push(...plan.steps)
   }
