@@ -412,7 +412,10 @@ const MAX_GROUPS = 100
 const HOURLY_UNTIL_DAYS = 3
 const DAY_MS = 24 * HOUR_MS
 
-/** The usage by hour or day, and by workflow, webhook source or API key; of a member only the workflows that the member sees. */
+/**
+ * The usage by hour or day, and by workflow, webhook source or API key; for a member without workflows that the member cannot see, and
+ * without API keys, as everywhere.
+ */
 export async function readUsage(
   db: Pick<Database, 'pool'>,
   viewer: Viewer,
@@ -442,6 +445,12 @@ export async function readUsage(
 }
 
 const THINGS = { workflow: 'workflows', webhook_source: 'webhook_sources', api_key: 'api_keys' } as const
+/** Members see their workflows, all webhook sources, and no API keys. `$3`, `viewer.memberId`, must be in each. */
+const SEEN_THING = {
+  workflow: isVisible('thing', '$3'),
+  webhook_source: '($3::uuid IS NULL OR true)',
+  api_key: '$3::uuid IS NULL',
+} as const
 const NO_THING = {
   workflow: 'No workflow',
   webhook_source: 'No webhook source',
@@ -458,10 +467,10 @@ async function toGroups(
   const { rows: things } = await db.pool.query<{ id: string; name: string }>(
     `SELECT thing.id, thing.name FROM ${THINGS[by]} AS thing
      WHERE thing.organization_id = $1 AND thing.id = ANY ($2::uuid[])
-       ${by === 'workflow' ? `AND ${isVisible('thing', '$3')}` : 'AND $3::uuid IS NOT DISTINCT FROM $3'}`,
+       AND ${SEEN_THING[by]}`,
     [organizationId, [...byThing.keys()], memberId],
   )
-  if (byThing.has(NONE) && (memberId === null || by !== 'workflow')) things.push({ id: NONE, name: NO_THING[by] })
+  if (byThing.has(NONE) && (memberId === null || by === 'webhook_source')) things.push({ id: NONE, name: NO_THING[by] })
   const groups = things.map(({ id, name }) => {
     const starts: Record<string, number> = {}
     const deliveries: Record<string, number> = {}

@@ -125,6 +125,7 @@ describe('The usage', () => {
       { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
     ])
     expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 } }])
+    expect((await data.call(organization.member, 'getUsage', { query: { by: 'api_key' } })).body.groups).toEqual([])
     await pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now() WHERE id = $1`, [runs[3]])
     await pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)
     expect(await rollUpUsage(data.app.db)).toEqual([hour])
