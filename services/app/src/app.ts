@@ -6,7 +6,6 @@ import {
   assignRequestId,
   handleErrors,
   handleNotFound,
-  healthRoutes,
   type OperationsOptions,
   serveOperations,
   serviceUnavailable,
@@ -77,21 +76,6 @@ function serveApi(ctx: AppContext): RequestHandler {
     req.url = req.originalUrl
     return serve(req, res, next)
   }
-}
-
-/** Creates the operators' routes. RabbitMQ and the dispatcher are optional: most pages work without them. */
-export function createMetricsApp(ctx: AppContext): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.use(
-    healthRoutes({
-      metrics: ctx.metrics,
-      checks: { postgres: () => ctx.db.ping() },
-      optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
-    }),
-  )
-  return app
 }
 
 /** Logs each request of the API when its answer ends. */

@@ -18,7 +18,7 @@ export interface EventStreams {
   /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
   open(res: Response, person: StreamOwner): void
   /** How many streams of the person are open. */
-  countOf(userId: string): number
+  countOf(person: Pick<StreamOwner, 'organizationId' | 'userId'>): number
   /** Sends a hint to the streams of its organization. */
   publish(hint: Hint): void
   close(): Promise<void>
@@ -54,7 +54,6 @@ export function createEventStreams(options: {
 }): EventStreams {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
   const streams = new Map<string, Set<Stream>>()
-  const counts = new Map<string, number>()
   const merging = new Map<string, Set<EventTopic>>()
 
   const send = (stream: Stream): void => {
@@ -121,11 +120,10 @@ export function createEventStreams(options: {
   })
   return {
     open: (res, person) => {
-      const { organizationId, userId } = person
+      const { organizationId } = person
       const stream: Stream = { res, person, pending: new Set(), blockedSince: undefined }
       const ofOrganization = streams.get(organizationId) ?? new Set()
       streams.set(organizationId, ofOrganization.add(stream))
-      counts.set(userId, (counts.get(userId) ?? 0) + 1)
       res.on('drain', () => {
         stream.blockedSince = undefined
         send(stream)
@@ -133,9 +131,6 @@ export function createEventStreams(options: {
       res.once('close', () => {
         ofOrganization.delete(stream)
         if (ofOrganization.size === 0) streams.delete(organizationId)
-        const left = (counts.get(userId) ?? 1) - 1
-        if (left === 0) counts.delete(userId)
-        else counts.set(userId, left)
       })
       // X-Accel-Buffering: nginx would hold back the events.
       res.writeHead(200, {
@@ -145,7 +140,8 @@ export function createEventStreams(options: {
       })
       res.write('retry: 3000\n\n')
     },
-    countOf: (userId) => counts.get(userId) ?? 0,
+    countOf: ({ organizationId, userId }) =>
+      [...(streams.get(organizationId) ?? [])].filter(({ person }) => person.userId === userId).length,
     publish,
     close: async () => {
       clearInterval(heartbeat)

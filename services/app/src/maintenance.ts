@@ -6,6 +6,7 @@ import {
   hasAccounts,
   listOrganizations,
   purgeDeletedWorkflows,
+  rollUpUsage,
 } from '@workflow-service/database'
 import { repeat, type RepeatedTask } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
@@ -13,6 +14,7 @@ import type { AppContext } from './app-context.ts'
 const DELETE_SIGN_INS_EVERY_MS = 600_000
 const DELETE_ORGANIZATIONS_EVERY_MS = 30_000
 const PURGE_WORKFLOWS_EVERY_MS = 10_000
+const ROLL_UP_USAGE_EVERY_MS = 60_000
 const BATCH_SIZE = 1_000
 /** Fewer: each run has its journal. */
 const RUNS_PER_BATCH = 500
@@ -41,6 +43,15 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
       intervalMs: PURGE_WORKFLOWS_EVERY_MS,
       logger,
       run: (signal) => inBatches(signal, async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0),
+    }),
+    repeat({
+      name: 'roll up the usage',
+      intervalMs: ROLL_UP_USAGE_EVERY_MS,
+      logger,
+      run: async (signal) => {
+        const hours = await rollUpUsage(db, signal)
+        if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage rolled up')
+      },
     }),
     announceSetup(ctx),
   ]

@@ -1,9 +1,8 @@
-import { type HttpServer, type RunningService, startHttpServer } from '@workflow-service/service-kit'
-import { createApp, createMetricsApp } from './app.ts'
+import { createMetricsApp, type HttpServer, type RunningService, startHttpServer } from '@workflow-service/service-kit'
+import { createApp } from './app.ts'
 import { type AppOverrides, createAppContext } from './app-context.ts'
 import type { AppConfig } from './config.ts'
 import { startMaintenance } from './maintenance.ts'
-import { startUsageRollUp } from './usage-maintenance.ts'
 
 /** An application that listens. */
 export interface RunningApp extends RunningService {
@@ -29,13 +28,18 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused'),
     })
     servers.push(http)
-    const metricsHttp = await startHttpServer(createMetricsApp(ctx), { host: config.host, port: config.metricsPort })
+    const metricsApp = createMetricsApp({
+      metrics: ctx.metrics,
+      checks: { postgres: () => ctx.db.ping() },
+      // The service works without the broker: starts are recorded, and the runners' sweep finds them.
+      optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
+    })
+    const metricsHttp = await startHttpServer(metricsApp, { host: config.host, port: config.metricsPort })
     servers.push(metricsHttp)
     const maintenance = startMaintenance(ctx)
-    const usageRollUp = startUsageRollUp(ctx)
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
-      await Promise.all([maintenance.stop(), usageRollUp.stop(), http.close(STOP_GRACE_MS)])
+      await Promise.all([maintenance.stop(), http.close(STOP_GRACE_MS)])
       await ctx.close()
       await metricsHttp.close(0)
     }

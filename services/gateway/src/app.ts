@@ -4,7 +4,6 @@ import {
   type ApiError,
   answerHealthz,
   handleErrors,
-  healthRoutes,
   requestIdFrom,
   serveOperations,
   serviceUnavailable,
@@ -57,21 +56,6 @@ export function createApp(ctx: AppContext): Express {
     }),
   )
   app.use(handleErrors(ctx.logger, toDatabaseError))
-  return app
-}
-
-/** Creates the operators' routes. RabbitMQ is an optional check: the gateway accepts starts while the broker is down. */
-export function createMetricsApp(ctx: AppContext): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.use(
-    healthRoutes({
-      metrics: ctx.metrics,
-      checks: { postgres: () => ctx.db.ping() },
-      optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
-    }),
-  )
   return app
 }
 

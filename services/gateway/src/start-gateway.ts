@@ -1,6 +1,12 @@
 import { deleteOldIdempotencyKeys } from '@workflow-service/database'
-import { type HttpServer, repeat, type RunningService, startHttpServer } from '@workflow-service/service-kit'
-import { createApp, createMetricsApp } from './app.ts'
+import {
+  createMetricsApp,
+  type HttpServer,
+  repeat,
+  type RunningService,
+  startHttpServer,
+} from '@workflow-service/service-kit'
+import { createApp } from './app.ts'
 import { createAppContext, type GatewayOverrides } from './app-context.ts'
 import type { GatewayConfig } from './config.ts'
 
@@ -33,7 +39,13 @@ export async function startGateway(config: GatewayConfig, overrides: GatewayOver
       },
     })
     servers.push(http)
-    const metricsHttp = await startHttpServer(createMetricsApp(ctx), { host: config.host, port: config.metricsPort })
+    const metricsApp = createMetricsApp({
+      metrics: ctx.metrics,
+      checks: { postgres: () => ctx.db.ping() },
+      // The service works without the broker: starts are recorded, and the runners' sweep finds them.
+      optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
+    })
+    const metricsHttp = await startHttpServer(metricsApp, { host: config.host, port: config.metricsPort })
     servers.push(metricsHttp)
     const deletingKeys = repeat({
       name: 'delete old idempotency keys',

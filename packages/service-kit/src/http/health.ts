@@ -1,4 +1,4 @@
-import { type Request, type Response, Router } from 'express'
+import express, { type Express, type Request, type Response, Router } from 'express'
 import type { Registry } from '../metrics.ts'
 import { withTimeout } from '../with-timeout.ts'
 import { sendError, serviceUnavailable } from './errors.ts'
@@ -39,6 +39,15 @@ export function healthRoutes(options: HealthOptions): Router {
     res.type(metrics.contentType).send(await metrics.metrics())
   })
   return router
+}
+
+/** Creates the operators' server of a service whose API is public: the health routes alone. */
+export function createMetricsApp(options: HealthOptions): Express {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.use(healthRoutes(options))
+  return app
 }
 
 async function runChecks(checks: HealthOptions['checks'], timeoutMs: number): Promise<Record<string, 'ok' | 'failed'>> {

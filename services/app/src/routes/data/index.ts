@@ -26,7 +26,7 @@ export function dataHandlers(ctx: AppContext) {
       body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by }),
     }),
     streamEvents: ({ principal }) => {
-      if (ctx.eventStreams.countOf(principal.userId) >= MAX_STREAMS_PER_PERSON) {
+      if (ctx.eventStreams.countOf(principal) >= MAX_STREAMS_PER_PERSON) {
         const headers = { 'Retry-After': '30' }
         throw new ApiError('rate_limited', 'Too many pages are open. Close some of them.', { headers })
       }

@@ -19,9 +19,9 @@ import type { AppHandlers } from '../app-handlers.ts'
 
 /** Handlers of the person who is signed in. */
 export function meHandlers(ctx: AppContext) {
-  const answerMe = async (visitor: Visitor) => ({ status: 200, body: await readMe(ctx, visitor) })
+  const answerMe = async (visitor: Visitor) => ({ body: await readMe(ctx, visitor) })
   return {
-    getMe: async ({ principal }) => ({ status: 200, body: await toMe(ctx, principal) }),
+    getMe: async ({ principal }) => ({ body: await toMe(ctx, principal) }),
     saveMe: async (request) => {
       const { principal, body } = request
       if (body.email !== principal.email) assertConfirmed(principal)
@@ -68,7 +68,7 @@ export function meHandlers(ctx: AppContext) {
         last_seen_at: lastSeenAt.toISOString(),
         is_current: id === principal.signInId,
       }))
-      return { status: 200, body: { data } }
+      return { body: { data } }
     },
     endSignIn: async (request) => {
       if (!(await endSignIn(ctx.db, request.params.sign_in_id, request))) throw notFound('Sign-in')
@@ -78,10 +78,10 @@ export function meHandlers(ctx: AppContext) {
 }
 
 /** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
-export async function answerSignedIn(ctx: AppContext, token: string, status: 200 | 201) {
+export async function answerSignedIn(ctx: AppContext, token: string) {
   const user = await findSignedInUser(ctx.db, token)
   if (!user) throw signedOut()
-  return { status, headers: sessionCookie(token), body: await toMe(ctx, user) }
+  return { headers: sessionCookie(token), body: await toMe(ctx, user) }
 }
 
 /** Reads the person again after a change. */

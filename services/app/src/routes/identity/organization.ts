@@ -22,14 +22,14 @@ export function organizationHandlers(ctx: AppContext) {
     return toOrganizationOut(found(await readOrganization(ctx.db, organizationId), 'Organization'))
   }
   return {
-    getOrganization: async ({ principal }) => ({ status: 200, body: await read(principal.organizationId) }),
+    getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
     saveOrganization: async (request) => {
       const { organizationId } = request.principal
       const result = await renameOrganization(ctx.db, request.body, request)
       const organization = await read(organizationId)
       if (result === 'changed_meanwhile') throw changedMeanwhile(organization)
       ctx.hints.add(organizationId, 'organization')
-      return { status: 200, body: organization }
+      return { body: organization }
     },
     deleteOrganization: async (request) => {
       const { principal, body } = request

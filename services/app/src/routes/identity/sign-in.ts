@@ -26,7 +26,6 @@ interface VisitorRequest {
 export function signInHandlers(ctx: AppContext) {
   return {
     getSetup: async () => ({
-      status: 200,
       body: { needs_setup: !(await hasAccounts(ctx.db)), has_oidc: ctx.config.oidc !== undefined },
     }),
     signIn: async (request) => {
@@ -34,14 +33,13 @@ export function signInHandlers(ctx: AppContext) {
       const account = await checkAccount(ctx, request, email, password)
       const [membership] = account.organizations
       if (!membership) throw signInFailed()
-      return await answerSignedIn(ctx, await signIn(ctx.db, account, membership, 'password', request), 200)
+      return await answerSignedIn(ctx, await signIn(ctx.db, account, membership, 'password', request))
     },
     openLink: async ({ body }) => {
       const link = await findLink(ctx, body.token)
       const { kind, organizationName, user, expiresAt } = link
       const account = user && kind === 'invitation' ? await findAccountByEmail(ctx.db, user.email) : undefined
       return {
-        status: 200,
         body: {
           kind,
           organization_name: organizationName,
@@ -59,7 +57,7 @@ export function signInHandlers(ctx: AppContext) {
       const words = [link.organizationName ?? organizationName, email]
       const person = await checkPerson(ctx, request, { email, name, password, words })
       const used = await completeSetup(ctx.db, token, link, { ...person, email }, organizationName, request)
-      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request), 201)
+      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
     },
     acceptLink: async (request) => {
       const { token, name, password } = request.body
@@ -78,7 +76,7 @@ export function signInHandlers(ctx: AppContext) {
               request,
             )
       ctx.hints.add(link.organizationId ?? '', 'users')
-      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request), 200)
+      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
     },
   } satisfies Partial<AppHandlers>
 }

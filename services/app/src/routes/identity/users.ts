@@ -33,7 +33,7 @@ export function userHandlers(ctx: AppContext) {
       if (created === 'email_taken') throw emailTaken()
       if (created === 'id_taken') throw new ApiError('id_taken', 'This id is used already. Choose a new one.')
       changed(principal)
-      return { status: 201, body: toUserOut(created) }
+      return { body: toUserOut(created) }
     },
     saveUser: async (request) => {
       const { principal, params, body } = request
@@ -45,7 +45,7 @@ export function userHandlers(ctx: AppContext) {
       if (saved === 'last_owner') throw lastOwner()
       if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(toUserOut(saved.user))
       changed(principal)
-      return { status: 200, body: toUserOut(saved.user) }
+      return { body: toUserOut(saved.user) }
     },
     deleteUser: async (request) => {
       const { principal, params } = request
@@ -65,7 +65,7 @@ export function userHandlers(ctx: AppContext) {
       if (!link) throw notFound('User')
       if (link === 'not_possible') throw linkNotPossible(body.kind)
       ctx.hints.add(principal.organizationId, 'users')
-      return { status: 201, body: { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() } }
+      return { body: { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() } }
     },
     signUserOut: async (request) => {
       const { principal, params } = request
