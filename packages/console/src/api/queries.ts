@@ -34,7 +34,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   listApiKeys: ['api_keys'],
 }
 
-export const REFRESH_MS = 30_000
+const REFRESH_MS = 30_000
 
 /** A sign-in that ended while the page is open is renewed in a dialog, so that nothing typed is lost. */
 async function renewSignIn() {
@@ -111,8 +111,8 @@ export function useWrite<Id extends AppOperationId>(id: Id) {
 
 type Page<Row> = { data: Row[]; pagination: { next_cursor: string | null; has_more: boolean } }
 /** The operations that answer pages. */
-export type ListId = { [Id in AppOperationId]: AppAnswer<Id> extends Page<unknown> ? Id : never }[AppOperationId]
-export type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : never
+type ListId = { [Id in AppOperationId]: AppAnswer<Id> extends Page<unknown> ? Id : never }[AppOperationId]
+type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : never
 
 /** A list for `DataList`. */
 export interface List<Row> {

@@ -2,7 +2,7 @@ import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react'
 import { Field } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 
-export interface Option {
+interface Option {
   value: string
   label: string
   detail?: string

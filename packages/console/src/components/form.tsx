@@ -6,7 +6,7 @@ import { CopyId } from './copy.tsx'
 import { describeError } from './states.tsx'
 import { toast } from './toast.tsx'
 
-export interface FormOptions<Values extends object> {
+interface FormOptions<Values extends object> {
   /** The saved values. Adopted when they change, unless something was typed. */
   values: Values
   /** The version of the saved values; without one, saves cannot conflict. */

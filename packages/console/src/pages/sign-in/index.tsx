@@ -12,7 +12,7 @@ import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
 import { EntryPage } from './entry-page.tsx'
 
-export const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
+const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
 
 /** Shows the page that the person wanted. Only pages of this application: another host is never opened. */
 function useEnter() {
