@@ -62,7 +62,7 @@ function serveApi(ctx: AppContext): RequestHandler {
     authorize: authorize(ctx),
     // `authorize` gives each operation the caller that its `who` promises.
     handlers: handlers as unknown as Served['handlers'],
-    rules: { ...identityRules, ...workflowsRules, ...dataRules } as Served['rules'],
+    rules: { ...identityRules, ...workflowsRules, ...dataRules },
     maxBodyBytes: MAX_BODY_BYTES,
     slots: {
       total: MAX_REQUESTS_IN_FLIGHT,
