@@ -84,6 +84,7 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByRole('button', { name: 'Close session' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
   await page.getByText('Closed', { exact: true }).waitFor()
+  expect(await page.getByRole('button', { name: 'Close session' }).count()).toBe(0)
   endpointAnswers.resolve()
 })
 

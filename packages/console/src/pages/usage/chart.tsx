@@ -69,22 +69,12 @@ export function Share({
   values,
   max,
 }: Pick<ChartProps, 'series'> & { values: readonly number[]; max: number }) {
-  let x = 0
   return (
     <svg className="share" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
       {values.map((value, index) => {
         const width = (100 * value) / (max || 1)
-        x += width
-        return (
-          <rect
-            key={series[index]?.label}
-            className={series[index]?.tone}
-            x={x - width}
-            y={0}
-            width={width}
-            height={1}
-          />
-        )
+        const x = (100 * values.slice(0, index).reduce((sum, each) => sum + each, 0)) / (max || 1)
+        return <rect key={series[index]?.label} className={series[index]?.tone} x={x} y={0} width={width} height={1} />
       })}
     </svg>
   )

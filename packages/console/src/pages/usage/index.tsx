@@ -201,11 +201,13 @@ function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[
   )
 }
 
-/** Formats rows as RFC 4180 says. A spreadsheet would take a text that begins like a formula for one: it gets an apostrophe. */
+/** Formats rows as RFC 4180 says. */
 function toCsv(lines: readonly (readonly (string | number)[])[]): string {
-  const cell = (value: string | number) => {
-    const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value)
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-  }
-  return lines.map((line) => `${line.map(cell).join(',')}\r\n`).join('')
+  return lines.map((line) => `${line.map(toCell).join(',')}\r\n`).join('')
+}
+
+/** A spreadsheet would take a text that begins like a formula for one: it gets an apostrophe. */
+function toCell(value: string | number): string {
+  const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
