@@ -1,5 +1,14 @@
 import { describe, expect, test } from '@jest/globals'
-import { deriveId, nameBasedId } from './ids.ts'
+import { deriveId, nameBasedId, newId } from './ids.ts'
+
+describe('newId', () => {
+  test('gives ids that sort in the order of their creation, also within a millisecond', () => {
+    const ids = Array.from({ length: 2_000 }, newId)
+    expect(ids.toSorted()).toEqual(ids)
+    expect(new Set(ids).size).toBe(ids.length)
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  })
+})
 
 describe('nameBasedId', () => {
   test('gives the id of the example in RFC 9562, appendix A.4', () => {
