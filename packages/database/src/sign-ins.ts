@@ -188,14 +188,14 @@ export async function switchOrganization(
 /** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */
 export async function deleteEndedSignIns(db: Pick<Database, 'pool'>, limit: number): Promise<number> {
   const expired = await db.pool.query(
-    `DELETE FROM sign_ins WHERE token_sha256 IN (
-       SELECT token_sha256 FROM sign_ins WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+    `DELETE FROM sign_ins WHERE token_sha256 = ANY (ARRAY(
+       SELECT token_sha256 FROM sign_ins WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`,
     [limit],
   )
   const links = await db.pool.query(
-    `DELETE FROM one_time_links WHERE token_sha256 IN (
+    `DELETE FROM one_time_links WHERE token_sha256 = ANY (ARRAY(
        SELECT token_sha256 FROM one_time_links WHERE expires_at < now() - interval '7 days'
-       ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
+       ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`,
     [limit],
   )
   return Math.max(expired.rowCount ?? 0, links.rowCount ?? 0)

@@ -34,6 +34,8 @@ export interface AppOverrides {
   /** The caller closes it. */
   sessionQueue?: SessionQueue
   logger?: Logger
+  /** Whether this process runs the background tasks. Default true. */
+  hasMaintenance?: boolean
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */

@@ -36,10 +36,10 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
     })
     const metricsHttp = await startHttpServer(metricsApp, { host: config.host, port: config.metricsPort })
     servers.push(metricsHttp)
-    const maintenance = startMaintenance(ctx)
+    const maintenance = overrides.hasMaintenance === false ? undefined : startMaintenance(ctx)
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
-      await Promise.all([maintenance.stop(), http.close(STOP_GRACE_MS)])
+      await Promise.all([maintenance?.stop(), http.close(STOP_GRACE_MS)])
       await ctx.close()
       await metricsHttp.close(0)
     }

@@ -120,7 +120,9 @@ describe('An organization', () => {
   test('loses sign-ins and links that ended', async () => {
     const { app } = data
     const { member } = await app.createOrganization()
-    await app.db.pool.query('UPDATE sign_ins SET expires_at = now() WHERE account_id = $1', [member.accountId])
+    await app.db.pool.query(`UPDATE sign_ins SET expires_at = now() - interval '1 second' WHERE account_id = $1`, [
+      member.accountId,
+    ])
     await deleteEndedSignIns(app.db, 100)
     const { rowCount } = await app.db.pool.query('SELECT FROM sign_ins WHERE account_id = $1', [member.accountId])
     expect(rowCount).toBe(0)

@@ -81,7 +81,7 @@ export interface TestApp {
   ): Promise<AppResponse<Id>>
   createOrganization(name?: string): Promise<TestOrganization>
   createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
-  /** Starts another process of the application on the same database. */
+  /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
   startAnother(change?: Partial<AppConfig>): Promise<RunningApp>
 }
 
@@ -131,8 +131,8 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
         return queue.publish(message, properties)
       },
     }
-    const startAnother: TestApp['startAnother'] = async (change = {}) => {
-      const started = await startApp({ ...config, ...change }, { logger, sessionQueue })
+    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningApp> => {
+      const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
       running.push(started)
       return started
     }
@@ -146,7 +146,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
       )
       return { id, name, owner: owner!, admin: admin!, member: member! }
     }
-    const { url, metricsPort } = await startAnother()
+    const { url, metricsPort } = await start({}, false)
     const organization = await createOrganization('Acme')
     Object.assign(app, {
       url,
@@ -165,7 +165,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
       },
       createOrganization,
       createPerson,
-      startAnother,
+      startAnother: (change = {}) => start(change, true),
     } satisfies TestApp)
   }, 120_000)
   return app
