@@ -141,7 +141,7 @@ export async function setOrganizationSuspended(db: Database, id: string, isSuspe
 }
 
 /**
- * Deletes an organization: at once, nobody can sign in to it, use its keys or see it, and nothing of it runs or is sent.
+ * Hides and suspends an organization at once: no sign-in, no API key, no run and no delivery of it works any more.
  * `deleteOrganizationRows` then deletes its rows.
  */
 export async function deleteOrganization(

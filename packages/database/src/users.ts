@@ -181,7 +181,7 @@ export async function saveUser(
     const { firstName, lastName, role, isDeactivated } = { ...stored, ...change }
     const next: UserValues = { firstName, lastName, role, isDeactivated }
     check(stored, next)
-    // Saved already: the request is repeated, or somebody else had the same idea.
+    // Saved already: the request is repeated, or another person made the same change.
     if (versionOfUser(next) === stored.version) return { kind: 'saved', user: stored }
     if (version !== stored.version) return { kind: 'changed_meanwhile', user: stored }
     const staysOwner = role === 'owner' && !isDeactivated

@@ -76,7 +76,8 @@ export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal
   at: DateTime({ description: 'When.' }),
   actor: Closed('AuditActorOut', 'Who did it.', {
     kind: StringEnum(['person', 'operator', 'service', 'stranger'], {
-      description: 'A person in the application, an operator with `wf`, the service itself, or somebody not signed in.',
+      description:
+        'A person in the application, an operator with `wf`, the service itself, or a caller who is not signed in.',
     }),
     id: Nullable(Uuid({ description: 'The user.' })),
     name: Type.String({ description: 'The name at that time.' }),

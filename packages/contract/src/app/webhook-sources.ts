@@ -55,7 +55,7 @@ export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and
 })
 export type AppDeliveryOut = Static<typeof AppDeliveryOut>
 
-/** A delivery as one request shows it: how it was sent, what the agent was told, and its neighbours in the log. */
+/** A delivery as one request shows it: how it was sent, what the agent received, and its neighbours in the log. */
 export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound request in full.', {
   ...AppDeliveryOut.properties,
   endpoint_url: Nullable(Type.String({ description: 'The URL of the source now; null when it was never saved.' })),
@@ -66,7 +66,7 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
     }),
     { description: 'The headers of the request, without secrets.' },
   ),
-  agent_answer: Nullable(Type.String({ description: 'What the agent was told of the outcome; null without a run.' })),
+  agent_answer: Nullable(Type.String({ description: 'What the agent received as the outcome; null without a run.' })),
   newer_id: Nullable(Uuid({ description: 'The next newer delivery of the source.' })),
   older_id: Nullable(Uuid({ description: 'The next older delivery of the source.' })),
 })

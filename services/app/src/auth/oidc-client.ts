@@ -1,7 +1,7 @@
 import type * as openid from 'openid-client'
 import type { OidcConfig } from '../config.ts'
 
-/** What a browser keeps while the person is at the provider; nobody else needs to know it. */
+/** What a browser keeps while the person is at the provider. It stays in that browser. */
 export interface OidcAttempt {
   readonly state: string
   readonly nonce: string

@@ -133,7 +133,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       ) : null}
       {delivery.agent_answer === null ? null : (
         <section className="stack">
-          <h2>What the agent was told</h2>
+          <h2>What the agent received</h2>
           <LongText text={delivery.agent_answer} />
         </section>
       )}

@@ -227,7 +227,7 @@ function callEntry(
         </details>
         {result ? (
           <details>
-            <summary>What the agent was told</summary>
+            <summary>What the agent received</summary>
             <LongText text={result.text} />
           </details>
         ) : null}
