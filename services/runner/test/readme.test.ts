@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { agentSettings } from '../src/agent/agent-settings.ts'
-import { createBuiltinAgent } from '../src/agent/builtin-agent.ts'
+import { createBuiltinAgent } from '../src/agent/builtin/builtin-agent.ts'
 import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
 const readme = ['../README.md', '../src/agent/README.md']

@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from 'typebox'
-import { BUILTIN } from './builtin-agent.ts'
+import { BUILTIN } from './builtin/builtin-agent.ts'
 
 const PROVIDERS = ['openai-compatible', 'anthropic'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]

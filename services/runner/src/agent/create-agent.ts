@@ -1,8 +1,8 @@
 import { RunError } from '../run-errors.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import type { Agent } from './agent.ts'
-import { BUILTIN, createBuiltinAgent } from './builtin-agent.ts'
-import type { AgentHooks } from './model-agent.ts'
+import { BUILTIN, createBuiltinAgent } from './builtin/builtin-agent.ts'
+import type { AgentHooks } from './model/model-agent.ts'
 
 /**
  * Creates the agent that AGENT_MODEL selects. A run that began under another AGENT_MODEL ends as follows: one that the
@@ -25,6 +25,6 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
 
 /** Imports the AI SDK only where a model is set: it takes about 15 MiB of memory and 0.2 s to load. */
 async function loadModelAgent(config: Extract<AgentConfig, { kind: 'model' }>, hooks: AgentHooks): Promise<Agent> {
-  const { createModelAgent } = await import('./model-agent.ts')
+  const { createModelAgent } = await import('./model/model-agent.ts')
   return createModelAgent(config, hooks)
 }

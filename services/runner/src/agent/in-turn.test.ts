@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
-import { createBuiltinAgent } from './builtin-agent.ts'
+import { createBuiltinAgent } from './builtin/builtin-agent.ts'
 import { inTurn } from './in-turn.ts'
 
 /** Longer than the time that works of one turn share. */

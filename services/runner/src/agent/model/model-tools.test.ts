@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { asSchema } from 'ai'
-import { webhookSource } from '../../test/support/in-memory-run.ts'
+import { webhookSource } from '../../../test/support/in-memory-run.ts'
 import { createToolbox } from './model-tools.ts'
 
 function toolNames(names: string[]): string[] {

@@ -1,7 +1,7 @@
 import { derivePayloadSchema, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
-import type { AgentFile, AgentRun, AgentWebhookSource } from './agent.ts'
-import { markUntrusted } from './untrusted-text.ts'
+import type { AgentFile, AgentRun, AgentWebhookSource } from '../agent.ts'
+import { markUntrusted } from '../untrusted-text.ts'
 import { toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */

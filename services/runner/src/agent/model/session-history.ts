@@ -1,7 +1,7 @@
-import type { AgentRun, EarlierRun } from './agent.ts'
-import { indexToolResults } from './agent-steps.ts'
-import { isDeliveryCall } from './deliveries.ts'
-import { startText } from './start-text.ts'
+import type { AgentRun, EarlierRun } from '../agent.ts'
+import { indexToolResults } from '../agent-steps.ts'
+import { isDeliveryCall } from '../deliveries.ts'
+import { startText } from '../start-text.ts'
 
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50

@@ -11,9 +11,9 @@ import {
   type ToolSet,
   wrapLanguageModel,
 } from 'ai'
-import { sleep } from '../sleep.ts'
-import type { ModelConfig } from './agent-settings.ts'
-import { RunError } from '../run-errors.ts'
+import { sleep } from '../../sleep.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import { RunError } from '../../run-errors.ts'
 import { type ModelError, toModelError } from './model-error.ts'
 import { fetchModelAnswer, limitToolCalls } from './model-limits.ts'
 

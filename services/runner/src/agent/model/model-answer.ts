@@ -1,5 +1,5 @@
 import { type ModelAnswerPart, type ModelAnswerStep, PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
-import { toStorableText } from '../storable-text.ts'
+import { toStorableText } from '../../storable-text.ts'
 import type { ModelAnswer } from './ask-model.ts'
 import { listToolCalls, type ToolCallPart } from './conversation.ts'
 import type { Toolbox } from './model-tools.ts'

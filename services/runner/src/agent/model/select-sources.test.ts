@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { webhookSource } from '../../test/support/in-memory-run.ts'
-import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from './agent.ts'
+import { webhookSource } from '../../../test/support/in-memory-run.ts'
+import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent.ts'
 import { formatInstructions } from './conversation.ts'
 import { selectSources } from './select-sources.ts'
 

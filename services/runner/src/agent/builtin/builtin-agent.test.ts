@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../test/support/in-memory-run.ts'
-import type { DeliveryResult } from './agent.ts'
+import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
+import type { DeliveryResult } from '../agent.ts'
 import { createBuiltinAgent } from './builtin-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })

@@ -6,15 +6,15 @@ import {
   PAYLOAD_MAX_BYTES,
 } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { RunError } from '../run-errors.ts'
-import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from './agent-steps.ts'
-import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from './agent.ts'
-import { describeOutcome, isDeliveryCall, sendDelivery } from './deliveries.ts'
+import { RunError } from '../../run-errors.ts'
+import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
+import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
+import { describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
-import { inTurn } from './in-turn.ts'
-import { readInParts } from './read-in-parts.ts'
-import { startText } from './start-text.ts'
+import { inTurn } from '../in-turn.ts'
+import { readInParts } from '../read-in-parts.ts'
+import { startText } from '../start-text.ts'
 
 /** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
 export const BUILTIN = 'builtin'

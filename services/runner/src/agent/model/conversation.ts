@@ -1,9 +1,9 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
-import { indexToolResults } from './agent-steps.ts'
-import type { AgentRun, AgentSourceName } from './agent.ts'
+import { indexToolResults } from '../agent-steps.ts'
+import type { AgentRun, AgentSourceName } from '../agent.ts'
 import type { PromptHistory } from './session-history.ts'
-import { markUntrusted, UNTRUSTED_TEXT_RULE } from './untrusted-text.ts'
+import { markUntrusted, UNTRUSTED_TEXT_RULE } from '../untrusted-text.ts'
 
 /** The system prompt. It contains no key, no URL and no secret: none is known here. */
 export function formatInstructions(

@@ -1,5 +1,5 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
-import { toStorableText } from '../storable-text.ts'
+import { toStorableText } from '../../storable-text.ts'
 import { type ContextObject, type ContextValue, isContextObject, NumberText } from './parse-context.ts'
 
 /** A converted value, or why the value cannot be converted. */

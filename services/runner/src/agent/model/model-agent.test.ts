@@ -11,9 +11,9 @@ import {
   type StubModelServer,
 } from '@workflow-service/testkit'
 import type { JournalStep, ModelAnswerStep } from '@workflow-service/contract'
-import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
-import type { ModelConfig } from './agent-settings.ts'
-import type { Agent, DeliveryRequest, DeliveryResult, EarlierRun } from './agent.ts'
+import { Crash, createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import type { Agent, DeliveryRequest, DeliveryResult, EarlierRun } from '../agent.ts'
 import { type ModelClock } from './ask-model.ts'
 import { listToolCalls } from './conversation.ts'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'

@@ -1,6 +1,6 @@
 import { findNamedSources } from '@workflow-service/contract'
-import type { AgentRun, AgentSourceName, AgentWebhookSource } from './agent.ts'
-import { readInParts } from './read-in-parts.ts'
+import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
+import { readInParts } from '../read-in-parts.ts'
 
 /** OpenAI accepts at most 128 tools; the margin is for the file tools and for APIs with lower limits. */
 const MAX_SOURCE_TOOLS = 100
