@@ -2,6 +2,7 @@ import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-servic
 import { escapeLiteral } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { beforePosition } from './viewer.ts'
+import { BOUNDED_EXAMPLE } from './webhook-sources.ts'
 
 /** One outbound request and its outcome (contract README, "Deliveries"). */
 export interface Delivery {
@@ -50,7 +51,8 @@ export interface DeliveryTarget {
   endpointUrl: string
   /** Encrypted; null when the source has none. */
   signingSecret: Buffer | null
-  exampleRequestBody: Record<string, unknown>
+  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
+  exampleRequestBody: Record<string, unknown> | null
   /** Incremented by every save of the source. */
   version: number
 }
@@ -101,7 +103,7 @@ const CLAIM_DELIVERIES: NamedStatement = {
         AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
     ),
     checked AS MATERIALIZED (
-      SELECT request.*, source.endpoint_url, source.signing_secret, source.example_request_body, source.version,
+      SELECT request.*, source.endpoint_url, source.signing_secret, ${BOUNDED_EXAMPLE} AS example, source.version,
         source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
         request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
         coalesce(organization.is_suspended, false) AS is_suspended
@@ -132,7 +134,7 @@ const CLAIM_DELIVERIES: NamedStatement = {
         ELSE 'known'
       END AS kind,
       claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",
-      example_request_body AS "exampleRequestBody", version
+      example AS "exampleRequestBody", version
     FROM checked LEFT JOIN claimed ON claimed.id = checked.id
     ORDER BY position`,
 }

@@ -1,4 +1,4 @@
-import { type AppWebhookSourceOut, trimWhiteSpace } from '@workflow-service/contract'
+import { type AppWebhookSourceOut, EXAMPLE_MAX_BYTES, trimWhiteSpace } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldCase } from './fold-case.ts'
@@ -70,12 +70,19 @@ export async function listWebhookSources(db: Pick<Database, 'pool'>, organizatio
   return (await runStatement<WebhookSource>(db, LIST_SOURCES, [organizationId])).rows
 }
 
+/**
+ * The example of the source, or null where its text is larger than any that is saved today: it is neither read nor parsed then. The
+ * agents and the dispatcher refuse it (`findStoredExampleError`).
+ */
+export const BOUNDED_EXAMPLE = `CASE WHEN octet_length(example_request_body::text) <= ${EXAMPLE_MAX_BYTES} THEN example_request_body END`
+
 /** What an agent may know of a source: neither the URL nor the secret. */
 export interface SourceForAgent {
   readonly id: string
   readonly name: string
   readonly description: string
-  readonly exampleRequestBody: Record<string, unknown>
+  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
+  readonly exampleRequestBody: Record<string, unknown> | null
 }
 
 /** A webhook source that an agent may read. */
@@ -155,7 +162,7 @@ export async function listSourceStates(
 const READ_SOURCES: NamedStatement = {
   name: 'read-sources',
   text: `
-    SELECT id, name, description, example_request_body AS "exampleRequestBody" FROM webhook_sources
+    SELECT id, name, description, ${BOUNDED_EXAMPLE} AS "exampleRequestBody" FROM webhook_sources
     WHERE id = ANY ($2::uuid[]) AND organization_id = $1 AND deleted_at IS NULL
     ORDER BY array_position($2::uuid[], id)`,
 }

@@ -30,6 +30,15 @@ export function findExampleErrors(example: unknown, field = 'example_request_bod
   }))
 }
 
+/**
+ * Says which limit a stored example exceeds and what to do, as the second half of a sentence; undefined if it may be used. `null` is an
+ * example that was not read because it is larger than EXAMPLE_MAX_BYTES.
+ */
+export function findStoredExampleError(example: Record<string, unknown> | null): string | undefined {
+  const exceeded = example === null ? tooLarge('more') : findExceededExampleLimit(example)
+  return exceeded && `its example request body ${exceeded.message}; save the source again with a smaller example`
+}
+
 interface ExceededLimit {
   readonly code: FieldCode
   readonly message: string
@@ -45,15 +54,14 @@ interface ExampleSize {
 const COUNTED_MAX_BYTES = PAYLOAD_MAX_BYTES
 
 /** Returns the limit that an example exceeds, such as one that was stored before there were limits. Reads no more than the limits. */
-export function findExceededExampleLimit(example: Record<string, unknown>): ExceededLimit | undefined {
+function findExceededExampleLimit(example: Record<string, unknown>): ExceededLimit | undefined {
   const size: ExampleSize = { bytes: 0, fields: 0, values: 0 }
   const exceeded = measureValue(example, [], size)
   if (exceeded) return exceeded
   const { bytes, fields, values } = size
   const isCounted = bytes <= COUNTED_MAX_BYTES
   if (bytes > EXAMPLE_MAX_BYTES) {
-    const found = isCounted ? format(bytes) : `more than ${format(COUNTED_MAX_BYTES)}`
-    return { code: 'too_large', message: `must be at most ${format(EXAMPLE_MAX_BYTES)} bytes of JSON; it has ${found}` }
+    return tooLarge(isCounted ? format(bytes) : `more than ${format(COUNTED_MAX_BYTES)}`)
   }
   if (fields > EXAMPLE_MAX_FIELDS) {
     const message = `must have at most ${format(EXAMPLE_MAX_FIELDS)} named fields in all; it has ${format(fields)}`
@@ -64,6 +72,10 @@ export function findExceededExampleLimit(example: Record<string, unknown>): Exce
     return { code: 'too_large', message }
   }
   return undefined
+}
+
+function tooLarge(found: string): ExceededLimit {
+  return { code: 'too_large', message: `must be at most ${format(EXAMPLE_MAX_BYTES)} bytes of JSON; it has ${found}` }
 }
 
 /** Adds the value to the size. Returns the first list that is too long, or the first value that is too deep. */

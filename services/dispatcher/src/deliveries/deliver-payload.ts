@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   describeMismatches,
   type FieldError,
+  findStoredExampleError,
   PAYLOAD_DEADLINE_MS,
   PAYLOAD_MAX_BYTES,
   findPayloadMismatches,
@@ -143,7 +144,11 @@ async function send(
   claimedMs: number,
 ): Promise<DeliveryResult | NotSentError> {
   try {
-    const mismatches = findMismatches(target.exampleRequestBody, request.payload, body)
+    const { exampleRequestBody: example } = target
+    const exampleError = findStoredExampleError(example)
+    if (example === null || exampleError !== undefined)
+      return refused(`The source cannot be used: ${exampleError}. Nothing was sent.`)
+    const mismatches = findMismatches(example, request.payload, body)
     if (mismatches.length > 0) {
       return { ...refused(describeMismatches(mismatches)), outcome: 'invalid', mismatches }
     }

@@ -69,7 +69,7 @@ export interface DeliveryResult {
   readonly reason: string | null
 }
 
-/** How many sources one call reads: an example has at most 64 KiB, or 256 KiB if it was saved before that limit. */
+/** How many sources one call reads: an example has at most 64 KiB. */
 export const SOURCES_PER_READ = 16
 
 export interface AgentSourceName {
@@ -80,7 +80,10 @@ export interface AgentSourceName {
 /** A webhook source without its URL and its signing secret. */
 export interface AgentWebhookSource extends AgentSourceName {
   readonly description: string
+  /** Empty if there is an `exampleError`. */
   readonly exampleRequestBody: Record<string, unknown>
+  /** Why no payload can follow the example, which was stored before there were limits: "its example request body …". */
+  readonly exampleError?: string
 }
 
 export interface AgentFile {

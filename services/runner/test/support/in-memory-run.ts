@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { compile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
 import { RunInterruptedError } from '../../src/run-errors.ts'
+import { toAgentSource } from '../../src/runs/agent-run.ts'
 import {
   type Agent,
   type AgentFile,
@@ -55,7 +56,7 @@ export function webhookSource(
   exampleRequestBody: Record<string, unknown>,
   description = '',
 ): AgentWebhookSource {
-  return { id: randomUUID(), name, description, exampleRequestBody }
+  return toAgentSource({ id: randomUUID(), name, description, exampleRequestBody })
 }
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {

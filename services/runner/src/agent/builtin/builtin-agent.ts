@@ -1,10 +1,4 @@
-import {
-  findExceededExampleLimit,
-  findNamedSources,
-  type NewJournalStep,
-  type NoteStep,
-  PAYLOAD_MAX_BYTES,
-} from '@workflow-service/contract'
+import { findNamedSources, type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
@@ -68,8 +62,7 @@ function planDelivery(
   freeBytes: number,
 ): { steps: NewJournalStep[]; bytes: number } {
   const call = { call_id: `${BUILTIN}-${number}`, tool: BUILTIN }
-  const exceeded = findExceededExampleLimit(source.exampleRequestBody)
-  if (exceeded) return planNothing(source, call, `its example request body ${exceeded.message}`)
+  if (source.exampleError !== undefined) return planNothing(source, call, source.exampleError)
   try {
     const maxBytes = Math.min(PAYLOAD_MAX_BYTES, freeBytes)
     const { payload, bytes, report } = fillPayload(source.exampleRequestBody, context, maxBytes)

@@ -37,6 +37,13 @@ describe('the tools of a run', () => {
     for (const tool of tools) expect(tool).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
   })
 
+  test('of a source whose stored example exceeds a limit say that nothing can be sent, without the example', () => {
+    const { definitions } = createToolbox([webhookSource('Orders', { ids: Array<number>(101).fill(7) })], [])
+    expect(definitions['send_to_orders']?.description).toMatch(
+      /^Cannot send to the webhook source "Orders": its example request body .* ids has 101; save the source again/,
+    )
+  })
+
   test('have the description of the source, and its example with a warning not to send its values', () => {
     const { definitions } = createToolbox([webhookSource('Orders', { id: 'A-1' }, 'New orders go here.')], [])
     expect(definitions['send_to_orders']?.description).toBe(

@@ -118,7 +118,8 @@ function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>)
   }
 }
 
-function describeSource({ name, description, exampleRequestBody }: AgentWebhookSource): string {
+function describeSource({ name, description, exampleRequestBody, exampleError }: AgentWebhookSource): string {
+  if (exampleError !== undefined) return `Cannot send to the webhook source ${JSON.stringify(name)}: ${exampleError}.`
   const example = truncateText(JSON.stringify(exampleRequestBody), MAX_EXAMPLE_LENGTH)
   return [
     `Sends a payload to the webhook source ${JSON.stringify(name)}: one request, at once.`,

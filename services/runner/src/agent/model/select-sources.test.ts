@@ -34,12 +34,12 @@ describe('the webhook sources that a model can use', () => {
   })
 
   test('have at most 2 MiB of examples, and the others are not read', async () => {
-    const example = { text: 'x'.repeat(64 * 1024) }
+    const example = { text: 'x'.repeat(64_000) }
     const { run, reads } = runWith([...numbered(100, example), webhookSource('Last one', example)])
     const { available, leftOut } = await selectSources(run)
     expect(available[0]?.name).toBe('Last one')
-    expect([available.length, leftOut.length]).toEqual([31, 70])
-    expect(reads).toEqual([16, 16])
+    expect([available.length, leftOut.length]).toEqual([32, 69])
+    expect(reads).toEqual([16, 16, 16])
   })
 
   test('are all of them in the usual case', async () => {
