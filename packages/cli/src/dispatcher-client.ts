@@ -1,4 +1,11 @@
-import type { DeliveryOut, ErrorResponse, WebhookSourceIn, WebhookSourceOut } from '@workflow-service/contract'
+import {
+  type DeliveryOut,
+  type ErrorResponse,
+  formatActor,
+  type WebhookSourceIn,
+  type WebhookSourceOut,
+} from '@workflow-service/contract'
+import { OPERATOR } from '@workflow-service/database'
 import got, { type Method, RequestError } from 'got'
 import { CliError } from './cli-error.ts'
 
@@ -27,7 +34,7 @@ export interface DispatcherClient {
     verify: 'if_changed' | 'never',
     version?: number,
   ): Promise<{ isNew: boolean; source: WebhookSourceOut }>
-  /** Sends the verification request of the stored source. @throws DispatcherError */
+  /** Sends the verification request of the stored source, as the operator. @throws DispatcherError */
   testWebhookSource(organizationId: string, sourceId: string): Promise<DeliveryOut>
 }
 
@@ -39,7 +46,7 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
   const call = async (
     method: Method,
     path: string,
-    options: { json?: object; searchParams?: Record<string, string> } = {},
+    options: { json?: object; searchParams?: Record<string, string>; headers?: Record<string, string> } = {},
   ): Promise<{ status: number; body: unknown }> => {
     const { statusCode, body } = await send(method, `${url.replace(/\/$/, '')}/${path}`, options)
     const answer = parse(body)
@@ -54,12 +61,12 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
     throw new CliError(`The server at ${url} is not a dispatcher (it answered ${statusCode}). Check DISPATCHER_URL.`)
   }
 
-  const send = async (method: Method, target: string, options: object) => {
+  const send = async (method: Method, target: string, options: { headers?: Record<string, string> }) => {
     try {
       return await got(target, {
         method,
         ...options,
-        headers: { authorization: `Bearer ${token}` },
+        headers: { authorization: `Bearer ${token}`, ...options.headers },
         responseType: 'text',
         retry: { limit: 0 },
         timeout: { request: TIMEOUT_MS },
@@ -83,7 +90,9 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
       return { isNew: status === 201, source: body as WebhookSourceOut }
     },
     testWebhookSource: async (organizationId, sourceId) => {
-      const { body } = await call('POST', `${sourcePath(organizationId, sourceId)}/test`)
+      const actor = formatActor({ user_id: null, name: OPERATOR.name, address: null })
+      const path = `${sourcePath(organizationId, sourceId)}/test`
+      const { body } = await call('POST', path, { headers: { 'X-Actor': actor } })
       return body as DeliveryOut
     },
   }

@@ -4,6 +4,7 @@
  */
 export * from './app/index.ts'
 export * from './errors.ts'
+export * from './internal/actor.ts'
 export * from './internal/openapi.ts'
 export * from './internal/operations.ts'
 export * from './internal/resources.ts'

@@ -66,6 +66,12 @@ export interface AuditPrincipal {
   readonly address: string | null
 }
 
+/** Who makes a change, and with which request, for its audit event. */
+export interface AuditedBy {
+  readonly principal: AuditPrincipal
+  readonly requestId: string | null
+}
+
 /** One value that a change replaced; without secrets, keys, tokens and passwords. */
 export interface AuditChange {
   readonly field: string
@@ -99,7 +105,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 }
 
 /** The operator as the one who changes this organization. */
-export function operatorOf(organizationId: string): { principal: AuditPrincipal; requestId: null } {
+export function operatorOf(organizationId: string): AuditedBy {
   return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
 }
 
@@ -134,20 +140,6 @@ export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event:
       by.address ?? null,
     ],
   })
-}
-
-/** Whether an action on a thing of the organization is recorded, so that a repeated request does not record it again. */
-export async function hasAuditEvent(
-  client: Pick<PoolClient, 'query'>,
-  organizationId: string,
-  targetId: string,
-  action: string,
-): Promise<boolean> {
-  const { rows } = await client.query(
-    'SELECT FROM audit_events WHERE organization_id = $1 AND target_id = $2 AND action = $3 LIMIT 1',
-    [organizationId, targetId, action],
-  )
-  return rows.length > 0
 }
 
 /** Lists the fields whose values differ, for `changes`. */

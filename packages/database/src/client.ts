@@ -1,5 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg'
-import { Pool, type QueryResult, type QueryResultRow } from 'pg'
+import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
 import { PrismaClient } from './generated/client.ts'
 
 /** How to connect to PostgreSQL. */
@@ -79,9 +79,14 @@ export function createDatabase(options: DatabaseOptions): Database {
   }
 }
 
-/** Runs a named statement on the pool. */
+/** Where a statement runs: the pool, or the connection of a transaction. */
+export interface Connection {
+  readonly pool: Pick<PoolClient, 'query'>
+}
+
+/** Runs a named statement. */
 export function runStatement<Row extends QueryResultRow>(
-  db: Pick<Database, 'pool'>,
+  db: Connection,
   statement: NamedStatement,
   values: unknown[],
 ): Promise<QueryResult<Row>> {

@@ -1,6 +1,8 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { type Database, type NamedStatement, runStatement } from './client.ts'
+import { type AuditedBy, recordAuditEvent } from './audit-events.ts'
+import { type Connection, type Database, type NamedStatement, runStatement } from './client.ts'
+import { inTransaction } from './in-transaction.ts'
 import { beforePosition } from './viewer.ts'
 import { BOUNDED_EXAMPLE } from './webhook-sources.ts'
 
@@ -89,6 +91,8 @@ export interface Resend {
   of: string
   sentBy: string | null
   sessionId: string | null
+  /** For the audit event; undefined: there is none. */
+  by?: AuditedBy | undefined
 }
 
 // Inserts in the order of the ids, so that two batches with the same ids do not deadlock. The last case of `kind`: a claim
@@ -144,7 +148,7 @@ const CLAIM_DELIVERIES: NamedStatement = {
  * lease is the session's current one. Claims nothing for a suspended organization. Of all calls with one id, at most one ever gets `claimed`.
  */
 export async function claimDeliveries(
-  db: Pick<Database, 'pool'>,
+  db: Connection,
   requests: readonly DeliveryClaimRequest[],
 ): Promise<readonly DeliveryClaim[]> {
   const { rows } = await runStatement<{ id: string; kind: DeliveryClaim['kind']; createdAt: Date } & DeliveryTarget>(
@@ -173,20 +177,66 @@ export async function claimDeliveries(
   })
 }
 
-/** Records a verification request as `in_flight`. Resolves to the time of the record. The organization must exist. */
+/**
+ * Claims a payload that a person sends again, with its audit event. A claim that was removed because nothing was sent, and is
+ * made again, has one event.
+ */
+export async function claimResend(
+  db: Pick<Database, 'pool'>,
+  request: DeliveryClaimRequest & { resend: Resend & { by: AuditedBy } },
+): Promise<DeliveryClaim> {
+  const { id, organizationId, sourceId, resend } = request
+  return await inTransaction(db, async (client) => {
+    const [claim] = await claimDeliveries({ pool: client }, [request])
+    if (!claim) throw new Error('The payload was not claimed')
+    if (claim.kind !== 'claimed') return claim
+    const { rows } = await client.query<{ name: string | null; isRecorded: boolean }>(
+      `SELECT (SELECT name FROM webhook_sources WHERE organization_id = $1 AND id = $2) AS name, (
+         SELECT true FROM audit_events
+         WHERE organization_id = $1 AND target_id = $3 AND action = 'delivery.resent' LIMIT 1
+       ) AS "isRecorded"`,
+      [organizationId, sourceId, id],
+    )
+    if (!rows[0]?.isRecorded) {
+      await recordAuditEvent(client, {
+        ...resend.by,
+        action: 'delivery.resent',
+        target: { kind: 'delivery', id, name: rows[0]?.name ?? null },
+        changes: [{ field: 'resend_of', old: null, new: resend.of }],
+      })
+    }
+    return claim
+  })
+}
+
+/**
+ * Records a verification request as `in_flight`, with the audit event of a test. Resolves to the time of the record. The
+ * organization must exist.
+ */
 export async function recordVerification(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   delivery: Omit<NewDelivery, 'runId'>,
+  test?: { readonly by: AuditedBy; readonly sourceName: string },
 ): Promise<Date> {
-  const recorded = await db.pool.query<{ createdAt: Date }>(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
+  return await inTransaction(db, async (client) => {
+    const recorded = await client.query<{ createdAt: Date }>(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, request_id)
      VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5) RETURNING created_at AS "createdAt"`,
-    [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId],
-  )
-  const [row] = recorded.rows
-  if (!row) throw new Error('The verification was not recorded')
-  return row.createdAt
+      [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId],
+    )
+    const [row] = recorded.rows
+    if (!row) throw new Error('The verification was not recorded')
+    if (test) {
+      await recordAuditEvent(client, {
+        ...test.by,
+        action: 'webhook_source.tested',
+        target: { kind: 'webhook_source', id: delivery.sourceId, name: test.sourceName },
+        changes: [{ field: 'delivery_id', old: null, new: delivery.id }],
+      })
+    }
+    return row.createdAt
+  })
 }
 
 /** The outcome of one delivery, to record. */

@@ -36,13 +36,14 @@ export {
   type AuditAction,
   type AuditActor,
   type AuditChange,
+  type AuditedBy,
   type AuditEventRow,
   type AuditPrincipal,
   changedFields,
-  hasAuditEvent,
   listAuditEvents,
   type NewAuditEvent,
   recordAuditEvent,
+  OPERATOR,
   operatorOf,
 } from './audit-events.ts'
 export { startDueAutoRuns } from './auto-runs.ts'
@@ -51,6 +52,7 @@ export { createDatabase, type Database, type DatabaseOptions } from './client.ts
 export { isDatabaseUnavailable, isStatementError, isStatementTimeout } from './database-unavailable.ts'
 export {
   claimDeliveries,
+  claimResend,
   deleteOldDeliveries,
   type Delivery,
   type DeliveryClaim,

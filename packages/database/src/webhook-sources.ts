@@ -1,7 +1,9 @@
 import { type AppWebhookSourceOut, EXAMPLE_MAX_BYTES, trimWhiteSpace } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
+import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldCase } from './fold-case.ts'
+import { inTransaction } from './in-transaction.ts'
 import { isVisible, type RowOf, toWire, type Viewer } from './viewer.ts'
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
@@ -227,15 +229,16 @@ export async function findSaveTarget(
 }
 
 /**
- * Saves the source in one statement, if it is still the one that the caller saw: `seenVersion` is the version of the stored
- * source, or null when there was none.
+ * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was none. Records
+ * an audit event if it is known who saves.
  */
 export async function saveWebhookSource(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   sourceId: string,
   change: WebhookSourceChange,
-  seenVersion: number | null,
+  seen: WebhookSource | null,
+  by?: AuditedBy,
 ): Promise<SaveOutcome> {
   const values = [
     organizationId,
@@ -249,21 +252,42 @@ export async function saveWebhookSource(
     change.isVerified,
   ]
   try {
-    const { rows } =
-      seenVersion === null
-        ? await db.pool.query<WebhookSource>(INSERT_SOURCE, values)
-        : await db.pool.query<WebhookSource>(UPDATE_SOURCE, [
-            ...values,
-            seenVersion,
-            change.signingSecret !== undefined,
-          ])
-    return rows[0] ? { kind: 'saved', source: rows[0] } : { kind: 'changed_meanwhile' }
+    const source = await inTransaction(db, async (client) => {
+      const { rows } =
+        seen === null
+          ? await client.query<WebhookSource>(INSERT_SOURCE, values)
+          : await client.query<WebhookSource>(UPDATE_SOURCE, [
+              ...values,
+              seen.version,
+              change.signingSecret !== undefined,
+            ])
+      const [saved] = rows
+      if (!saved || !by) return saved
+      const { signingSecret: secret } = change
+      const secretChange = { field: 'signing_secret', old: null, new: secret === null ? 'removed' : 'replaced' }
+      await recordAuditEvent(client, {
+        ...by,
+        action: 'webhook_source.saved',
+        target: { kind: 'webhook_source', id: sourceId, name: saved.name },
+        changes: [
+          ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(saved)),
+          ...(secret === undefined ? [] : [secretChange]),
+        ],
+      })
+      return saved
+    })
+    return source ? { kind: 'saved', source } : { kind: 'changed_meanwhile' }
   } catch (error) {
     if (error instanceof DatabaseError && error.code === '23505' && error.constraint === 'webhook_sources_name') {
       return { kind: 'name_taken' }
     }
     throw error
   }
+}
+
+function auditedValues({ name, description, endpointUrl, exampleRequestBody }: WebhookSource): object {
+  const example = JSON.stringify(exampleRequestBody)
+  return { name, description, endpoint_url: endpointUrl, example_request_body: example }
 }
 
 const INSERT_SOURCE = `
@@ -297,17 +321,24 @@ export async function confirmWebhookSource(
   })
 }
 
-/** Deletes the source and its secret; its log stays. False when there is none. */
+/** Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who deletes. */
 export async function deleteWebhookSource(
-  db: Pick<Database, 'prisma'>,
+  db: Pick<Database, 'pool'>,
   organizationId: string,
   sourceId: string,
+  by?: AuditedBy,
 ): Promise<boolean> {
-  const deleted = await db.prisma.webhookSource.updateMany({
-    where: { organizationId, id: sourceId, deletedAt: null },
-    data: { deletedAt: new Date(), signingSecret: null, version: { increment: 1 } },
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE webhook_sources SET deleted_at = now(), signing_secret = NULL, version = version + 1
+       WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL RETURNING name`,
+      [organizationId, sourceId],
+    )
+    if (!rows[0]) return false
+    const target = { kind: 'webhook_source', id: sourceId, name: rows[0].name }
+    if (by) await recordAuditEvent(client, { ...by, action: 'webhook_source.deleted', target })
+    return true
   })
-  return deleted.count === 1
 }
 
 /** A name as it is compared: names differ neither by case, nor by the encoding of accents, nor by white space at the ends. */

@@ -1,6 +1,14 @@
-import { ERROR_CODES, type ErrorCode, INTERNAL_OPERATIONS, type InternalErrorBody } from '@workflow-service/contract'
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  formatActor,
+  INTERNAL_OPERATIONS,
+  type InternalErrorBody,
+} from '@workflow-service/contract'
 import { ApiError, type CheckedParts, serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static, TSchema } from 'typebox'
+
+import type { Principal } from './auth/principal.ts'
 
 type InternalOperations = typeof INTERNAL_OPERATIONS
 
@@ -39,6 +47,7 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
         headers: {
           authorization: `Bearer ${token}`,
           'x-request-id': request.requestId,
+          ...request.headers,
           ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
@@ -51,6 +60,11 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
       throw toApiError(status, (answer as { error?: InternalErrorBody } | undefined)?.error)
     },
   }
+}
+
+/** Says who makes the change, for the audit event that the dispatcher records with it. */
+export function actorHeaders({ userId, name, address }: Principal): { readonly 'X-Actor': string } {
+  return { 'X-Actor': formatActor({ user_id: userId, name, address }) }
 }
 
 async function send(url: string, init: RequestInit): Promise<{ status: number; text: string }> {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { hearHints } from '@workflow-service/testkit'
-import { useDataApp } from './support/data-fixtures.ts'
+import { cutAnswers, useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
 let sourceId: string
@@ -126,6 +126,24 @@ describe('A resend', () => {
       actorId: member.userId,
       targetId: call.params.delivery_id,
     })
+  })
+
+  test('is in the audit log once, also when the connection breaks after the dispatcher has sent it', async () => {
+    const { member, id: organizationId } = data.app.organization
+    const { url, close } = await cutAnswers(data.dispatcherUrl)
+    const broken = await data.app.startAnother({ dispatcherUrl: url })
+    const first = await data.send(sourceId)
+    const call = resend(first.id)
+    expect((await data.app.call(member, 'resendDelivery', { ...call, url: broken.url })).status).toBe(503)
+    close()
+    expect((await data.call(member, 'resendDelivery', call)).body.outcome).toBe('accepted')
+    const { rows } = await data.app.db.pool.query(
+      'SELECT action, actor_id, target_name, changes FROM audit_events WHERE organization_id = $1 AND target_id = $2',
+      [organizationId, call.params.delivery_id],
+    )
+    const changes = [{ field: 'resend_of', old: null, new: first.id }]
+    const event = { action: 'delivery.resent', actor_id: member.userId, target_name: 'Orders', changes }
+    expect(rows).toEqual([event])
   })
 
   test('of a verification or of another organization is refused', async () => {

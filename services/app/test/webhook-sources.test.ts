@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { sourceIn, useDataApp } from './support/data-fixtures.ts'
+import { cutAnswers, sourceIn, useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
 
@@ -32,7 +32,7 @@ describe('A webhook source', () => {
     )
     expect(rows.map(({ action, changes }) => [action, changes.map(({ field }) => field)])).toEqual([
       ['webhook_source.saved', ['name', 'description', 'endpoint_url', 'example_request_body', 'signing_secret']],
-      ['webhook_source.tested', ['outcome']],
+      ['webhook_source.tested', ['delivery_id']],
       ['webhook_source.saved', ['description']],
       ['webhook_source.deleted', []],
     ])
@@ -98,6 +98,32 @@ describe('A webhook source', () => {
       error: { code: 'service_unavailable', message: expect.stringContaining('dispatcher') },
     })
     expect((await data.app.call(admin, 'getWebhookSource', call)).status).toBe(200)
+  })
+
+  test('is in the audit log also when the connection breaks after the dispatcher has saved, tested or deleted it', async () => {
+    const { admin, id: organizationId } = data.app.organization
+    const { url, close } = await cutAnswers(data.dispatcherUrl)
+    const broken = await data.app.startAnother({ dispatcherUrl: url })
+    const params = { source_id: newId() }
+    const call = { params, url: broken.url }
+    const body = sourceIn({ endpoint_url: data.endpoint.url })
+    const statuses = [
+      (await data.app.call(admin, 'saveWebhookSource', { ...call, body })).status,
+      (await data.app.call(admin, 'testWebhookSource', call)).status,
+      (await data.app.call(admin, 'deleteWebhookSource', call)).status,
+    ]
+    close()
+    expect(statuses).toEqual([503, 503, 503])
+    const { rows } = await data.app.db.pool.query(
+      'SELECT action, actor_name, actor_id FROM audit_events WHERE organization_id = $1 AND target_id = $2 ORDER BY id',
+      [organizationId, params.source_id],
+    )
+    const by = { actor_name: 'The admin', actor_id: admin.userId }
+    expect(rows).toEqual([
+      { action: 'webhook_source.saved', ...by },
+      { action: 'webhook_source.tested', ...by },
+      { action: 'webhook_source.deleted', ...by },
+    ])
   })
 
   test('of another organization is not found', async () => {

@@ -36,6 +36,14 @@ describe('422 validation_error', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 
+  test('refuses an X-Actor that is not valid, before anything is sent', async () => {
+    const path = dispatcher.sourcePath(newId())
+    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
+    const answer = await dispatcher.call('PUT', path, source, { 'x-actor': '{"name":"Ada"}' })
+    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'X-Actor' }] } } })
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
   test.each([
     ['a list', [1]],
     ['null', null],

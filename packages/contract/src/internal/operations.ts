@@ -22,6 +22,7 @@ export interface InternalOperation {
   readonly description: string
   readonly params: TSchema
   readonly query?: TSchema
+  readonly headers?: TSchema
   readonly body?: TSchema
   /** Fields of the body whose surrounding white space is removed before they are checked. */
   readonly trimmed?: readonly string[]
@@ -100,6 +101,21 @@ const DeliveryParams = Type.Object(
   { ...CLOSED, title: 'DeliveryParams', description: 'Path parameters.' },
 )
 
+/** Headers of the operations that an audit event records. */
+const ActorHeaders = Type.Object(
+  {
+    'X-Actor': Type.Optional(
+      Type.String({
+        maxLength: 8_192,
+        description:
+          'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction.',
+        examples: ['{"user_id":"0199d4a6-58a0-7b6e-9c39-6b1f2a3c4d5e","name":"Ada","address":"192.0.2.1"}'],
+      }),
+    ),
+  },
+  { title: 'ActorHeaders', description: 'Headers of a change.' },
+)
+
 const SOURCES_PATH = '/internal/organizations/{organization_id}/webhook-sources'
 
 /** Every operation of the internal API (contract README, "Internal API"). */
@@ -131,6 +147,7 @@ export const INTERNAL_OPERATIONS = {
       'Validates the source, sends exactly one verification request, and saves the source if the answer is 2xx within 10 seconds; otherwise nothing changes. Safe to repeat. Of two concurrent saves one wins; the other is answered 409 `source_changed`.',
     params: WebhookSourceParams,
     query: WebhookSourceSaveQuery,
+    headers: ActorHeaders,
     body: WebhookSourceIn,
     trimmed: ['name'],
     successes: [
@@ -145,6 +162,7 @@ export const INTERNAL_OPERATIONS = {
     summary: 'Delete a webhook source',
     description: 'Deletes the source and its secret. Its log stays readable, and its id cannot be used again.',
     params: WebhookSourceParams,
+    headers: ActorHeaders,
     successes: [{ status: 204, description: 'The source is deleted.' }],
   },
   testWebhookSource: {
@@ -155,6 +173,7 @@ export const INTERNAL_OPERATIONS = {
     description:
       'Sends the verification request once with the stored values and returns its outcome. If the endpoint confirms, the source counts as verified; otherwise nothing changes.',
     params: WebhookSourceParams,
+    headers: ActorHeaders,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the verification request.' }],
   },
   listDeliveries: {
@@ -175,6 +194,7 @@ export const INTERNAL_OPERATIONS = {
     description:
       'Sends the payload, or that of an earlier delivery again, at most once for a delivery id, and answers once the outcome is known, which takes up to a minute. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
     params: DeliveryParams,
+    headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
   },

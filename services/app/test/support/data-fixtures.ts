@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
 import type { AppOperationId, DeliveryOut, RunStatus } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
@@ -54,6 +57,19 @@ export function sourceIn(change: Record<string, unknown> = {}): Record<string, u
     version: null,
     ...change,
   }
+}
+
+/** Starts a server that passes calls on, and breaks the connection instead of answering. */
+export async function cutAnswers(target: string): Promise<{ url: string; close: () => void }> {
+  const server = createServer((req, res) => {
+    const { method = 'GET', headers } = req
+    const passed = httpRequest(`${target}${req.url}`, { method, headers }, (answer) => {
+      answer.resume().once('end', () => res.destroy())
+    })
+    req.pipe(passed)
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
 }
 
 /** Sets up the three for the test file. The returned object is filled before the first test. */

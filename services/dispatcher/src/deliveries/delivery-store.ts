@@ -1,5 +1,6 @@
 import {
   claimDeliveries,
+  claimResend,
   type Database,
   type DeliveryClaim,
   type DeliveryClaimRequest,
@@ -9,7 +10,7 @@ import {
 } from '@workflow-service/database'
 import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 
-/** The two writes of every delivery. Concurrent writes share one statement and one commit. */
+/** The two writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit event. */
 export interface DeliveryStore {
   /**
    * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
@@ -33,13 +34,17 @@ const CLAIM_QUEUE_TIMEOUT_MS = 2_500
 /** Creates the store on the database's connection pool. */
 export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
+  const claim = batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
+    ...options,
+    maxBytes: MAX_BATCH_BYTES,
+    sizeOf: ({ requestBody }) => Buffer.byteLength(requestBody),
+    queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
+  })
   return {
-    claim: batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
-      ...options,
-      maxBytes: MAX_BATCH_BYTES,
-      sizeOf: ({ requestBody }) => Buffer.byteLength(requestBody),
-      queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
-    }),
+    claim: (request) => {
+      const { resend } = request
+      return resend?.by ? claimResend(db, { ...request, resend: { ...resend, by: resend.by } }) : claim(request)
+    },
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
   }
 }

@@ -1,4 +1,4 @@
-import { type Delivery, findDeliveryState } from '@workflow-service/database'
+import { type AuditedBy, type Delivery, findDeliveryState } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { deliverPayload, notResendable } from './deliver-payload.ts'
@@ -13,6 +13,8 @@ export interface ResendRequest {
   /** The user who sends it again. */
   sentBy: string | null
   requestId: string
+  /** For the audit event. */
+  by: AuditedBy | undefined
 }
 
 /**
@@ -21,7 +23,7 @@ export interface ResendRequest {
  * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, and those of `deliverPayload`.
  */
 export async function resendPayload(ctx: AppContext, request: ResendRequest): Promise<Delivery> {
-  const { id, organizationId, resendOf, sentBy, requestId } = request
+  const { id, organizationId, resendOf, sentBy, requestId, by } = request
   // The record of a repeated call has all that the earlier delivery has, which may be deleted meanwhile.
   const recorded = await findDelivery(ctx, id)
   const earlier =
@@ -35,7 +37,7 @@ export async function resendPayload(ctx: AppContext, request: ResendRequest): Pr
     payload: earlier.requestBody,
     runId: earlier.runId,
     lease: null,
-    resend: { of: resendOf, sentBy, sessionId: earlier.sessionId },
+    resend: { of: resendOf, sentBy, sessionId: earlier.sessionId, by },
     requestId,
   })
 }

@@ -2,16 +2,20 @@ import { deleteWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
 
 /** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
 export function deleteSource(
   ctx: Pick<AppContext, 'db' | 'hints' | 'logger'>,
 ): InternalHandlers['deleteWebhookSource'] {
-  return async ({ params, requestId }) => {
-    const isDeleted = await deleteWebhookSource(ctx.db, params.organization_id, params.source_id)
+  return async (request) => {
+    const { params, requestId } = request
+    const { organization_id: organizationId, source_id: sourceId } = params
+    const by = readActor(organizationId, request)
+    const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
     if (!isDeleted) throw notFound('Webhook source')
-    ctx.hints.add(params.organization_id, 'webhook_sources')
-    ctx.logger.info({ request_id: requestId, source_id: params.source_id }, 'webhook source deleted')
+    ctx.hints.add(organizationId, 'webhook_sources')
+    ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook source deleted')
     return { status: 204 }
   }
 }

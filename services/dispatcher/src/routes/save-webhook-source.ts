@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { WebhookSourceIn } from '@workflow-service/contract'
 import {
+  type AuditedBy,
   findSaveTarget,
   type SaveTarget,
   saveWebhookSource,
@@ -11,6 +12,7 @@ import type { AppContext } from '../app-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** A save under way. */
@@ -22,6 +24,8 @@ interface Save {
   requestId: string
   /** Whether the endpoint confirms before the source is written. */
   isVerified: boolean
+  /** For the audit event. */
+  by: AuditedBy | undefined
 }
 
 /**
@@ -29,10 +33,12 @@ interface Save {
  * written meanwhile, or since the version that was edited, this one fails with 409 `source_changed`, unless both have the same values.
  */
 export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource'] {
-  return async ({ params, query, body: input, requestId }) => {
+  return async (request) => {
+    const { params, query, body: input, requestId } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
-    const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never' }
+    const by = readActor(organizationId, request)
+    const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never', by }
     const stored = await findStored(ctx, save)
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
       return answerToLostSave(ctx, save, stored)
@@ -78,7 +84,7 @@ async function verify(ctx: AppContext, save: Save, signingSecret: string | null)
 }
 
 async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
-  const { organizationId, sourceId, input, isVerified } = save
+  const { organizationId, sourceId, input, isVerified, by } = save
   const saved = await saveWebhookSource(
     ctx.db,
     organizationId,
@@ -91,7 +97,8 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
       exampleRequestBody: JSON.stringify(input.example_request_body),
       isVerified,
     },
-    stored?.version ?? null,
+    stored,
+    by,
   )
   switch (saved.kind) {
     case 'saved': {

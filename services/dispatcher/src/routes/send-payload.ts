@@ -4,16 +4,25 @@ import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: AppContext): InternalHandlers['sendPayload'] {
-  return async ({ params, body, requestId }) => {
+  return async (request) => {
+    const { params, body, requestId } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId }
+    const by = readActor(organizationId, request)
     const delivery =
       sourceId === undefined || payload === undefined
-        ? await resendPayload(ctx, { ...common, sourceId, resendOf: String(resendOf), sentBy: body.sent_by ?? null })
+        ? await resendPayload(ctx, {
+            ...common,
+            sourceId,
+            resendOf: String(resendOf),
+            sentBy: body.sent_by ?? null,
+            by,
+          })
         : await deliverPayload(ctx, {
             ...common,
             sourceId,

@@ -4,12 +4,15 @@ import type { AppContext } from '../app-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
 export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource'] {
-  return async ({ params, requestId }) => {
+  return async (request) => {
+    const { params, requestId } = request
     const { organization_id: organizationId, source_id: sourceId } = params
+    const by = readActor(organizationId, request)
     const source = await findWebhookSource(ctx.db, organizationId, sourceId)
     if (!source) throw notFound('Webhook source')
     const { delivery, failure } = await verifySource(ctx, {
@@ -19,6 +22,7 @@ export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource
       signingSecret: decryptSigningSecret(ctx.secrets, source),
       bodyExample: source.exampleRequestBody,
       requestId,
+      test: by && { by, sourceName: source.name },
     })
     if (!failure) {
       await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)

@@ -1,5 +1,11 @@
 import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE } from '@workflow-service/contract'
-import { type Delivery, newId, recordVerification, removeUnsentDelivery } from '@workflow-service/database'
+import {
+  type AuditedBy,
+  type Delivery,
+  newId,
+  recordVerification,
+  removeUnsentDelivery,
+} from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
@@ -20,6 +26,8 @@ export interface VerificationRequest {
   signingSecret: string | null
   bodyExample: Record<string, unknown>
   requestId: string
+  /** Of a test: for the audit event. */
+  test?: { by: AuditedBy; sourceName: string } | undefined
 }
 
 /** `failure` is undefined if the endpoint confirmed. */
@@ -41,12 +49,9 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
   try {
     const loggedBody = toBody(request, signingSecret === null ? null : REDACTED)
     const id = newId()
-    const createdAt = await recordVerification(ctx.db, organizationId, {
-      id,
-      sourceId,
-      requestBody: JSON.stringify(loggedBody),
-      requestId,
-    })
+    const requestBody = JSON.stringify(loggedBody)
+    const logged = { id, sourceId, requestBody, requestId }
+    const createdAt = await recordVerification(ctx.db, organizationId, logged, request.test)
     const sending = sendSignedRequest(ctx, {
       url: request.targetUrl,
       body: JSON.stringify(toBody(request, signingSecret)),

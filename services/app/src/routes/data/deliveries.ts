@@ -1,15 +1,14 @@
 import { type DeliveryDetailOut, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
   findVisibleDelivery,
-  hasAuditEvent,
   hasWebhookSourceLog,
   listVisibleDeliveries,
-  recordAuditEvent,
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
 import { found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
+import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { BY_TIME, readCursor, toDate, toPage } from '../paging.ts'
 
@@ -67,25 +66,13 @@ async function resendDelivery(
   const { organizationId, userId } = principal
   const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
   // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
-  const isRepeated = known?.resend_of === body.resend_of
-  const earlier = isRepeated ? known : found(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
+  if (known?.resend_of !== body.resend_of) found(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
   const sent = await ctx.dispatcher.call('sendPayload', {
     params: { delivery_id: params.delivery_id },
     body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
+    headers: actorHeaders(principal),
     requestId,
   })
-  if (!(await hasAuditEvent(ctx.db.pool, organizationId, params.delivery_id, 'delivery.resent'))) {
-    await recordAuditEvent(ctx.db.pool, {
-      principal,
-      action: 'delivery.resent',
-      target: { kind: 'delivery', id: params.delivery_id, name: earlier.source_name },
-      changes: [
-        { field: 'resend_of', old: null, new: body.resend_of },
-        { field: 'outcome', old: earlier.outcome, new: sent.outcome },
-      ],
-      requestId,
-    })
-  }
   // The outcome may still be on its way into the database.
   const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
   const recorded = await readDelivery(ctx, viewer, params.delivery_id)

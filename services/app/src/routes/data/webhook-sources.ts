@@ -1,14 +1,8 @@
 import type { AppWebhookSourceOut, AppDeliveryOut } from '@workflow-service/contract'
-import {
-  type AuditAction,
-  changedFields,
-  listSourcesWithLastRequests,
-  recordAuditEvent,
-  type Viewer,
-  viewerOf,
-} from '@workflow-service/database'
+import { listSourcesWithLastRequests, type Viewer, viewerOf } from '@workflow-service/database'
 import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
+import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
@@ -24,21 +18,16 @@ export function webhookSourceHandlers(ctx: AppContext) {
     }),
     saveWebhookSource: (request) => saveSource(ctx, request),
     deleteWebhookSource: async ({ principal, params, requestId }) => {
-      const source = await readSource(ctx, viewerOf(principal), params.source_id)
-      await ctx.dispatcher.call('deleteWebhookSource', { params: toInternal(principal, params), requestId })
-      await audit(ctx, 'webhook_source.deleted', { principal, requestId }, source)
+      await ctx.dispatcher.call('deleteWebhookSource', { ...toInternal(principal, params), requestId })
       return { status: 204 }
     },
     testWebhookSource: async ({ principal, params, requestId }) => {
       const viewer = viewerOf(principal)
       const source = await readSource(ctx, viewer, params.source_id)
       const delivery = await ctx.dispatcher.call('testWebhookSource', {
-        params: toInternal(principal, params),
+        ...toInternal(principal, params),
         requestId,
       })
-      await audit(ctx, 'webhook_source.tested', { principal, requestId }, source, [
-        { field: 'outcome', old: null, new: delivery.outcome },
-      ])
       const body: AppDeliveryOut = {
         ...delivery,
         source_name: source.name,
@@ -65,10 +54,9 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body
   const { principal, params, body, requestId } = request
   const viewer = viewerOf(principal)
   const { version, ...values } = body
-  const [old] = await listSourcesWithLastRequests(ctx.db, viewer, params.source_id)
   try {
     await ctx.dispatcher.call('saveWebhookSource', {
-      params: toInternal(principal, params),
+      ...toInternal(principal, params),
       query: { version: toInternalVersion(version) },
       body: values,
       requestId,
@@ -82,14 +70,7 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body
       { extra: { current: current ?? null }, cause: error },
     )
   }
-  const source = await readSource(ctx, viewer, params.source_id)
-  const { signing_secret: secret } = values
-  const secretChange = { field: 'signing_secret', old: null, new: secret === null ? 'removed' : 'replaced' }
-  await audit(ctx, 'webhook_source.saved', { principal, requestId }, source, [
-    ...changedFields(old ? auditedValues(old) : {}, auditedValues(source)),
-    ...(secret === undefined ? [] : [secretChange]),
-  ])
-  return { body: source }
+  return { body: await readSource(ctx, viewer, params.source_id) }
 }
 
 /** A version that is not an integer is never the stored one. */
@@ -98,23 +79,10 @@ function toInternalVersion(version: string | null): number {
   return /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 2_147_483_647
 }
 
-function auditedValues(source: AppWebhookSourceOut): object {
-  const { name, description, endpoint_url: endpointUrl, example_request_body: example } = source
-  return { name, description, endpoint_url: endpointUrl, example_request_body: JSON.stringify(example) }
-}
-
+/** The parts of a call that say who changes which source. */
 function toInternal(principal: SaveRequest['principal'], { source_id: sourceId }: { readonly source_id: string }) {
-  return { organization_id: principal.organizationId, source_id: sourceId }
-}
-
-/** Records what the dispatcher has done already: an event that cannot be recorded does not undo it. */
-async function audit(
-  ctx: AppContext,
-  action: AuditAction,
-  { principal, requestId }: Pick<SaveRequest, 'principal' | 'requestId'>,
-  { id, name }: AppWebhookSourceOut,
-  changes: Parameters<typeof recordAuditEvent>[1]['changes'] = [],
-): Promise<void> {
-  const target = { kind: 'webhook_source', id, name }
-  await recordAuditEvent(ctx.db.pool, { principal, action, target, changes, requestId })
+  return {
+    params: { organization_id: principal.organizationId, source_id: sourceId },
+    headers: actorHeaders(principal),
+  }
 }

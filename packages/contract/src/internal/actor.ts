@@ -1,0 +1,35 @@
+import { type Static, Type } from 'typebox'
+import { EMAIL_MAX_LENGTH } from '../limits.ts'
+import { compile } from '../schema/ajv.ts'
+import { CLOSED, Nullable, Uuid } from '../schema/types.ts'
+
+/** Who makes a change through the internal API, for the audit log (contract README, "Internal API"). */
+export const Actor = Type.Object(
+  {
+    user_id: Nullable(Uuid({ description: 'The user of the organization; null: the operator, with `wf`.' })),
+    name: Type.String({ maxLength: EMAIL_MAX_LENGTH, format: 'storable', description: "The person's name." }),
+    address: Nullable(Type.String({ maxLength: 100, format: 'storable', description: "The person's IP address." })),
+  },
+  { ...CLOSED, title: 'Actor', description: 'Who makes a change.' },
+)
+export type Actor = Static<typeof Actor>
+
+const isActor = compile(Actor)
+
+/** Writes the value of `X-Actor`: JSON whose other characters than ASCII are escaped. */
+export function formatActor(actor: Actor): string {
+  return JSON.stringify(actor).replaceAll(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** Reads the value of `X-Actor`; undefined if it is not valid. */
+export function parseActor(text: string): Actor | undefined {
+  try {
+    const actor: unknown = JSON.parse(text)
+    return isActor(actor) ? actor : undefined
+  } catch {
+    return undefined
+  }
+}
