@@ -54,7 +54,16 @@ export const ModelAnswerPart = Type.Union([
       call_id: CallId,
       tool: ToolName,
       source_id: Nullable(Uuid({ description: 'The webhook source behind the tool; null for any other tool.' })),
+      source_name: Type.Optional(
+        Type.String({ description: "The webhook source's name at that time; absent if `source_id` is null." }),
+      ),
       arguments: Type.Unknown({ description: 'The parsed arguments, or the received text if it is not JSON.' }),
+      payload: Type.Optional(
+        Type.Unsafe<Record<string, unknown>>({
+          type: 'object',
+          description: 'The payload that the arguments give; absent if it equals the arguments.',
+        }),
+      ),
       fault: Nullable(Type.String({ description: 'Why the call cannot be executed; null if it can.' })),
       provider_options: ProviderOptions,
     },
@@ -70,8 +79,28 @@ export const ModelAnswerStep = Type.Object(
     model: Type.String({ description: 'The model, as set in AGENT_MODEL.' }),
     parts: Type.Array(ModelAnswerPart, { description: 'The answer.' }),
     finish_reason: Type.String({ description: 'Why the model stopped, as the AI SDK names it.' }),
+    raw_finish_reason: Type.Optional(
+      Nullable(Type.String({ description: 'The same as the provider names it; null if it gave none.' })),
+    ),
+    ends_by_call: Type.Optional(
+      Type.Literal(true, {
+        description:
+          'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
+      }),
+    ),
     input_tokens: Nullable(Type.Integer({ description: 'Input tokens; null if the model did not report them.' })),
+    cache_read_tokens: Type.Optional(
+      Nullable(Type.Integer({ description: "Those of them that were read from the provider's cache." })),
+    ),
+    cache_write_tokens: Type.Optional(
+      Nullable(Type.Integer({ description: "Those of them that were written to the provider's cache." })),
+    ),
     output_tokens: Nullable(Type.Integer({ description: 'Output tokens; null if the model did not report them.' })),
+    reasoning_tokens: Type.Optional(Nullable(Type.Integer({ description: 'Those of them that are reasoning.' }))),
+    latency_ms: Type.Optional(Type.Integer({ description: 'From sending the request to the end of the answer.' })),
+    response_id: Type.Optional(
+      Nullable(Type.String({ description: "The provider's id of the answer; null if it gave none." })),
+    ),
   },
   { ...CLOSED, title: 'ModelAnswerStep', description: 'One answer of a model.' },
 )

@@ -4,7 +4,8 @@ import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentRun } from '../agent.ts'
-import { createAskModel, type ModelClock } from './ask-model.ts'
+import { createAskModel } from './ask-model.ts'
+import { askWithRetries, type ModelClock, systemClock } from './ask-with-retries.ts'
 import { formatFirstMessage, formatInstructions, listToolCalls, type ToolCallPart, toMessages } from './conversation.ts'
 import { type DeliveryCall, describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { toAnswerStep } from './model-answer.ts'
@@ -30,8 +31,8 @@ export interface AgentHooks {
  * The run succeeds when the model gives an answer without tool calls. It fails when it sent payloads and none was
  * accepted, when the model refuses, is cut off or is unavailable, and after MAX_TURNS answers.
  */
-export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock?: ModelClock): Agent {
-  const ask = createAskModel(config, clock)
+export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
+  const ask = createAskModel(config, clock.now)
   const model = `${config.provider}:${config.modelName}`
   return async (run) => {
     run.signal.throwIfAborted()
@@ -61,12 +62,21 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
         messages: toMessages(formatFirstMessage(run.run, history), steps.all),
         tools: toolbox.definitions,
       }
-      const answer = await ask(question, {
+      const startedMs = performance.now()
+      const answer = await askWithRetries(ask, question, {
+        retryMs: config.retryMs,
+        clock,
         signal: run.signal,
         abort: run.abort,
         onRetry: (text) => steps.append({ kind: 'note', data: { code: 'model_retry', text } }),
       })
-      const data = toAnswerStep(answer, { turn: answers.length + 1, model, toolbox, earlierAnswers: answers })
+      const data = toAnswerStep(answer, {
+        turn: answers.length + 1,
+        model,
+        toolbox,
+        earlierAnswers: answers,
+        latencyMs: performance.now() - startedMs,
+      })
       await steps.append({ kind: 'model_answer', data })
       hooks.onModelUsage?.({ model, inputTokens: data.input_tokens, outputTokens: data.output_tokens })
     }
@@ -169,8 +179,15 @@ async function planDelivery(
   part: ToolCallPart,
   sourceId: string,
 ): Promise<DeliveryCall> {
-  const payload = toolbox.toPayload(sourceId, part.arguments as Record<string, unknown>)
-  const delivery = { id: newId(), source_id: sourceId, source_name: toolbox.sourceName(sourceId), payload }
+  const args = part.arguments as Record<string, unknown>
+  // Answers that were recorded before they had the source's name have no payload either.
+  const payload = part.payload ?? (part.source_name === undefined ? toolbox.toPayload(sourceId, args) : args)
+  const delivery = {
+    id: newId(),
+    source_id: sourceId,
+    source_name: part.source_name ?? toolbox.sourceName(sourceId),
+    payload,
+  }
   const call = { call_id: part.call_id, tool: part.tool, delivery }
   await steps.append({ kind: 'tool_call', data: call })
   return call

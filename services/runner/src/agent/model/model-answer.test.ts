@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { compile, ModelAnswerStep } from '@workflow-service/contract'
 import * as fc from 'fast-check'
-import type { ModelAnswer } from './ask-model.ts'
+import type { ModelAnswer } from './model-question.ts'
 import { listToolCalls } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { createToolbox } from './model-tools.ts'
@@ -23,26 +23,36 @@ const part = fc.oneof(
   fc.record({ type: fc.constantFrom('text', 'reasoning'), text: anyText, providerMetadata: metadata }),
   fc.record({
     type: fc.constant('tool-call'),
-    toolCallId: callId,
-    toolName: fc.oneof(fc.constant('send_to_order_intake'), anyText),
-    input: fc.oneof(fc.jsonValue(), fc.record({ order_id: anyText }), fc.constant(undefined)),
+    callId,
+    tool: fc.oneof(fc.constant('send_to_order_intake'), anyText),
+    input: fc.oneof(
+      fc.json(),
+      fc.record({ order_id: anyText }).map((input) => JSON.stringify(input)),
+      anyText,
+    ),
     providerMetadata: metadata,
   }),
-  fc.record({ type: fc.constantFrom('source', 'file', 'unknown') }),
 )
 const tokens = fc.oneof(fc.constant(null), fc.nat(), fc.double())
 const answer = fc.record({
-  content: fc.array(part, { maxLength: 8 }),
+  parts: fc.array(part, { maxLength: 8 }),
   finishReason: anyText,
-  inputTokens: tokens,
-  outputTokens: tokens,
+  rawFinishReason: fc.option(anyText),
+  usage: fc.record({
+    inputTokens: tokens,
+    cacheReadTokens: tokens,
+    cacheWriteTokens: tokens,
+    outputTokens: tokens,
+    reasoningTokens: tokens,
+  }),
+  responseId: fc.option(anyText),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<ModelAnswer>
 
 test('any answer of a model becomes a valid journal step, with a distinct id for each tool call of the run', () => {
   fc.assert(
     fc.property(answer, answer, (first, second) => {
-      const earlier = toAnswerStep(first, { turn: 1, model: 'stub', toolbox, earlierAnswers: [] })
-      const later = toAnswerStep(second, { turn: 2, model: 'stub', toolbox, earlierAnswers: [earlier] })
+      const earlier = toAnswerStep(first, { turn: 1, model: 'stub', toolbox, earlierAnswers: [], latencyMs: 1.5 })
+      const later = toAnswerStep(second, { turn: 2, model: 'stub', toolbox, earlierAnswers: [earlier], latencyMs: 1.5 })
       for (const step of [earlier, later]) {
         const stored: unknown = JSON.parse(JSON.stringify(step))
         expect([isAnswerStep(stored), isAnswerStep.errors]).toEqual([true, null])

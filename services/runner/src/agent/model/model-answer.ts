@@ -1,12 +1,14 @@
-import { type ModelAnswerPart, type ModelAnswerStep, PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
+import { type ModelAnswerPart, type ModelAnswerStep, truncateText } from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
-import type { ModelAnswer } from './ask-model.ts'
 import { listToolCalls, type ToolCallPart } from './conversation.ts'
+import type { ModelAnswer } from './model-question.ts'
 import type { Toolbox } from './model-tools.ts'
+import { parseArguments } from './parse-arguments.ts'
 
 /**
  * Converts an answer of the model to its journal step. Each tool call gets an id that is unique in the run, and an error
- * message instead of a webhook source if it cannot be executed.
+ * message if it cannot be executed. The payload of a delivery is recorded here, so that a source that is changed
+ * after a crash does not change it.
  */
 export function toAnswerStep(
   answer: ModelAnswer,
@@ -15,32 +17,45 @@ export function toAnswerStep(
     readonly model: string
     readonly toolbox: Toolbox
     readonly earlierAnswers: readonly ModelAnswerStep[]
+    readonly latencyMs: number
   },
 ): ModelAnswerStep {
-  const { turn, model, toolbox, earlierAnswers } = context
+  const { turn, model, toolbox, earlierAnswers, latencyMs } = context
   const usedIds = new Set(earlierAnswers.flatMap(listToolCalls).map(({ call_id }) => call_id))
   const parts: ModelAnswerPart[] = []
-  for (const part of answer.content) {
+  for (const part of answer.parts) {
     const options = toProviderOptions(part)
-    if ((part.type === 'text' || part.type === 'reasoning') && (part.text !== '' || options.provider_options)) {
-      parts.push({ type: part.type, text: toStorableText(part.text), ...options })
-    } else if (part.type === 'tool-call') {
+    if (part.type === 'tool-call') {
       // Some servers reuse call ids in each answer, or give none at all.
-      const isUsable = /^[a-zA-Z0-9_-]{1,64}$/.test(part.toolCallId) && !usedIds.has(part.toolCallId)
-      const call_id = isUsable ? part.toolCallId : unusedCallId(turn, usedIds)
+      const isUsable = /^[a-zA-Z0-9_-]{1,64}$/.test(part.callId) && !usedIds.has(part.callId)
+      const call_id = isUsable ? part.callId : unusedCallId(turn, usedIds)
       usedIds.add(call_id)
-      const tool = truncateText(toStorableText(part.toolName), 200)
-      parts.push({ type: 'tool_call', call_id, tool, ...checkCall(tool, part.input, toolbox), ...options })
+      const tool = truncateText(toStorableText(part.tool), 200)
+      parts.push({ type: 'tool_call', call_id, tool, ...toCall(tool, part.input, toolbox), ...options })
+    } else if (part.text.trim() !== '' || options.provider_options) {
+      parts.push({ type: part.type, text: toStorableText(part.text), ...options })
     }
   }
+  const { usage, responseId, rawFinishReason } = answer
   return {
     turn,
     model,
     parts,
-    finish_reason: answer.finishReason,
-    input_tokens: toTokenCount(answer.inputTokens),
-    output_tokens: toTokenCount(answer.outputTokens),
+    finish_reason: toStorableText(answer.finishReason),
+    raw_finish_reason: toShortText(rawFinishReason),
+    ends_by_call: true,
+    input_tokens: toTokenCount(usage.inputTokens),
+    cache_read_tokens: toTokenCount(usage.cacheReadTokens),
+    cache_write_tokens: toTokenCount(usage.cacheWriteTokens),
+    output_tokens: toTokenCount(usage.outputTokens),
+    reasoning_tokens: toTokenCount(usage.reasoningTokens),
+    latency_ms: Math.round(latencyMs),
+    response_id: toShortText(responseId),
   }
+}
+
+function toShortText(text: string | null): string | null {
+  return text === null ? null : truncateText(toStorableText(text), 200)
 }
 
 function unusedCallId(turn: number, usedIds: ReadonlySet<string>): string {
@@ -54,39 +69,27 @@ function toTokenCount(tokens: number | null): number | null {
   return Number.isSafeInteger(tokens) ? tokens : null
 }
 
-function checkCall(
+function toCall(
   tool: string,
-  input: unknown,
+  input: string,
   toolbox: Toolbox,
-): Pick<ToolCallPart, 'source_id' | 'arguments' | 'fault'> {
+): Pick<ToolCallPart, 'source_id' | 'source_name' | 'arguments' | 'payload' | 'fault'> {
+  const { value, fault } = parseArguments(input)
   const entry = toolbox.find(tool)
-  const source_id = entry?.kind === 'source' ? entry.source.id : null
   if (!entry) {
-    const names = Object.keys(toolbox.definitions).join(', ') || 'none'
-    return { source_id, arguments: toJournalInput(input), fault: `There is no such tool. The tools are: ${names}.` }
+    const names = Object.keys(toolbox.definitions).join(', ')
+    return { source_id: null, arguments: value, fault: `There is no such tool. The tools are: ${names}.` }
   }
-  if (typeof input !== 'object' || input === null || Array.isArray(input) || isTooDeep(input, 1)) {
-    const fault = `The arguments could not be read: they must be one JSON object, at most ${PAYLOAD_MAX_DEPTH} levels deep. Nothing was done; call the tool again.`
-    return { source_id, arguments: toJournalInput(input), fault }
-  }
-  return { source_id, arguments: input, fault: null }
-}
-
-/** Arguments that could not be used, in a form that the journal accepts. */
-function toJournalInput(input: unknown): unknown {
-  if (typeof input === 'string') return truncateText(toStorableText(input), 10_000)
-  return isTooDeep(input, 1) ? 'nested too deep' : (input ?? null)
-}
-
-function isTooDeep(value: unknown, level: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return level > PAYLOAD_MAX_DEPTH || Object.values(value).some((item) => isTooDeep(item, level + 1))
+  if (entry.kind !== 'source') return { source_id: null, arguments: value, fault }
+  const { id, name } = entry.source
+  if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }
+  const payload = toolbox.toPayload(id, value)
+  return { source_id: id, source_name: name, arguments: value, ...(payload === value ? {} : { payload }), fault }
 }
 
 /** Data that the provider must get back with the next question, such as the signature of a reasoning part. */
-function toProviderOptions(part: ModelAnswer['content'][number]): Pick<ModelAnswerPart, 'provider_options'> {
-  const metadata = 'providerMetadata' in part ? part.providerMetadata : undefined
-  const options = Object.entries(metadata ?? {}).filter(([, values]) => Object.keys(values).length > 0)
+function toProviderOptions(part: ModelAnswer['parts'][number]): Pick<ModelAnswerPart, 'provider_options'> {
+  const options = Object.entries(part.providerMetadata ?? {}).filter(([, values]) => Object.keys(values).length > 0)
   return options.length > 0
     ? { provider_options: Object.fromEntries(options) as Record<string, Record<string, unknown>> }
     : {}

@@ -2,22 +2,44 @@ import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
 import { ModelAnswerLimitError } from './model-limits.ts'
 
-/** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
-export interface ModelError {
-  readonly code: ModelErrorCode
-  readonly message: string
-  /** Whether a retry may help. */
-  readonly isTransient: boolean
-  /** The delay that the model's API asks for, if any. */
-  readonly retryAfterMs: number | null
-}
-
 export type ModelErrorCode =
   | 'model_unavailable'
   | 'model_unauthorized'
   | 'model_not_found'
   | 'model_request_refused'
   | 'model_answer_invalid'
+  | 'model_quota_exceeded'
+
+/**
+ * What can be done about an error of the model:
+ * `limited`: the API asks to wait (429, 529): repeat the request for as long as AGENT_RATE_LIMIT_SECONDS allows.
+ * `transient`: another request may succeed.
+ * `too_long`: a shorter question may be accepted.
+ * `permanent`: no further request helps.
+ */
+export type ModelErrorKind = 'limited' | 'transient' | 'too_long' | 'permanent'
+
+/** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
+export class ModelError extends Error {
+  readonly code: ModelErrorCode
+  readonly kind: ModelErrorKind
+  /** The delay that the model's API asks for, if any. */
+  readonly retryAfterMs: number | null
+
+  constructor(code: ModelErrorCode, message: string, kind: ModelErrorKind, retryAfterMs: number | null = null) {
+    super(message)
+    this.name = 'ModelError'
+    this.code = code
+    this.kind = kind
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** A quota that is used up: OpenAI answers 429 with this code, and waiting does not help. */
+const QUOTA_EXCEEDED = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/iu
+/** How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock, llama.cpp. */
+const CONTEXT_TOO_LONG =
+  /context_length_exceeded|context[ _](?:length|window|size)|prompt is too long|input (?:is|length) .*too long|input is too long|input token count .*exceeds|too many (?:input )?tokens|exceed_context_size/iu
 
 /**
  * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects carry
@@ -26,49 +48,59 @@ export type ModelErrorCode =
 export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
   const causes = listCauses(error)
   const exceeded = causes.find((cause) => cause instanceof ModelAnswerLimitError)
-  if (exceeded) return modelError('model_answer_invalid', exceeded.message, false)
+  if (exceeded) return new ModelError('model_answer_invalid', exceeded.message, 'permanent')
   if (causes.some(({ message }) => message === 'unexpected redirect')) {
-    return modelError(
+    return new ModelError(
       'model_request_refused',
       "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL",
-      false,
+      'permanent',
     )
   }
   if (!APICallError.isInstance(error)) {
     const code = networkCode(error)
-    if (code) return modelError('model_unavailable', `The model could not be reached: ${code}`, true)
-    return modelError(
+    if (code) return new ModelError('model_unavailable', `The model could not be reached: ${code}`, 'transient')
+    return new ModelError(
       'model_answer_invalid',
       `The model's answer does not follow its API: ${describe(error, apiKey)}`,
-      true,
+      'transient',
     )
   }
   const { statusCode: status } = error
   const detail = `: ${describe(error, apiKey)}`
   if (status === undefined) {
-    return modelError(
+    return new ModelError(
       'model_unavailable',
       `The model could not be reached: ${networkCode(error) ?? describe(error, apiKey)}`,
-      true,
+      'transient',
     )
   }
-  if (status === 429 || status === 408 || status === 409 || status >= 500) {
+  const text = `${error.message} ${error.responseBody ?? ''}`.slice(0, 10_000)
+  if (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)) {
+    const message = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY${detail}`
+    return new ModelError('model_quota_exceeded', message, 'permanent')
+  }
+  if (status === 429 || status === 529) {
     const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())
-    return { ...modelError('model_unavailable', `The model's API answered ${status}${detail}`, true), retryAfterMs }
+    return new ModelError('model_unavailable', `The model's API answered ${status}${detail}`, 'limited', retryAfterMs)
+  }
+  if (status === 408 || status === 409 || status >= 500) {
+    const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())
+    return new ModelError('model_unavailable', `The model's API answered ${status}${detail}`, 'transient', retryAfterMs)
   }
   if (status === 401 || status === 403) {
-    return modelError('model_unauthorized', `The model's API answered ${status}; check AGENT_API_KEY${detail}`, false)
+    const message = `The model's API answered ${status}; check AGENT_API_KEY${detail}`
+    return new ModelError('model_unauthorized', message, 'permanent')
   }
   if (status === 404) {
-    return modelError(
-      'model_not_found',
-      `The model's API answered 404; check AGENT_MODEL and AGENT_BASE_URL${detail}`,
-      false,
-    )
+    const message = `The model's API answered 404; check AGENT_MODEL and AGENT_BASE_URL${detail}`
+    return new ModelError('model_not_found', message, 'permanent')
   }
   // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
-  if (status < 300) return modelError('model_answer_invalid', `The model's answer cannot be read${detail}`, true)
-  return modelError('model_request_refused', `The model's API answered ${status}${detail}`, false)
+  if (status < 300)
+    return new ModelError('model_answer_invalid', `The model's answer cannot be read${detail}`, 'transient')
+  const kind =
+    (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text) ? 'too_long' : 'permanent'
+  return new ModelError('model_request_refused', `The model's API answered ${status}${detail}`, kind)
 }
 
 /** The delay in milliseconds of `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date). */
@@ -98,10 +130,6 @@ function listCauses(error: unknown): { message?: unknown; code?: unknown; cause?
 
 function isDecimal(text: string): boolean {
   return /^\s*\d+(\.\d+)?\s*$/u.test(text)
-}
-
-function modelError(code: ModelErrorCode, message: string, isTransient: boolean): ModelError {
-  return { code, message, isTransient, retryAfterMs: null }
 }
 
 function describe(error: unknown, apiKey: string | null): string {

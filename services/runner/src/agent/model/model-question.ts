@@ -1,0 +1,53 @@
+import type { ProviderMetadata, ModelMessage, ToolSet } from 'ai'
+
+/** What a model is asked for one answer. */
+export interface ModelQuestion {
+  readonly instructions: string
+  readonly messages: ModelMessage[]
+  /** Tools without `execute`: the agent executes the calls itself. */
+  readonly tools: ToolSet
+}
+
+/** One answer of a model. */
+export interface ModelAnswer {
+  readonly parts: readonly ModelAnswerContent[]
+  /** Why the model stopped, as the AI SDK names it: stop, tool-calls, length, content-filter, error or other. */
+  readonly finishReason: string
+  /** The same as the provider names it, such as `pause_turn`; null if it gave none. */
+  readonly rawFinishReason: string | null
+  readonly usage: ModelUsage
+  /** The provider's id of the answer, for its support; null if it gave none. */
+  readonly responseId: string | null
+}
+
+export type ModelAnswerContent =
+  | {
+      readonly type: 'text' | 'reasoning'
+      readonly text: string
+      readonly providerMetadata?: ProviderMetadata | undefined
+    }
+  | {
+      readonly type: 'tool-call'
+      readonly callId: string
+      readonly tool: string
+      /** The arguments as the model wrote them: JSON, unless the model wrote something else. */
+      readonly input: string
+      readonly providerMetadata?: ProviderMetadata | undefined
+    }
+
+/** Tokens of one answer; null where the provider reports no number. */
+export interface ModelUsage {
+  /** All input tokens, with those read from and written to the provider's cache. */
+  readonly inputTokens: number | null
+  readonly cacheReadTokens: number | null
+  readonly cacheWriteTokens: number | null
+  /** All output tokens, with those of the reasoning. */
+  readonly outputTokens: number | null
+  readonly reasoningTokens: number | null
+}
+
+/**
+ * Asks a model for one answer with one request: no tool call is executed, and nothing is repeated.
+ * @throws ModelError for every error of the model or its API; the reason of `abort` when it aborts.
+ */
+export type AskModel = (question: ModelQuestion, abort: AbortSignal) => Promise<ModelAnswer>

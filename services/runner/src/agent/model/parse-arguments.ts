@@ -1,0 +1,72 @@
+import { PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
+import { toStorableText } from '../../storable-text.ts'
+
+/** The arguments of a tool call, or why they cannot be used. */
+export type ParsedArguments =
+  | { readonly value: Record<string, unknown>; readonly fault: null }
+  /** `value` is what the model wrote, in a form that the journal accepts. */
+  | { readonly value: unknown; readonly fault: string }
+
+/** JSON.parse with the source text of each value (ECMAScript 2026), which TypeScript's library does not know yet. */
+const parseWithSource = JSON.parse as (
+  text: string,
+  reviver: (name: string, value: unknown, context: { readonly source?: string }) => unknown,
+) => unknown
+
+/**
+ * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without parameters.
+ * Refuses what JSON.parse would change silently: numbers that a double cannot hold, and the name `__proto__`.
+ */
+export function parseArguments(input: string): ParsedArguments {
+  let problem: string | null = null
+  let value: unknown
+  try {
+    value = parseWithSource(input.trim() === '' ? '{}' : input, (name, item, { source }) => {
+      if (name === '__proto__') problem ??= 'a field is named __proto__'
+      if (typeof item === 'number' && !isExact(source ?? String(item))) {
+        const number = truncateText(source ?? String(item), 60)
+        problem ??= `the number ${number} has more digits than can be sent exactly; send it as text if the field takes text`
+      }
+      return item
+    })
+  } catch {
+    return refused(truncateText(toStorableText(input), 10_000), 'they must be one JSON object')
+  }
+  if (isTooDeep(value, 1)) return refused('nested too deep', `they must be at most ${PAYLOAD_MAX_DEPTH} levels deep`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return refused(
+      typeof value === 'string' ? truncateText(toStorableText(value), 10_000) : value,
+      'they must be one JSON object',
+    )
+  }
+  if (problem !== null) return refused(truncateText(toStorableText(input), 10_000), problem)
+  return { value: value as Record<string, unknown>, fault: null }
+}
+
+function refused(value: unknown, reason: string): ParsedArguments {
+  return { value, fault: `The arguments could not be read: ${reason}. Nothing was done; call the tool again.` }
+}
+
+/**
+ * Whether a number that was written like this is the same after JSON.parse. Whole numbers beyond the safe integers never are:
+ * some APIs parse the arguments before they reach this service, so that the digits that were written are unknown.
+ */
+function isExact(source: string): boolean {
+  const value = Number(source)
+  if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) return false
+  return toDigits(source) === toDigits(String(value))
+}
+
+/** The significant digits and the exponent of a decimal number. */
+function toDigits(decimal: string): string {
+  const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/u.exec(decimal) ?? []
+  const digits = `${whole}${fraction}`.replace(/^0+/u, '')
+  const significant = digits.replace(/0+$/u, '')
+  if (significant === '') return '0'
+  return `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
+}
+
+function isTooDeep(value: unknown, level: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return level > PAYLOAD_MAX_DEPTH || Object.values(value).some((item) => isTooDeep(item, level + 1))
+}
