@@ -3,6 +3,7 @@
  * component. This package validates and describes; it uses neither HTTP nor SQL. The contract in words is README.md.
  */
 export * from './app/index.ts'
+export * from './describe/check-description.ts'
 export * from './errors.ts'
 export * from './internal/actor.ts'
 export * from './internal/openapi.ts'

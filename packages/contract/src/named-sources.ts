@@ -6,7 +6,7 @@ import { countCodePoints } from './schema/text.ts'
  * no words here: each of their characters is a token.
  */
 const TOKEN =
-  /[[\p{L}\p{M}\p{N}_]--[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]]+|./gsv
+  /[[\p{L}\p{M}\p{N}_]--[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]]+|\s+|./gsv
 
 /** Unicode's limit for one character (UAX #15, "Stream-Safe Text Format"). */
 const MANY_MARKS = /(\p{M}{30})\p{M}+/gu
@@ -23,8 +23,24 @@ export function findNamedSources<Source extends { readonly name: string }>(
   text: string,
   sources: readonly Source[],
 ): Source[] {
-  const names = new NameAutomaton(sources.map(({ name }) => tokenize(name)))
-  const tokens = tokenize(text)
+  return [...new Set(locateNamedSources(text, sources).mentions.map(({ source }) => source))]
+}
+
+/** Where a text names a webhook source. */
+export interface SourceMention<Source> {
+  readonly source: Source
+  readonly start: number
+  readonly end: number
+}
+
+/** Finds every mention of the sources, in order, as `findNamedSources` does. The positions are those in `text`, the normalized text. */
+export function locateNamedSources<Source extends { readonly name: string }>(
+  fullText: string,
+  sources: readonly Source[],
+): { text: string; mentions: SourceMention<Source>[] } {
+  const text = normalize(fullText)
+  const names = new NameAutomaton(sources.map(({ name }) => tokenize(normalize(name).trim()).tokens))
+  const { tokens, starts } = tokenize(text)
   // Candidates by length: a match of a longer name is decided before any of a shorter one.
   const candidates: Match[][] = []
   const isTaken = new Uint8Array(tokens.length)
@@ -33,7 +49,7 @@ export function findNamedSources<Source extends { readonly name: string }>(
   }
   for (const match of names.findLongest(tokens)) addCandidate(match)
 
-  const firstMatches = new Map<Name, number>()
+  const matches: Match[] = []
   for (let length = candidates.length - 1; length > 0; length -= 1) {
     const inOrder = candidates[length]?.toSorted((a, b) => a.name.index - b.name.index || a.end - b.end) ?? []
     for (const { name, end } of inOrder) {
@@ -47,11 +63,17 @@ export function findNamedSources<Source extends { readonly name: string }>(
         continue
       }
       isTaken.fill(1, start, end)
-      if (!firstMatches.has(name)) firstMatches.set(name, start)
+      matches.push({ name, end })
     }
   }
-  const inOrder = [...firstMatches].toSorted(([, a], [, b]) => a - b)
-  return inOrder.flatMap(([name]) => sources[name.index] ?? [])
+  const mentions = matches
+    .toSorted((a, b) => a.end - b.end)
+    .flatMap(({ name, end }): SourceMention<Source>[] => {
+      const source = sources[name.index]
+      const start = starts[end - name.tokenCount] ?? 0
+      return source ? [{ source, start, end: starts[end] ?? text.length }] : []
+    })
+  return { text, mentions }
 }
 
 /** The text between quotation marks on one line. An opening mark ends the text too, so that the search takes linear time. */
@@ -64,12 +86,12 @@ const UNKNOWN_NAMES_MAX = 20
  * of sources that do not exist. Texts that are longer than a name are left out.
  */
 export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
-  const names = new NameAutomaton(sources.map(({ name }) => tokenize(name)))
+  const names = new NameAutomaton(sources.map(({ name }) => tokenize(normalize(name).trim()).tokens))
   const unknown = new Map<string, string>()
   for (const [, ...parts] of text.matchAll(QUOTED)) {
     const name = parts.find((part) => part !== undefined)?.trim() ?? ''
     if (name === '' || name.length > 2 * NAME_MAX_LENGTH || countCodePoints(name) > NAME_MAX_LENGTH) continue
-    const tokens = tokenize(name)
+    const { tokens } = tokenize(normalize(name).trim())
     const key = tokens.join('')
     if (!unknown.has(key) && names.findLongest(tokens).length === 0) unknown.set(key, name)
     if (unknown.size === UNKNOWN_NAMES_MAX) break
@@ -207,9 +229,18 @@ class Transitions {
   }
 }
 
-/** Splits the text into words, single other characters, and single spaces. Case and compatible notations become equal. */
-function tokenize(text: string): string[] {
-  // Normalizing 50,000 combining marks in a row takes 2 s: ICU sorts them by insertion.
-  const normalized = text.replace(MANY_MARKS, '$1').normalize('NFC').toLowerCase().replace(/\s+/gu, ' ').trim()
-  return normalized.match(TOKEN) ?? []
+/** Makes compatible notations of a character equal. Normalizing 50,000 combining marks in a row takes 2 s: ICU sorts them by insertion. */
+function normalize(text: string): string {
+  return text.replace(MANY_MARKS, '$1').normalize('NFC')
+}
+
+/** Splits the text into words, single other characters, and single spaces, in lower case, and gives where each starts. */
+function tokenize(text: string): { tokens: string[]; starts: number[] } {
+  const tokens: string[] = []
+  const starts: number[] = []
+  for (const match of text.matchAll(TOKEN)) {
+    tokens.push(/^\s/u.test(match[0]) ? ' ' : match[0].toLowerCase())
+    starts.push(match.index)
+  }
+  return { tokens, starts }
 }

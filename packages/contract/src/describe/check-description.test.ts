@@ -1,0 +1,112 @@
+import { describe, expect, test } from '@jest/globals'
+import { checkDescription } from './check-description.ts'
+
+const sources = ['Order intake', 'Billing', 'Audit log', 'Only Big Deals', '受注'].map((name) => ({ name }))
+
+function codes(description: string): string[] {
+  return checkDescription(description, sources).map(({ code }) => code)
+}
+
+describe('a description that the built-in agent can follow', () => {
+  test.each([
+    ['Forward the order to Order intake.'],
+    ['An order came in. Send it to Order intake, then to Billing.'],
+    ['Forward the order to Order intake, then send it to the Audit log.'],
+    ['When a new order comes in, post it to Order intake. Copy it to the audit log.'],
+    ['Whenever an order is received, send it to Order intake once.'],
+    ['Sobald eine Bestellung eingeht, sende sie an Order intake.'],
+    ['Sende die Bestellung an Order intake und eine Kopie an Billing.'],
+    ['注文が届いたら、受注に送ってください。'],
+    ['注文を受注に送信してください。担当者が確認します。'],
+    ['Send the order no. and the total to Only Big Deals.'],
+    ['Do not invent values. Send the order to Order intake.'],
+    ['If a value is missing, leave it empty.\nSend the order to Order intake.'],
+    ['Send orders to Order intake and then to Billing.'],
+    ['Send the customer to Billing and the order to Order intake.'],
+    ['Send each order with name, e-mail and score to Order intake.'],
+    ['- Order intake\n- Billing'],
+  ])('has no warning: %s', (description) => {
+    expect(checkDescription(description, sources)).toEqual([])
+  })
+})
+
+describe('a description that needs rules', () => {
+  test.each([
+    ['Send it to Billing only if the total is over 100.'],
+    ['Send it to Billing unless it is paid.'],
+    ['Never send it to Billing.'],
+    ["Don't send it to Billing."],
+    ['Don’t send it to Billing.'],
+    ['Send it to Order intake, otherwise to Billing.'],
+    ['Send it either to Order intake or to Billing.'],
+    ['If the total is over 100: send to Order intake. Otherwise to Billing'],
+    ['Orders over 100 EUR are special.\nThese go to Billing.'],
+    ['Orders above €500 go to Billing.'],
+    ['Urgent tickets go to Billing.'],
+    ['Send it to Order intake, but invoices to Billing.'],
+    ['Send invoices to Billing and orders to Order intake.'],
+    ['Tickets from Germany go to Billing, tickets from France to Order intake.'],
+    ['Rechnungen an Billing, Bestellungen an Order intake.'],
+    ['When an invoice arrives, send it to Billing. When an order arrives, send it to Order intake.'],
+    ['When an urgent order comes in, send it to Billing.'],
+    ['Sende es an Billing, wenn der Betrag über 1000 Euro liegt.'],
+    ['Sende es nicht an Billing.'],
+    ['Sende es an Billing, außer der Kunde ist neu.'],
+    ['Nur bezahlte Aufträge an Billing.'],
+    ['合計が1万円以上の場合は受注に送信。'],
+    ['受注には送信しないでください。'],
+    ['Summarize the ticket in one sentence and post it to Audit log.'],
+    ['Set the priority to high and send it to Billing.'],
+    ['Post each line item separately to Order intake.'],
+    ['Before you send it to Billing, send it to Order intake.'],
+    ['Send it to Billing after Order intake.'],
+    ['Send it to whichever of Billing and Order intake fits.'],
+    ['Envoyer à Billing, sauf si le client est nouveau.'],
+  ])('has the warning rules_needed: %s', (description) => {
+    expect(codes(description)).toEqual(['rules_needed'])
+  })
+
+  test('has a warning that names the word, its kind and the sentence', () => {
+    expect(checkDescription('An order came in. Send it to Order intake unless it is paid. Thanks!', sources)).toEqual([
+      {
+        code: 'rules_needed',
+        message:
+          'The description holds a condition ("unless"), which the built-in agent does not interpret. Write a rules.yaml, or set a model',
+        excerpt: 'Send it to Order intake unless it is paid.',
+      },
+    ])
+  })
+})
+
+describe('the names in a description', () => {
+  test('are warned of when there are none', () => {
+    expect(codes('Send it somewhere, if you can.')).toEqual(['no_source_named'])
+    expect(checkDescription('Send it to Billing.', [])).toMatchObject([
+      { code: 'no_source_named', message: expect.stringMatching(/has no webhook source/) },
+    ])
+  })
+
+  test('are warned of when a quoted one is unknown', () => {
+    expect(checkDescription('Send it to "Billing" and "Shipping".', sources)).toMatchObject([
+      { code: 'unknown_source_named', excerpt: 'Shipping' },
+    ])
+  })
+})
+
+describe('the check takes linear time', () => {
+  test.each([
+    ['a word without an end', 'a'.repeat(50_000)],
+    ['spaces', `when${' '.repeat(50_000)}`],
+    ['conditions that never end', 'set a '.repeat(10_000)],
+    ['arrivals that never arrive', 'when a new new order has '.repeat(2_000)],
+    ['names', 'Billing nach '.repeat(4_000)],
+    ['sentences', 'no. '.repeat(12_500)],
+    ['plural words', 'orders '.repeat(7_000)],
+    ['numbers', 'over the total '.repeat(3_000)],
+    ['Chinese characters', '当'.repeat(50_000)],
+  ])('of %s', (_what, text) => {
+    const began = performance.now()
+    checkDescription(`Billing Audit log ${text}`, sources)
+    expect(performance.now() - began).toBeLessThan(500)
+  })
+})

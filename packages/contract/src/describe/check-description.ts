@@ -1,0 +1,228 @@
+import { findUnknownNames, locateNamedSources } from '../named-sources.ts'
+import { truncateText } from '../schema/text.ts'
+import { findInstruction } from './condition-words.ts'
+
+/** A reason why runs of a workflow may not do what its description says. */
+export interface DescriptionWarning {
+  /**
+   * - `no_source_named`: no webhook source gets a payload.
+   * - `unknown_source_named`: a text in quotation marks names no webhook source.
+   * - `rules_needed`: the built-in agent fails each run, because the description holds more than "send it there".
+   */
+  readonly code: 'no_source_named' | 'unknown_source_named' | 'rules_needed'
+  /** For people, without a period at the end. */
+  readonly message: string
+  /** The unknown name, or the sentence that holds a condition, shortened; empty for `no_source_named`. */
+  readonly excerpt: string
+}
+
+/** In place of a source's name, whose words are no instructions ("Only Fans", "Big deals or not"). */
+const NAME = '\uE000'
+
+const EXCERPT_MAX_LENGTH = 200
+
+/**
+ * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns warnings
+ * in the order of their codes above; none if the agent can follow the description.
+ *
+ * A description that names a source may hold no condition, negation or choice, nor work on the values, in any sentence:
+ * "Orders over 100 are special. Send these to Big deals" spreads a condition over two sentences. Sentences that only say
+ * that something arrives ("When an order comes in, …"), or that nothing may be invented, are not counted.
+ *
+ * Takes time in proportion to the description and the names together.
+ */
+export function checkDescription(
+  description: string,
+  sources: readonly { readonly name: string }[],
+): DescriptionWarning[] {
+  const { text, mentions } = locateNamedSources(description, sources)
+  const warnings: DescriptionWarning[] = []
+  if (mentions.length === 0) {
+    const message =
+      sources.length === 0
+        ? 'The organization has no webhook source, so nothing is sent'
+        : "The description names none of the organization's webhook sources, so nothing is sent"
+    warnings.push({ code: 'no_source_named', message, excerpt: '' })
+  }
+  for (const name of findUnknownNames(description, sources)) {
+    const message = `The description names ${JSON.stringify(name)}, and no webhook source has this name`
+    warnings.push({ code: 'unknown_source_named', message, excerpt: name })
+  }
+  const found = mentions.length === 0 ? undefined : findRulesNeeded(text, mentions)
+  if (found) {
+    const excerpt = truncateText(found.sentence, EXCERPT_MAX_LENGTH)
+    const message = `The description holds ${found.kind} (${JSON.stringify(found.word)}), which the built-in agent does not interpret. Write a rules.yaml, or set a model`
+    warnings.push({ code: 'rules_needed', message, excerpt })
+  }
+  return warnings
+}
+
+interface Found {
+  readonly kind: string
+  readonly word: string
+  readonly sentence: string
+}
+
+function findRulesNeeded(
+  text: string,
+  mentions: readonly { source: { readonly name: string }; start: number; end: number }[],
+): Found | undefined {
+  const sentences = splitSentences(text, mentions)
+  const arriving = new Set<string>()
+  for (const { original, masked } of sentences) {
+    const plain = removeArrivals(masked, arriving).trim()
+    const found = isHarmless(plain) ? undefined : findInstruction(plain)
+    if (found) return { ...found, sentence: original }
+  }
+  // "When an invoice arrives, send it to A. When an order arrives, send it to B."
+  const [first] = sentences
+  if (first && arriving.size > 1) return { kind: 'a choice', word: [...arriving].join(' / '), sentence: first.original }
+  if (new Set(mentions.map(({ source }) => source)).size > 1) return findRouting(sentences)
+  return undefined
+}
+
+interface Sentence {
+  readonly original: string
+  /** In lower case, with NAME for each name of a source. */
+  readonly masked: string
+}
+
+/** The end of a sentence, or a line. A period inside a number, or after a word such as "no", ends none. */
+const SENTENCE_END = /(?<!\b(?:no|nr|e\.g|i\.e|z\.b|etc|approx|incl|vs))[.!?;](?=\s|$)|[。！？；\n]/gu
+
+function splitSentences(text: string, mentions: readonly { start: number; end: number }[]): Sentence[] {
+  let masked = ''
+  /** Where each part of the masked text begins in the original one: ends of sentences are searched in the masked text. */
+  const parts: { masked: number; original: number }[] = [{ masked: 0, original: 0 }]
+  let from = 0
+  for (const { start, end } of mentions) {
+    masked += text.slice(from, start).replaceAll(NAME, ' ') + NAME
+    parts.push({ masked: masked.length, original: end })
+    from = end
+  }
+  masked += text.slice(from).replaceAll(NAME, ' ')
+
+  const sentences: Sentence[] = []
+  let part = 0
+  let begin = 0
+  let originalBegin = 0
+  for (const end of [...masked.matchAll(SENTENCE_END)].map(({ index }) => index + 1).concat(masked.length)) {
+    while ((parts[part + 1]?.masked ?? Infinity) <= end) part += 1
+    const originalEnd = (parts[part]?.original ?? 0) + end - (parts[part]?.masked ?? 0)
+    const original = text.slice(originalBegin, originalEnd).trim()
+    if (original !== '') {
+      sentences.push({ original, masked: masked.slice(begin, end).toLowerCase().replaceAll('’', "'") })
+    }
+    begin = end
+    originalBegin = originalEnd
+  }
+  return sentences
+}
+
+const THINGS =
+  'orders?|invoices?|tickets?|leads?|messages?|requests?|e-?mails?|mails?|forms?|contacts?|customers?|inquir(?:y|ies)|enquir(?:y|ies)|bookings?|registrations?|reservations?|submissions?|events?|notifications?|reports?|payments?|alerts?|issues?'
+
+/** "When a new order comes in": it says when the workflow starts, and each of its starts is one. */
+const ARRIVAL = new RegExp(
+  [
+    String.raw`(?<![\p{L}\p{N}_])(?:when(?:ever)?|once|as soon as|each time|every time)\s{1,3}(?:(?:a|an|the|any|each|every|some)\s{1,3})?(?:(?:new|next|incoming|support|sales|purchase|web|online|customer|contact)\s{1,3}){0,2}(?<en>${THINGS})\s{1,3}(?:(?:comes?|came|gets?|has|have|is|are|was|were|been|being)\s{1,3}){0,2}(?:in|arrives?|arrived|received|placed|created|submitted|registered|opened|sent|come in)(?![\p{L}\p{N}_])`,
+    String.raw`(?<![\p{L}\p{N}_])(?:wenn|sobald)\s{1,3}(?:eine?|der|die|das|jede[rs]?)\s{1,3}(?:neue[rs]?\s{1,3})?(?<de>bestellung|rechnung|anfrage|ticket|nachricht|lead|auftrag|e-?mail|kontakt|meldung|buchung|reservierung|anmeldung)\s{1,3}(?:eingeht|ankommt|eintrifft|hereinkommt|reinkommt|kommt|eingegangen ist|erstellt wird)(?![\p{L}\p{N}_])`,
+    '(?<ja>注文|問い合わせ|お問い合わせ|請求書|チケット|メール|リード|予約)(?:が|を)(?:届いたら|来たら|入ったら|受け取ったら|受信したら|受けたら|届いた場合|届いたとき|来たとき)',
+  ].join('|'),
+  'gu',
+)
+
+/** Removes the clauses that say that something arrives, and adds what arrives to `arriving`. */
+function removeArrivals(sentence: string, arriving: Set<string>): string {
+  return sentence.replace(ARRIVAL, (...match) => {
+    const { en, de, ja } = match.at(-1) as Record<string, string | undefined>
+    arriving.add((en ?? de ?? ja ?? '').replace(/s$/u, ''))
+    return ' '
+  })
+}
+
+/** Sentences that ask for what the built-in agent does anyway. They name no source and no other action. */
+const HARMLESS = [
+  /^(?:please )?(?:never|do not|don't|dont) (?:invent|make up|guess|change|alter|modify|edit)(?: (?:or (?:invent|guess|change|make up)|any|the|a|anything|values?|data|fields?|details?|numbers?|it|them|of|text|original))*[.!]?$/u,
+  /^(?:bitte )?(?:nichts|keine (?:werte|daten|angaben|felder)) (?:erfinden|ändern|verändern)[.!]?$/u,
+  /^(?:if|when|where) (?:a|any|the|one of the) (?:field|value|detail)s? (?:is|are) (?:missing|absent|not (?:given|known|mentioned|present)),? (?:leave|keep) (?:it|them|the field) (?:empty|blank)[.!]?$/u,
+]
+
+function isHarmless(sentence: string): boolean {
+  return sentence.length < 200 && HARMLESS.some((pattern) => pattern.test(sentence))
+}
+
+/** Words for kinds of things without an article: "invoices to Billing, orders to Order intake". */
+const KIND_WORDS = String.raw`[a-z]{3,20}(?<!s)s|[a-zäöüß]{3,20}(?:ungen|agen|ionen|aden|träge|kete)`
+
+const BARE_KIND = new RegExp(
+  String.raw`(?<![\p{L}\p{N}_])(?<!(?:the|this|that|these|those|all|each|every|its|their|his|her|our|any|a|an|as|is|was|has|die|der|das|alle|jede|diese)\s)(?:${KIND_WORDS})(?![\p{L}\p{N}_'])`,
+  'gu',
+)
+
+/** Plural-looking words that name no kind of thing. */
+const NO_KIND = new Set([
+  ...[
+    'goes',
+    'sends',
+    'posts',
+    'forwards',
+    'comes',
+    'arrives',
+    'gets',
+    'takes',
+    'needs',
+    'wants',
+    'always',
+    'as',
+    'has',
+  ],
+  ...[
+    'details',
+    'values',
+    'fields',
+    'data',
+    'lines',
+    'items',
+    'contents',
+    'this',
+    'thus',
+    'plus',
+    'yes',
+    'its',
+    'receives',
+  ],
+  ...['passes', 'delivers', 'writes', 'notifies', 'informs', 'copies', 'afterwards', 'towards', 'besides', 'does'],
+])
+
+/** Finds different kinds of things for different sources: the text before each source names other kinds than before another. */
+function findRouting(sentences: readonly Sentence[]): Found | undefined {
+  let previous: string | undefined
+  for (const { original, masked } of sentences) {
+    for (const clause of masked.split(NAME).slice(0, -1)) {
+      const kinds = [...clause.slice(-300).matchAll(BARE_KIND)]
+        .map(([word]) => word)
+        .filter((word) => !NO_KIND.has(word))
+      if (kinds.length === 0) continue
+      const words = clause.match(/\p{L}{4,}/gu)?.join(' ') ?? ''
+      if (previous !== undefined && previous !== words) {
+        return { kind: 'a choice', word: kinds[0] ?? '', sentence: original }
+      }
+      previous = words
+    }
+  }
+  return findReversedOrder(sentences)
+}
+
+/** "Send to A after B", "before B, send to A": the order of appearance is not the order that is meant. */
+function findReversedOrder(sentences: readonly Sentence[]): Found | undefined {
+  const pattern = new RegExp(
+    String.raw`(?<![\p{L}\p{N}_])(?:before(?:hand)?|but first|previously|bevor|vorher|zuvor|davor)(?![\p{L}\p{N}_])|${NAME}[^${NAME}]{0,60}(?<![\p{L}\p{N}_])(?:after|nach|nachdem)\s(?:the\s|that\s|dem\s|der\s)?["'„“]?${NAME}|の前に|前に`,
+    'u',
+  )
+  for (const { original, masked } of sentences) {
+    const found = pattern.exec(masked)
+    if (found) return { kind: 'an order of its own', word: found[0].replaceAll(NAME, '…').trim(), sentence: original }
+  }
+  return undefined
+}
