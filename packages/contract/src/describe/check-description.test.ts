@@ -14,6 +14,7 @@ describe('a description that the built-in agent can follow', () => {
     ['Forward the order to Order intake, then send it to the Audit log.'],
     ['When a new order comes in, post it to Order intake. Copy it to the audit log.'],
     ['Whenever an order is received, send it to Order intake once.'],
+    ['For each new order, send it to Order intake.'],
     ['Sobald eine Bestellung eingeht, sende sie an Order intake.'],
     ['Sende die Bestellung an Order intake und eine Kopie an Billing.'],
     ['注文が届いたら、受注に送ってください。'],

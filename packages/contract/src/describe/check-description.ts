@@ -126,6 +126,7 @@ const THINGS =
 const ARRIVAL = new RegExp(
   [
     String.raw`(?<![\p{L}\p{N}_])(?:when(?:ever)?|once|as soon as|each time|every time)\s{1,3}(?:(?:a|an|the|any|each|every|some)\s{1,3})?(?:(?:new|next|incoming|support|sales|purchase|web|online|customer|contact)\s{1,3}){0,2}(?<en>${THINGS})\s{1,3}(?:(?:comes?|came|gets?|has|have|is|are|was|were|been|being)\s{1,3}){0,2}(?:in|arrives?|arrived|received|placed|created|submitted|registered|opened|sent|come in)(?![\p{L}\p{N}_])`,
+    String.raw`(?<![\p{L}\p{N}_])for (?:each|every) (?:(?:new|incoming) )?(?<each>${THINGS})(?![\p{L}\p{N}_])`,
     String.raw`(?<![\p{L}\p{N}_])(?:wenn|sobald)\s{1,3}(?:eine?|der|die|das|jede[rs]?)\s{1,3}(?:neue[rs]?\s{1,3})?(?<de>bestellung|rechnung|anfrage|ticket|nachricht|lead|auftrag|e-?mail|kontakt|meldung|buchung|reservierung|anmeldung)\s{1,3}(?:eingeht|ankommt|eintrifft|hereinkommt|reinkommt|kommt|eingegangen ist|erstellt wird)(?![\p{L}\p{N}_])`,
     '(?<ja>注文|問い合わせ|お問い合わせ|請求書|チケット|メール|リード|予約)(?:が|を)(?:届いたら|来たら|入ったら|受け取ったら|受信したら|受けたら|届いた場合|届いたとき|来たとき)',
   ].join('|'),
@@ -135,8 +136,8 @@ const ARRIVAL = new RegExp(
 /** Removes the clauses that say that something arrives, and adds what arrives to `arriving`. */
 function removeArrivals(sentence: string, arriving: Set<string>): string {
   return sentence.replace(ARRIVAL, (...match) => {
-    const { en, de, ja } = match.at(-1) as Record<string, string | undefined>
-    arriving.add((en ?? de ?? ja ?? '').replace(/s$/u, ''))
+    const { en, each, de, ja } = match.at(-1) as Record<string, string | undefined>
+    arriving.add((en ?? each ?? de ?? ja ?? '').replace(/s$/u, ''))
     return ' '
   })
 }
@@ -161,39 +162,11 @@ const BARE_KIND = new RegExp(
 )
 
 /** Plural-looking words that name no kind of thing. */
-const NO_KIND = new Set([
-  ...[
-    'goes',
-    'sends',
-    'posts',
-    'forwards',
-    'comes',
-    'arrives',
-    'gets',
-    'takes',
-    'needs',
-    'wants',
-    'always',
-    'as',
-    'has',
-  ],
-  ...[
-    'details',
-    'values',
-    'fields',
-    'data',
-    'lines',
-    'items',
-    'contents',
-    'this',
-    'thus',
-    'plus',
-    'yes',
-    'its',
-    'receives',
-  ],
-  ...['passes', 'delivers', 'writes', 'notifies', 'informs', 'copies', 'afterwards', 'towards', 'besides', 'does'],
-])
+const NO_KIND = new Set(
+  `goes sends posts forwards comes arrives gets takes needs wants always as has details values fields data lines items contents this thus plus yes its receives passes delivers writes notifies informs copies afterwards towards besides does`.split(
+    ' ',
+  ),
+)
 
 /** Finds different kinds of things for different sources: the text before each source names other kinds than before another. */
 function findRouting(sentences: readonly Sentence[]): Found | undefined {

@@ -4,200 +4,57 @@
  * overlooked sends wrong data. English and German in depth; for other languages only the most frequent words.
  */
 
-const CONDITIONS = [
-  ...['if', 'unless', 'only', 'except', 'excepting', 'whether', 'in case', 'in the case', 'in the event', 'provided'],
-  ...['providing', 'assuming', 'as long as', 'so long as', 'depend', 'depends', 'depending', 'dependent', 'until'],
-  ...[
-    'when',
-    'whenever',
-    'once (?:a|an|the|it|this|that|they|all|every|we|you)',
-    'as soon as',
-    'subject to',
-    'conditional',
-    'conditionally',
-    'condition',
-    'where',
-  ],
-  ...['wenn', 'falls', 'sofern', 'sobald', 'nur', 'außer', 'ausser', 'ausgenommen', 'es sei denn', 'solange'],
-  ...[
-    'je nach',
-    'je nachdem',
-    'abhängig',
-    'abhaengig',
-    'ob',
-    'bis auf',
-    'vorausgesetzt',
-    'lediglich',
-    'ausschließlich',
-  ],
-  ...['si', 'sauf', 'seulement', 'uniquement', 'quand', 'lorsque', 'sólo', 'solo si', 'excepto', 'salvo', 'cuando'],
-  ...['quando', 'tranne', 'alleen', 'indien', 'tenzij', 'behalve'],
-]
+const CONDITIONS = `
+  if, unless, only, except, excepting, whether, in case, in the case, in the event, provided, providing,
+  assuming, as long as, so long as, depend, depends, depending, dependent, until, when, whenever,
+  once (?:a|an|the|it|this|that|they|all|every|we|you), as soon as, subject to, conditional, conditionally,
+  condition, where, wenn, falls, sofern, sobald, nur, außer, ausser, ausgenommen, es sei denn, solange,
+  je nach, je nachdem, abhängig, abhaengig, ob, bis auf, vorausgesetzt, lediglich, ausschließlich, si, sauf,
+  seulement, uniquement, quand, lorsque, sólo, solo si, excepto, salvo, cuando, quando, tranne, alleen,
+  indien, tenzij, behalve`
 
-const NEGATIONS = [
-  ...[
-    'not',
-    'cannot',
-    'never',
-    String.raw`no(?!\.)`,
-    'none',
-    'nothing',
-    'nobody',
-    'neither',
-    'nor',
-    'without',
-    'exclude',
-    'excludes',
-  ],
-  ...['excluding', 'excluded', 'omit', 'skip', 'ignore', 'avoid', 'stop', 'refuse', 'reject', 'other than', 'rather'],
-  ...['dont', 'doesnt', 'wont', 'cant', 'hold back', 'withhold', 'leave out', 'drop', 'discard', 'forbidden'],
-  ...['nicht', 'nichts', 'nie', 'niemals', 'kein', 'keine', 'keinen', 'keinem', 'keiner', 'keines', 'keinesfalls'],
-  ...['ohne', 'ignoriere', 'ignorieren', 'überspringe', 'überspringen', 'weder', 'auslassen', 'weglassen'],
-  ...['ne', 'pas', 'jamais', 'aucun', 'aucune', 'sans', 'nunca', 'ningún', 'sin', 'non', 'senza', 'niet', 'geen'],
-]
+const NEGATIONS = String.raw`
+  not, cannot, never, no(?!\.), none, nothing, nobody, neither, nor, without, exclude, excludes, excluding,
+  excluded, omit, skip, ignore, avoid, stop, refuse, reject, other than, rather, dont, doesnt, wont, cant,
+  hold back, withhold, leave out, drop, discard, forbidden, nicht, nichts, nie, niemals, kein, keine, keinen,
+  keinem, keiner, keines, keinesfalls, ohne, ignoriere, ignorieren, überspringe, überspringen, weder,
+  auslassen, weglassen, ne, pas, jamais, aucun, aucune, sans, nunca, ningún, sin, non, senza, niet, geen`
 
-const CHOICES = [
-  ...['or', 'either', 'otherwise', 'else', 'instead', 'alternatively', 'whichever', 'whatever', 'which', 'but'],
-  ...['others', 'the other', 'all other', 'any other', 'every other', 'the rest', 'remaining', 'everything else'],
-  ...['decide', 'decides', 'choose', 'chooses', 'pick', 'select', 'appropriate', 'suitable', 'right one', 'best fit'],
-  ...['respective', 'respectively', 'matching', 'relevant', 'one of', 'and/or', 'as needed', 'if needed', 'optionally'],
-  ...[
-    'oder',
-    'entweder',
-    'sonst',
-    'ansonsten',
-    'andernfalls',
-    'anderenfalls',
-    'stattdessen',
-    'statt',
-    'anstatt',
-    'aber',
-  ],
-  ...[
-    'sondern',
-    'alle anderen',
-    'alles andere',
-    'den rest',
-    'der rest',
-    'die übrigen',
-    'übrige',
-    'entscheide',
-    'wähle',
-  ],
-  ...['jeweils', 'jeweilige', 'jeweiligen', 'passende', 'passenden', 'zuständige', 'zuständigen', 'welche', 'welcher'],
-  ...['ou', 'sinon', 'sino', 'o bien', 'oppure', 'altrimenti', 'anders'],
-]
+const CHOICES = `
+  or, either, otherwise, else, instead, alternatively, whichever, whatever, which, but, others, the other,
+  all other, any other, every other, the rest, remaining, everything else, decide, decides, choose, chooses,
+  pick, select, appropriate, suitable, right one, best fit, respective, respectively, matching, relevant,
+  one of, and/or, as needed, if needed, optionally, oder, entweder, sonst, ansonsten, andernfalls,
+  anderenfalls, stattdessen, statt, anstatt, aber, sondern, alle anderen, alles andere, den rest, der rest,
+  die übrigen, übrige, entscheide, wähle, jeweils, jeweilige, jeweiligen, passende, passenden, zuständige,
+  zuständigen, welche, welcher, ou, sinon, sino, o bien, oppure, altrimenti, anders`
 
 /** Comparisons with a number, such as "orders over 100 EUR". */
 const COMPARISON =
   /(?:\b(?:over|above|below|under|exceeds?|exceeding|beyond|more than|less than|greater than|larger than|smaller than|higher than|lower than|fewer than|at least|at most|minimum|maximum|up to|between|from|starting at|equals?|equal to|mehr als|weniger als|größer als|kleiner als|höher als|niedriger als|mindestens|höchstens|unter|ab|bis|zwischen)|über|[<>≤≥=])\s{0,3}(?:(?:of|von|a|an|total|the|usd|eur|gbp|euro)\s{1,3}){0,2}[$€£¥]?\s{0,2}\d|\d\s{0,3}(?:%|€|\$|eur|usd|euro)?\s{0,2}(?:or more|or less|and more|or above|and above|or over|and over|or below|and up|oder mehr|und mehr|oder weniger)\b/u
 
 /** Words that qualify which things are meant, when another word follows: "urgent tickets". */
-const QUALIFIERS = [
-  ...[
-    'urgent',
-    'critical',
-    'important',
-    'severe',
-    'high priority',
-    'low priority',
-    'high-priority',
-    'low-priority',
-    'high-value',
-    'vip',
-  ],
-  ...['large', 'big', 'small', 'overdue', 'unpaid', 'suspicious', 'angry', 'unhappy', 'defective', 'damaged', 'broken'],
-  ...['expensive', 'cheap', 'international', 'domestic', 'qualified', 'unqualified', 'hot', 'cold', 'serious', 'minor'],
-  ...['dringende', 'dringenden', 'wichtige', 'wichtigen', 'kritische', 'kritischen', 'große', 'großen', 'kleine'],
-  ...[
-    'eilige',
-    'eiligen',
-    'überfällige',
-    'überfälligen',
-    'unbezahlte',
-    'unbezahlten',
-    'offene',
-    'offenen',
-    'verärgerte',
-  ],
-]
+const QUALIFIERS = `
+  urgent, critical, important, severe, high priority, low priority, high-priority, low-priority, high-value,
+  vip, large, big, small, overdue, unpaid, suspicious, angry, unhappy, defective, damaged, broken, expensive,
+  cheap, international, domestic, qualified, unqualified, hot, cold, serious, minor, dringende, dringenden,
+  wichtige, wichtigen, kritische, kritischen, große, großen, kleine, eilige, eiligen, überfällige,
+  überfälligen, unbezahlte, unbezahlten, offene, offenen, verärgerte`
 
 /** Work on the values, which needs understanding: the built-in agent only copies what the context names. */
-const JUDGEMENTS = [
-  ...[
-    'summarize',
-    'summarise',
-    'summarizing',
-    'summarising',
-    'condense',
-    'shorten',
-    'translate',
-    'translated',
-    'rewrite',
-  ],
-  ...['rephrase', 'paraphrase', 'classify', 'categorize', 'categorise', 'prioritize', 'prioritise'],
-  ...[
-    'judge',
-    'assess',
-    'evaluate',
-    'estimate',
-    'detect',
-    'determine',
-    'infer',
-    'deduce',
-    'guess',
-    'calculate',
-    'compute',
-  ],
-  ...['multiply', 'divide', 'subtract', 'sum up', 'add up', 'convert', 'look up', 'lookup', 'compare', 'verify'],
-  ...['draft', 'compose', 'reply to', 'in your own words', 'one sentence', 'analyze', 'analyse', 'sentiment', 'twice'],
-  ...['merge', 'combine', 'deduplicate', 'split', 'separately', 'individually', 'retry', 'try again', 'two times'],
-  ...['rate the', 'rate each', 'rate it', 'score the', 'score each', 'rank the', 'round the', 'round up', 'round it'],
-  ...[
-    'each item',
-    'each line',
-    'each position',
-    'each product',
-    'each article',
-    'each row',
-    'each entry',
-    'every item',
-  ],
-  ...[
-    'every line',
-    'every product',
-    'every row',
-    'per item',
-    'per line',
-    'per product',
-    'per row',
-    'for each',
-    'one per',
-  ],
-  ...[
-    'fasse',
-    'zusammenfassen',
-    'zusammengefasst',
-    'zusammenfassung',
-    'übersetze',
-    'übersetzen',
-    'bewerte',
-    'bewerten',
-  ],
-  ...[
-    'beurteile',
-    'schätze',
-    'berechne',
-    'berechnen',
-    'rechne',
-    'umrechnen',
-    'runde',
-    'multipliziere',
-    'klassifiziere',
-  ],
-  ...['kategorisiere', 'priorisiere', 'vergleiche', 'prüfe', 'prüfen', 'ermittle', 'formuliere', 'einzeln', 'zweimal'],
-  ...['jede position', 'jede zeile', 'jeden artikel', 'je position', 'pro position', 'pro artikel', 'pro zeile'],
-]
+const JUDGEMENTS = `
+  summarize, summarise, summarizing, summarising, condense, shorten, translate, translated, rewrite,
+  rephrase, paraphrase, classify, categorize, categorise, prioritize, prioritise, judge, assess, evaluate,
+  estimate, detect, determine, infer, deduce, guess, calculate, compute, multiply, divide, subtract, sum up,
+  add up, convert, look up, lookup, compare, verify, draft, compose, reply to, in your own words,
+  one sentence, analyze, analyse, sentiment, twice, merge, combine, deduplicate, split, separately,
+  individually, retry, try again, two times, rate the, rate each, rate it, score the, score each, rank the,
+  round the, round up, round it, each item, each line, each position, each product, each article, each row,
+  each entry, every item, every line, every product, every row, per item, per line, per product, per row,
+  for each, one per, fasse, zusammenfassen, zusammengefasst, zusammenfassung, übersetze, übersetzen, bewerte,
+  bewerten, beurteile, schätze, berechne, berechnen, rechne, umrechnen, runde, multipliziere, klassifiziere,
+  kategorisiere, priorisiere, vergleiche, prüfe, prüfen, ermittle, formuliere, einzeln, zweimal,
+  jede position, jede zeile, jeden artikel, je position, pro position, pro artikel, pro zeile`
 
 /** A value that the description gives: "set the priority to high", "use the channel #support". */
 const FIXED_VALUE =
@@ -214,7 +71,7 @@ const KOREAN = /만약|경우|아니면|않|제외|또는|하지\s?마/u
 const KINDS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'a condition', pattern: words(CONDITIONS) },
   { kind: 'a condition', pattern: COMPARISON },
-  { kind: 'a negation', pattern: words([...NEGATIONS, "[a-z]{2,9}n't"]) },
+  { kind: 'a negation', pattern: words(`${NEGATIONS}, [a-z]{2,9}n't`) },
   { kind: 'a choice', pattern: words(CHOICES) },
   { kind: 'a condition', pattern: words(QUALIFIERS, String.raw`\s{1,3}(?!(?:to|and|the|in|on|for|an|und)\s)\p{L}`) },
   { kind: 'work on the values', pattern: words(JUDGEMENTS) },
@@ -233,7 +90,12 @@ export function findInstruction(sentence: string): { kind: string; word: string 
   return undefined
 }
 
-function words(list: readonly string[], after = String.raw`(?![\p{L}\p{M}\p{N}_])`): RegExp {
-  const alternatives = list.map((word) => word.replaceAll(' ', String.raw`\s{1,3}`)).join('|')
+/** A pattern for any of the words, which are separated by commas. */
+function words(list: string, after = String.raw`(?![\p{L}\p{M}\p{N}_])`): RegExp {
+  const alternatives = list
+    .trim()
+    .split(/,\s*/u)
+    .join('|')
+    .replaceAll(' ', String.raw`\s{1,3}`)
   return new RegExp(String.raw`(?<![\p{L}\p{M}\p{N}_])(?:${alternatives})${after}`, 'u')
 }
