@@ -94,7 +94,7 @@ export function findInstruction(sentence: string): { kind: string; word: string 
 function words(list: string, after = String.raw`(?![\p{L}\p{M}\p{N}_])`): RegExp {
   const alternatives = list
     .trim()
-    .split(/,\s*/u)
+    .split(/,\s+/u)
     .join('|')
     .replaceAll(' ', String.raw`\s{1,3}`)
   return new RegExp(String.raw`(?<![\p{L}\p{M}\p{N}_])(?:${alternatives})${after}`, 'u')
