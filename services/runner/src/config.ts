@@ -1,6 +1,13 @@
 import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
-import { type AgentConfig, agentSettings, agentSettingsRules, toAgentConfig } from './agent/agent-settings.ts'
+import {
+  type AgentConfig,
+  type AgentSettings,
+  agentSettings,
+  agentSettingsParsers,
+  agentSettingsRules,
+  toAgentConfig,
+} from './agent/agent-settings.ts'
 
 /** Every setting of the runner. A test compares docker-compose.yml with it. */
 export const RunnerSettings = Type.Object(
@@ -60,10 +67,10 @@ export interface RunnerConfig {
  * @throws SettingsError with all errors at once.
  */
 export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
-  return toConfig(readSettings(RunnerSettings, env))
+  return toConfig(readSettings(RunnerSettings, env, { parsers: agentSettingsParsers }))
 }
 
-function toConfig(settings: Static<typeof RunnerSettings>): RunnerConfig {
+function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof AgentSettings> & AgentSettings): RunnerConfig {
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
     databaseUrl: settings.DATABASE_URL,

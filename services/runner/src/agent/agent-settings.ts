@@ -1,7 +1,8 @@
 import { type Static, type TObject, Type } from 'typebox'
 import { BUILTIN } from './builtin/builtin-agent.ts'
+import { type ModelOptions, parseModelOptions } from './model-options.ts'
 
-const PROVIDERS = ['openai-compatible', 'anthropic'] as const
+const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]
 
 /** The agent's settings, a part of the runner's. `agentSettingsRules` are the constraints between them. */
@@ -10,19 +11,57 @@ export const agentSettings = {
     pattern: `^(${BUILTIN}|(${PROVIDERS.join('|')}):\\S+)$`,
     default: BUILTIN,
     description:
-      'What executes a run: builtin (no model, no network), openai-compatible:NAME with AGENT_BASE_URL, or anthropic:NAME with AGENT_API_KEY.',
+      'What executes a run: builtin (no model, no network), or PROVIDER:NAME with the provider openai, anthropic or google (with AGENT_API_KEY), bedrock (with AWS_REGION) or openai-compatible (with AGENT_BASE_URL).',
     examples: ['anthropic:claude-sonnet-4-5'],
   }),
   AGENT_BASE_URL: Type.Optional(
     Type.String({
       format: 'http-url',
       description:
-        "The base URL of the model's API, including its version; for anthropic only if it is not Anthropic's.",
+        "The base URL of the model's API, including its version if it has one; except for openai-compatible only if it is not the provider's own.",
       examples: ['https://models.example.com/v1'],
     }),
   ),
   AGENT_API_KEY: Type.Optional(
-    Type.String({ writeOnly: true, description: "The key of the model's API.", examples: ['sk-…'] }),
+    Type.String({
+      writeOnly: true,
+      description: "The key of the model's API; for bedrock an API key of Amazon Bedrock.",
+      examples: ['sk-…'],
+    }),
+  ),
+  AGENT_MODEL_OPTIONS: Type.String({
+    default: '{}',
+    description:
+      "Options of the model as a JSON object: temperature, topP, topK, seed, and those of the provider as its package of the AI SDK names them. For openai-compatible, any fields of the request's body.",
+    examples: ['{"reasoningEffort":"low"}'],
+  }),
+  AWS_REGION: Type.Optional(
+    Type.String({
+      pattern: '^[a-z]{2,4}(-[a-z0-9]+)+$',
+      description: 'For bedrock: the region of Amazon Bedrock.',
+      examples: ['eu-central-1'],
+    }),
+  ),
+  AWS_ACCESS_KEY_ID: Type.Optional(
+    Type.String({
+      writeOnly: true,
+      description: 'For bedrock without AGENT_API_KEY: the access key that signs requests.',
+      examples: ['AKIA…'],
+    }),
+  ),
+  AWS_SECRET_ACCESS_KEY: Type.Optional(
+    Type.String({
+      writeOnly: true,
+      description: 'For bedrock without AGENT_API_KEY: the secret of the access key.',
+      examples: ['…'],
+    }),
+  ),
+  AWS_SESSION_TOKEN: Type.Optional(
+    Type.String({
+      writeOnly: true,
+      description: 'For bedrock: the session token of a temporary access key. The runner does not renew it.',
+      examples: ['…'],
+    }),
   ),
   AGENT_TIMEOUT_SECONDS: Type.Integer({
     minimum: 1,
@@ -60,24 +99,47 @@ export const agentSettings = {
   }),
 }
 
+/** Reads the settings whose text is structured, for `readSettings`. */
+export const agentSettingsParsers = { AGENT_MODEL_OPTIONS: parseModelOptions }
+
 /** The settings that each provider requires, as JSON Schema. */
 export const agentSettingsRules = {
-  allOf: [requiredFor('openai-compatible', 'AGENT_BASE_URL'), requiredFor('anthropic', 'AGENT_API_KEY')],
+  allOf: [
+    ...(['openai', 'anthropic', 'google'] as const).map((provider) => requiredFor(provider, ['AGENT_API_KEY'])),
+    requiredFor('openai-compatible', ['AGENT_BASE_URL']),
+    requiredFor('bedrock', ['AWS_REGION']),
+    requiredFor('bedrock', ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'], { unless: 'AGENT_API_KEY' }),
+  ],
 }
 
-function requiredFor(provider: ModelProvider, name: keyof typeof agentSettings) {
+type SettingName = keyof typeof agentSettings
+
+function requiredFor(
+  provider: ModelProvider,
+  names: readonly SettingName[],
+  { unless }: { unless?: SettingName } = {},
+) {
   return {
     if: {
       type: 'object',
-      properties: { AGENT_MODEL: { type: 'string', pattern: `^${provider}:` } },
+      properties: {
+        AGENT_MODEL: { type: 'string', pattern: `^${provider}:` },
+        ...(unless ? { [unless]: false } : {}),
+      },
       required: ['AGENT_MODEL'],
     },
     // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-    then: { type: 'object', properties: { [name]: true }, required: [name] },
+    then: {
+      type: 'object',
+      properties: Object.fromEntries(names.map((name) => [name, true])),
+      required: [...names],
+    },
   }
 }
 
-export type AgentSettings = Static<TObject<typeof agentSettings>>
+export type AgentSettings = Omit<Static<TObject<typeof agentSettings>>, 'AGENT_MODEL_OPTIONS'> & {
+  readonly AGENT_MODEL_OPTIONS: ModelOptions
+}
 
 /** The agent that executes the runs. */
 export type AgentConfig = { readonly kind: 'builtin' } | ModelConfig
@@ -89,11 +151,22 @@ export interface ModelConfig {
   readonly modelName: string
   readonly baseUrl: string | null
   readonly apiKey: string | null
+  /** Credentials of Amazon Bedrock; null for every other provider. */
+  readonly aws: AwsConfig | null
+  readonly options: ModelOptions
   readonly timeoutMs: number
   readonly retryMs: number
   readonly maxOutputTokens: number | null
   readonly historyTokens: number
   readonly isStreaming: boolean
+}
+
+/** Region and, unless there is an API key, the access key. */
+export interface AwsConfig {
+  readonly region: string
+  readonly accessKeyId?: string
+  readonly secretAccessKey?: string
+  readonly sessionToken?: string
 }
 
 /** The checked settings as the agent's configuration. */
@@ -106,10 +179,23 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
     modelName,
     baseUrl: settings.AGENT_BASE_URL ?? null,
     apiKey: settings.AGENT_API_KEY ?? null,
+    aws: provider === 'bedrock' ? toAwsConfig(settings) : null,
+    options: settings.AGENT_MODEL_OPTIONS,
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
     retryMs: settings.AGENT_RETRY_SECONDS * 1_000,
     maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,
     historyTokens: settings.AGENT_HISTORY_TOKENS,
     isStreaming: settings.AGENT_STREAMING,
+  }
+}
+
+function toAwsConfig(settings: AgentSettings): AwsConfig {
+  const { AWS_REGION = '', AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
+  return {
+    region: AWS_REGION,
+    ...(AWS_ACCESS_KEY_ID && AWS_SECRET_ACCESS_KEY
+      ? { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY }
+      : {}),
+    ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
   }
 }

@@ -20,6 +20,8 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
     modelName: 'stub-1',
     baseUrl: server.baseUrl,
     apiKey: null,
+    aws: null,
+    options: { call: {}, provider: {} },
     timeoutMs: 10_000,
     retryMs: 0,
     maxOutputTokens: 500,

@@ -1,23 +1,23 @@
-import { createAnthropic } from '@ai-sdk/anthropic'
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { newId } from '@workflow-service/database'
 import { generateText, type LanguageModelMiddleware, type LanguageModelUsage, streamText, wrapLanguageModel } from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
-import { fetchModelAnswer, limitToolCalls } from './model-limits.ts'
+import { limitToolCalls } from './model-limits.ts'
 import type { AskModel, ModelAnswer, ModelAnswerContent } from './model-question.ts'
+import { adaptRequests } from './provider-requests.ts'
+import { createProviderModel } from './providers.ts'
 
 /** Creates the function that asks the configured model. */
 export function createAskModel(config: ModelConfig, now: () => number = Date.now): AskModel {
-  const providerModel = createProviderModel(config)
+  let providerModel: ReturnType<typeof createProviderModel> | undefined
   return async (question, abort) => {
     const deadline = AbortSignal.timeout(config.timeoutMs)
     const inputs: string[] = []
     const request = {
       ...question,
       model: wrapLanguageModel({
-        model: providerModel,
-        middleware: [keepInputs(inputs), distinctCallIds, limitToolCalls],
+        model: await (providerModel ??= createProviderModel(config)),
+        middleware: [adaptRequests(config), keepInputs(inputs), distinctCallIds, limitToolCalls],
       }),
       // The agent retries instead: it writes retries to the journal and can be interrupted.
       maxRetries: 0,
@@ -76,16 +76,6 @@ const distinctCallIds: LanguageModelMiddleware = {
     })
     return { ...answer, content }
   },
-}
-
-function createProviderModel({ provider, modelName, baseUrl, apiKey }: ModelConfig) {
-  const options = { fetch: fetchModelAnswer, ...(apiKey === null ? {} : { apiKey }) }
-  if (provider === 'anthropic') {
-    // An explicit URL, because the package would otherwise read one from the environment.
-    return createAnthropic({ baseURL: baseUrl ?? 'https://api.anthropic.com/v1', ...options })(modelName)
-  }
-  if (baseUrl === null) throw new TypeError('AGENT_BASE_URL is missing')
-  return createOpenAICompatible({ name: 'model', baseURL: baseUrl, includeUsage: true, ...options })(modelName)
 }
 
 type Request = Parameters<typeof generateText>[0]

@@ -63,6 +63,8 @@ async function createScriptedAgent(
     modelName: 'stub-1',
     baseUrl: server.baseUrl,
     apiKey,
+    aws: null,
+    options: { call: {}, provider: {} },
     timeoutMs: 20_000,
     retryMs: 300_000,
     maxOutputTokens: null,

@@ -1,0 +1,92 @@
+import type { LanguageModelMiddleware } from 'ai'
+import type { ModelConfig } from '../agent-settings.ts'
+import { MODEL_PROVIDERS } from './providers.ts'
+
+type CallParams = Awaited<ReturnType<NonNullable<LanguageModelMiddleware['transformParams']>>>
+type Prompt = CallParams['prompt']
+type Message = Prompt[number]
+type ProviderOptions = NonNullable<CallParams['providerOptions']>
+
+/** What the API gets where the conversation has a message of nothing but white space. */
+const EMPTY_TEXT = '(no text)'
+
+/** Adds the options from the settings to each request, and adapts it to what the provider's API accepts. */
+export function adaptRequests(config: ModelConfig): LanguageModelMiddleware {
+  const { call, provider: options } = config.options
+  const providerOptions = {
+    [MODEL_PROVIDERS[config.provider].optionsKey]: { ...FIXED_OPTIONS[config.provider], ...options },
+  }
+  return {
+    specificationVersion: 'v4',
+    transformParams({ params }) {
+      const request = {
+        ...params,
+        ...call,
+        prompt: params.prompt.map(withoutBlankTexts),
+        providerOptions: { ...params.providerOptions, ...(providerOptions as ProviderOptions) },
+      }
+      if (config.provider === 'openai') return Promise.resolve(withoutStrictTools(request))
+      return Promise.resolve(withCacheBreakpoints(request, cacheOptions(config)))
+    },
+  }
+}
+
+/** OpenAI would keep each answer for 30 days, and the next request would refer to it: a run continues from its own journal. */
+const FIXED_OPTIONS: Partial<Record<ModelConfig['provider'], Record<string, unknown>>> = { openai: { store: false } }
+
+/** Anthropic, Bedrock and Google refuse text blocks that are empty or of white space only. */
+function withoutBlankTexts(message: Message): Message {
+  if (message.role !== 'assistant' && message.role !== 'user') return message
+  const content = message.content.filter(
+    (part) => part.type !== 'text' || part.text.trim() !== '' || part.providerOptions !== undefined,
+  )
+  if (content.length === message.content.length) return message
+  const kept = content.length > 0 ? content : [{ type: 'text' as const, text: EMPTY_TEXT }]
+  return { ...message, content: kept } as Message
+}
+
+/** In the Responses API, functions are strict unless they say otherwise, and then every field is required. */
+function withoutStrictTools(request: CallParams): CallParams {
+  const { tools } = request
+  if (!tools) return request
+  return { ...request, tools: tools.map((tool) => (tool.type === 'function' ? { ...tool, strict: false } : tool)) }
+}
+
+/** How a request marks the end of a prefix to cache; null where the provider caches by itself or not at all. */
+function cacheOptions({ provider, modelName }: ModelConfig): ProviderOptions | null {
+  if (provider === 'anthropic') return { anthropic: { cacheControl: { type: 'ephemeral' } } }
+  // Bedrock refuses cache points for other models.
+  if (provider === 'bedrock' && modelName.includes('anthropic.'))
+    return { bedrock: { cachePoint: { type: 'default' } } }
+  return null
+}
+
+/**
+ * Marks the prefixes that later requests repeat: the tools and the instructions, which the runs of a workflow have in common,
+ * the first message, and the last one, up to which the run's next request is the same. Anthropic allows 4 marks, reads the
+ * longest prefix that it has cached, and looks back at most 20 blocks from a mark.
+ */
+function withCacheBreakpoints(request: CallParams, options: ProviderOptions | null): CallParams {
+  if (!options) return request
+  const { prompt, tools } = request
+  const marked = new Set([
+    prompt.findIndex(({ role }) => role === 'system'),
+    prompt.findIndex(({ role }) => role === 'user'),
+    prompt.length - 1,
+  ])
+  return {
+    ...request,
+    prompt: prompt.map((message, index): Message => (marked.has(index) ? withOptions(message, options) : message)),
+    ...(tools
+      ? {
+          tools: tools.map((tool, index) =>
+            index === tools.length - 1 && tool.type === 'function' ? withOptions(tool, options) : tool,
+          ),
+        }
+      : {}),
+  }
+}
+
+function withOptions<Item extends { providerOptions?: ProviderOptions }>(item: Item, options: ProviderOptions) {
+  return { ...item, providerOptions: { ...item.providerOptions, ...options } }
+}

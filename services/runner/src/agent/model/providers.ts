@@ -1,0 +1,95 @@
+import type { LanguageModel } from 'ai'
+import type { ModelConfig, ModelProvider } from '../agent-settings.ts'
+import { fetchModelAnswer } from './model-limits.ts'
+
+type ProviderModel = Exclude<LanguageModel, string>
+
+/** One provider of models. */
+interface Provider {
+  /** The key under which the provider's package reads its options and returns its metadata. */
+  readonly optionsKey: string
+  /** The API's own base URL. */
+  readonly baseUrl: (config: ModelConfig) => string
+  /**
+   * Imports the package of the provider. Every setting is passed on, also the base URL and an empty key: the packages would
+   * otherwise read them from the environment.
+   */
+  readonly createModel: (config: ModelConfig, options: ProviderSettings) => Promise<ProviderModel>
+}
+
+interface ProviderSettings {
+  readonly baseURL: string
+  readonly apiKey: string
+  readonly fetch: typeof fetch
+}
+
+export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
+  openai: {
+    optionsKey: 'openai',
+    baseUrl: () => 'https://api.openai.com/v1',
+    async createModel({ modelName }, options) {
+      const { createOpenAI } = await import('@ai-sdk/openai')
+      return createOpenAI(options).responses(modelName)
+    },
+  },
+  anthropic: {
+    optionsKey: 'anthropic',
+    baseUrl: () => 'https://api.anthropic.com/v1',
+    async createModel({ modelName }, options) {
+      const { createAnthropic } = await import('@ai-sdk/anthropic')
+      return createAnthropic(options)(modelName)
+    },
+  },
+  google: {
+    optionsKey: 'google',
+    baseUrl: () => 'https://generativelanguage.googleapis.com/v1beta',
+    async createModel({ modelName }, options) {
+      const { createGoogle } = await import('@ai-sdk/google')
+      return createGoogle(options)(modelName)
+    },
+  },
+  bedrock: {
+    optionsKey: 'bedrock',
+    baseUrl: ({ aws }) =>
+      `https://bedrock-runtime.${aws?.region}.amazonaws.com${aws?.region.startsWith('cn-') ? '.cn' : ''}`,
+    async createModel({ modelName, aws }, options) {
+      const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
+      return createAmazonBedrock({ ...aws, ...options })(modelName)
+    },
+  },
+  'openai-compatible': {
+    optionsKey: 'model',
+    baseUrl() {
+      throw new TypeError('AGENT_BASE_URL is missing')
+    },
+    async createModel({ modelName, apiKey }, { baseURL, fetch }) {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+      return createOpenAICompatible({
+        name: 'model',
+        baseURL,
+        fetch,
+        // Local servers take requests without a key; this package reads none from the environment.
+        ...(apiKey === null ? {} : { apiKey }),
+        includeUsage: true,
+        transformRequestBody: (body) => withCompletionTokens(modelName, body),
+      })(modelName)
+    },
+  },
+}
+
+/** Creates the model that the settings name. Loads the package of its provider and no other. */
+export async function createProviderModel(config: ModelConfig): Promise<ProviderModel> {
+  const { baseUrl, createModel } = MODEL_PROVIDERS[config.provider]
+  return createModel(config, {
+    baseURL: config.baseUrl ?? baseUrl(config),
+    apiKey: config.apiKey ?? '',
+    fetch: fetchModelAnswer,
+  })
+}
+
+/** OpenAI's reasoning models, which Azure and proxies offer as chat completions, refuse `max_tokens`. */
+function withCompletionTokens(modelName: string, body: Record<string, unknown>): Record<string, unknown> {
+  if (!/(^|\/)(gpt-[5-9]|o[1-9])/u.test(modelName)) return body
+  const { max_tokens, ...rest } = body
+  return max_tokens === undefined ? body : { ...rest, max_completion_tokens: max_tokens }
+}
