@@ -4,4 +4,7 @@
  */
 export type { DispatcherOverrides } from './app-context.ts'
 export { type DispatcherConfig, DispatcherSettings, readDispatcherConfig } from './config.ts'
+export { checkPayload } from './deliveries/check-payload.ts'
+export { toDeliveryResult } from './deliveries/describe-outcome.ts'
+export { readAnswerText } from './outbound/answer-text.ts'
 export { type RunningDispatcher, startDispatcher } from './start-dispatcher.ts'

@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  describeMismatches,
-  type FieldError,
-  findStoredExampleError,
-  PAYLOAD_DEADLINE_MS,
-  PAYLOAD_MAX_BYTES,
-  findPayloadMismatches,
-} from '@workflow-service/contract'
+import { findStoredExampleError, PAYLOAD_DEADLINE_MS } from '@workflow-service/contract'
 import {
   type Delivery,
   type DeliveryLease,
@@ -30,6 +23,7 @@ import {
   serviceUnavailable,
 } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
+import { checkPayload } from './check-payload.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
 import { reportDelivery } from './report-delivery.ts'
@@ -148,10 +142,8 @@ async function send(
     const exampleError = findStoredExampleError(example)
     if (example === null || exampleError !== undefined)
       return refused(`The source cannot be used: ${exampleError}. Nothing was sent.`)
-    const mismatches = findMismatches(example, request.payload, body)
-    if (mismatches.length > 0) {
-      return { ...refused(describeMismatches(mismatches)), outcome: 'invalid', mismatches }
-    }
+    const invalid = checkPayload(example, request.payload, body)
+    if (invalid) return invalid
     const signingSecret = target.signingSecret && ctx.secrets.decrypt(request, target.signingSecret)
     if (performance.now() - claimedMs > SEND_WITHIN_MS) {
       return new NotSentError('The service was delayed before it could send.')
@@ -196,15 +188,6 @@ async function removeClaim(ctx: AppContext, claimed: Delivery, { message }: NotS
   const { id, sourceId } = claimed
   ctx.logger.warn({ delivery_id: id, source_id: sourceId, reason: message }, 'payload not sent, claim removed')
   throw serviceUnavailable(`${message} Nothing was sent. Repeat the call with the same id.`)
-}
-
-function findMismatches(example: Record<string, unknown>, payload: unknown, body: string): FieldError[] {
-  const bytes = Buffer.byteLength(body)
-  if (bytes > PAYLOAD_MAX_BYTES) {
-    const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
-    return [{ field: 'body', code: 'too_large', message }]
-  }
-  return findPayloadMismatches(example, payload)
 }
 
 /**

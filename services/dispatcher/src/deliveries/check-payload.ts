@@ -1,0 +1,31 @@
+import {
+  describeMismatches,
+  type FieldError,
+  findPayloadMismatches,
+  PAYLOAD_MAX_BYTES,
+} from '@workflow-service/contract'
+import type { DeliveryResult } from '@workflow-service/database'
+
+/**
+ * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery that
+ * is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
+ */
+export function checkPayload(
+  example: Record<string, unknown>,
+  payload: unknown,
+  body: string,
+): DeliveryResult | undefined {
+  const mismatches = findMismatches(example, payload, body)
+  if (mismatches.length === 0) return undefined
+  const reason = describeMismatches(mismatches)
+  return { outcome: 'invalid', status: null, reason, mismatches, durationMs: null, answer: null }
+}
+
+function findMismatches(example: Record<string, unknown>, payload: unknown, body: string): FieldError[] {
+  const bytes = Buffer.byteLength(body)
+  if (bytes > PAYLOAD_MAX_BYTES) {
+    const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
+    return [{ field: 'body', code: 'too_large', message }]
+  }
+  return findPayloadMismatches(example, payload)
+}

@@ -1,0 +1,72 @@
+import { type ModelAnswer, type ModelRequest, type ModelToolCall, type ModelTurn } from '@workflow-service/testkit'
+import type { EvaluationCase, ExpectedDelivery } from './case-schema.ts'
+import { isObject, toSamplePayload } from './matchers.ts'
+
+/** A tool in a request, in the words of either protocol. */
+interface OfferedTool {
+  readonly name: string
+  readonly description: string
+  readonly schema: Record<string, unknown>
+}
+
+/**
+ * The turns of a model that does what the case expects: one expected delivery in each answer, and then it is done. Finds
+ * the tools by the sources' names in their descriptions, as a model would.
+ */
+export function toPerfectTurns(entry: EvaluationCase): ModelTurn[] {
+  const examples = new Map(entry.sources.map(({ name, example }) => [name, example]))
+  const deliveries = entry.expect.deliveries.map((delivery) => (request: ModelRequest) => ({
+    toolCalls: [toCall(delivery, examples, listTools(request))],
+  }))
+  return [...deliveries, (request) => toEnd(entry, listTools(request))]
+}
+
+function toCall(
+  { source, payload }: ExpectedDelivery,
+  examples: ReadonlyMap<string, Record<string, unknown>>,
+  tools: readonly OfferedTool[],
+): ModelToolCall {
+  const offered = tools.find(({ description }) => description.includes(`webhook source ${JSON.stringify(source)}`))
+  if (!offered) throw new Error(`No tool is described as the webhook source ${source}`)
+  const sample = toSamplePayload(payload, examples.get(source))
+  return { name: offered.name, arguments: useAliases(sample, offered.schema) }
+}
+
+function toEnd({ expect, id }: EvaluationCase, tools: readonly OfferedTool[]): ModelAnswer {
+  const status = expect.status === 'failed' ? 'failed' : expect.deliveries.length === 0 ? 'nothing_to_do' : 'done'
+  const hasEnd = tools.some(({ name }) => name === 'end_run')
+  if (!hasEnd) return { text: `Done: ${id}.` }
+  return { toolCalls: [{ name: 'end_run', arguments: { status, reason: `As the case ${id} expects.` } }] }
+}
+
+function listTools({ protocol, body }: ModelRequest): OfferedTool[] {
+  const tools = (body['tools'] ?? []) as Record<string, unknown>[]
+  return tools.map((entry) => {
+    const tool = protocol === 'openai' ? (entry['function'] as Record<string, unknown>) : entry
+    const schema = (tool['parameters'] ?? tool['input_schema']) as Record<string, unknown>
+    return { name: String(tool['name']), description: String(tool['description']), schema }
+  })
+}
+
+/** Replaces field names by those of the tool's schema, which says in descriptions what an alias is sent as. */
+function useAliases(value: unknown, schema: unknown): unknown {
+  if (!isObject(schema)) return value
+  if (Array.isArray(value)) return value.map((item) => useAliases(item, schema['items']))
+  if (!isObject(value)) return value
+  const properties = isObject(schema['properties']) ? schema['properties'] : {}
+  const aliases = new Map(
+    Object.entries(properties).map(([alias, property]) => [realName(alias, property), alias] as const),
+  )
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => {
+      const alias = aliases.get(name) ?? name
+      return [alias, useAliases(item, properties[alias])]
+    }),
+  )
+}
+
+function realName(alias: string, property: unknown): string {
+  const description = isObject(property) && typeof property['description'] === 'string' ? property['description'] : ''
+  const [, quoted] = /^Sent as ("(?:[^"\\]|\\.)*")\./u.exec(description) ?? []
+  return quoted === undefined ? alias : (JSON.parse(quoted) as string)
+}
