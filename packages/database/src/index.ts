@@ -86,6 +86,7 @@ export {
   FIRST_ORGANIZATION,
   type Lease,
   measureBacklog,
+  type ReleasedLease,
   releaseSessions,
   type RenewableLease,
   renewLeases,
@@ -97,6 +98,7 @@ export { type ExportOptions, exportManifest, ManifestTooLargeError, writeManifes
 export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
 export { ManifestOverwriteError, type PersonEdit, recordApplied } from './manifest/person-edits.ts'
 export { migrate } from './migrate.ts'
+export { type ModelSlot, recordModelLimit, reserveModelSlot } from './model-limits.ts'
 export {
   acceptInvitation,
   acceptReset,

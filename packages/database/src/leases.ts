@@ -48,8 +48,8 @@ interface AcquiredRow {
   readonly sourcesByOrganization: Record<string, readonly SourceForAgent[]>
 }
 
-// Acquires every session that is free: it has work and no lease, or one that expired by the database's clock, and its
-// organization is not suspended. `claimed` ends a run without an attempt left, and `acquired` moves its session past it.
+// Acquires every session that is free: it has work and no lease, or one that expired by the database's clock, is not parked, and its
+// organization is not suspended. A parked session is one whose `waiting_since` is in the future. `claimed` ends a run without an attempt left, and `acquired` moves its session past it.
 const ACQUIRE_ALL_SESSIONS: NamedStatement = {
   name: 'acquire-all-sessions',
   text: `
@@ -58,6 +58,7 @@ const ACQUIRE_ALL_SESSIONS: NamedStatement = {
       WHERE id = ANY ($3::uuid[])
         AND last_finished_number < last_start_number
         AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        AND waiting_since <= clock_timestamp()
         AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = sessions.organization_id)
       FOR NO KEY UPDATE SKIP LOCKED
     ),
@@ -99,6 +100,7 @@ const ACQUIRE_ALL_SESSIONS: NamedStatement = {
             'inputMessage', claimed.input_message,
             'context', claimed.context,
             'requestId', claimed.request_id,
+            'acceptedAt', claimed.created_at,
             'attempts', claimed.attempts,
             'isFirst', claimed.started_at = now(),
             'waitedMs', CASE WHEN claimed.started_at = now()
@@ -148,6 +150,7 @@ const ACQUIRE_SESSIONS: NamedStatement = {
       WHERE id = ANY ($7::uuid[])
         AND last_finished_number < last_start_number
         AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        AND waiting_since <= clock_timestamp()
         AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = sessions.organization_id)
       FOR NO KEY UPDATE SKIP LOCKED
     ),
@@ -201,6 +204,7 @@ const ACQUIRE_SESSIONS: NamedStatement = {
             'inputMessage', claimed.input_message,
             'context', claimed.context,
             'requestId', claimed.request_id,
+            'acceptedAt', claimed.created_at,
             'attempts', claimed.attempts,
             'isFirst', claimed.started_at = now(),
             'waitedMs', CASE WHEN claimed.started_at = now()
@@ -298,6 +302,7 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
         WHERE organization_id = organization.id
           AND last_finished_number < last_start_number
           AND (lease_until IS NULL OR lease_until < clock_timestamp())
+          AND waiting_since <= clock_timestamp()
         ORDER BY waiting_since, id
         LIMIT 1 + greatest(0, least($3::bigint, $4::bigint - coalesce(leased.sessions, 0)))
         FOR NO KEY UPDATE SKIP LOCKED
@@ -354,6 +359,7 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
             'inputMessage', claimed.input_message,
             'context', claimed.context,
             'requestId', claimed.request_id,
+            'acceptedAt', claimed.created_at,
             'attempts', claimed.attempts,
             'isFirst', claimed.started_at = now(),
             'waitedMs', CASE WHEN claimed.started_at = now()
@@ -484,7 +490,7 @@ const RELEASE_SESSIONS: NamedStatement = {
   name: 'release-sessions',
   text: `
     WITH lease AS MATERIALIZED (
-      SELECT * FROM unnest($2::uuid[], $3::bigint[]) AS lease (session_id, epoch)
+      SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::float8[]) AS lease (session_id, epoch, parked_ms)
     ),
     locked AS MATERIALIZED (
       SELECT id, lease_epoch, last_finished_number + 1 AS number FROM sessions
@@ -492,7 +498,7 @@ const RELEASE_SESSIONS: NamedStatement = {
       ORDER BY id FOR NO KEY UPDATE
     ),
     released AS MATERIALIZED (
-      SELECT locked.id, locked.number FROM locked
+      SELECT locked.id, locked.number, lease.parked_ms FROM locked
       JOIN lease ON lease.session_id = locked.id AND lease.epoch = locked.lease_epoch
     ),
     queued AS (
@@ -501,8 +507,16 @@ const RELEASE_SESSIONS: NamedStatement = {
       WHERE starts.session_id = ANY ($2::uuid[]) AND starts.session_id = released.id
         AND starts.number = released.number AND starts.status = 'running'
     )
-    UPDATE sessions SET lease_owner = NULL, lease_until = NULL
-    WHERE id = ANY (ARRAY(SELECT id FROM released))`,
+    UPDATE sessions SET lease_owner = NULL, lease_until = NULL,
+      waiting_since = CASE WHEN parked_ms IS NULL THEN waiting_since
+        ELSE clock_timestamp() + parked_ms * interval '1 millisecond' END
+    FROM released WHERE sessions.id = ANY (ARRAY(SELECT id FROM released)) AND sessions.id = released.id`,
+}
+
+/** A lease to release. */
+export interface ReleasedLease extends Lease {
+  /** Parks the session: it is not acquired before this time has passed. Without it, it can be acquired at once. */
+  readonly parkedMs?: number
 }
 
 /**
@@ -512,24 +526,25 @@ const RELEASE_SESSIONS: NamedStatement = {
 export async function releaseSessions(
   db: Pick<Database, 'pool'>,
   owner: string,
-  leases: readonly Lease[],
+  leases: readonly ReleasedLease[],
 ): Promise<void> {
   await runStatement(db, RELEASE_SESSIONS, [
     owner,
     leases.map(({ sessionId }) => sessionId),
     leases.map(({ epoch }) => epoch),
+    leases.map(({ parkedMs }) => parkedMs ?? null),
   ])
 }
 
 /** The work that waits for a runner, for the metrics. */
 export interface Backlog {
-  /** Sessions with work and no live lease. */
+  /** Sessions with work and no live lease, without the parked ones. */
   readonly sessions: number
   /** How long the longest waiting of them has waited; null when there is none. */
   readonly oldestWaitMs: number | null
 }
 
-/** Counts the sessions with work and no live lease, except those of suspended organizations, which wait on purpose. */
+/** Counts the sessions that wait for a runner. Parked ones and those of suspended organizations wait on purpose. */
 export async function measureBacklog(db: Pick<Database, 'pool'>): Promise<Backlog> {
   const { rows } = await db.pool.query<Backlog>(
     `SELECT count(*)::integer AS sessions,
@@ -537,6 +552,7 @@ export async function measureBacklog(db: Pick<Database, 'pool'>): Promise<Backlo
      FROM sessions
      WHERE last_finished_number < last_start_number
        AND (lease_until IS NULL OR lease_until < clock_timestamp())
+       AND waiting_since <= clock_timestamp()
        AND NOT (SELECT is_suspended FROM organizations WHERE organizations.id = sessions.organization_id)`,
   )
   return rows[0] ?? { sessions: 0, oldestWaitMs: null }

@@ -18,6 +18,8 @@ export interface ClaimedRun {
   readonly inputMessage: string
   readonly context: string
   readonly requestId: string
+  /** When the start was accepted, in ISO 8601. */
+  readonly acceptedAt: string
   /** Attempts including this one. */
   readonly attempts: number
   /** Whether this is the first time that a runner claims it, so that its journal is empty. */
@@ -51,6 +53,7 @@ const CLAIM_NEXT_RUN: NamedStatement = {
         'inputMessage', claimed.input_message,
         'context', claimed.context,
         'requestId', claimed.request_id,
+        'acceptedAt', claimed.created_at,
         'attempts', claimed.attempts,
         'isFirst', claimed.started_at = now(),
         'waitedMs', CASE WHEN claimed.started_at = now()
@@ -168,6 +171,7 @@ const FINISH_RUNS: NamedStatement = {
         'inputMessage', claimed.input_message,
         'context', claimed.context,
         'requestId', claimed.request_id,
+        'acceptedAt', claimed.created_at,
         'attempts', claimed.attempts,
         'isFirst', claimed.started_at = now(),
         'waitedMs', CASE WHEN claimed.started_at = now()

@@ -106,6 +106,12 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   acquireWaitingSessions: (on) => acquireWaitingSessions(on, { ...options, slots: BATCH }),
   renewLeases: (on) => renewLeases(on, 'a', 60_000, leases),
   releaseSessions: (on) => releaseSessions(on, 'a', leases),
+  'releaseSessions, parked': (on) =>
+    releaseSessions(
+      on,
+      'a',
+      leases.map((lease) => ({ ...lease, parkedMs: 60_000 })),
+    ),
   claimNextRun: (on) => claimNextRun(on, 'a', leases[0]!),
   finishRuns: (on) =>
     finishRuns(

@@ -83,6 +83,7 @@ describe('acquiring sessions by their ids', () => {
         number: 1,
         workflow: { id: acme.workflowId, name: 'Forward orders', description: 'Post the order to Order intake' },
         inputMessage: 'New order',
+        acceptedAt: expect.any(String),
         context: 'order_id: A-1',
         requestId: 'request-1',
         attempts: 1,
@@ -446,6 +447,26 @@ describe('leases', () => {
       sessions: [again],
     } = await acquireSessions(db, runner('b'), [sessionId])
     expect(again).toMatchObject({ lease: { epoch: 2 }, run: { attempts: 1, isFirst: false } })
+  })
+
+  test('a parked session is acquired neither by a message nor by the sweep, until its time has come', async () => {
+    const { sessionId, startId } = await start(db, acme)
+    const other = await start(db, acme)
+    const {
+      sessions: [acquired],
+    } = await acquireSessions(db, runner('a'), [sessionId])
+    await releaseSessions(db, 'a', [{ ...acquired!.lease, parkedMs: 60_000 }])
+    await start(db, acme, sessionId)
+    expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
+    expect((await acquireSessions(db, runner('b', { slots: 0 }), [sessionId])).isMore).toBe(false)
+    expect(await measureBacklog(db)).toMatchObject({ sessions: 1 })
+    const swept = await acquireWaitingSessions(db, runner('b'))
+    expect(swept.sessions.map(({ lease }) => lease.sessionId)).toEqual([other.sessionId])
+
+    await db.pool.query(`UPDATE sessions SET waiting_since = now() WHERE id = $1`, [sessionId])
+    const { sessions } = await acquireWaitingSessions(db, runner('b'))
+    expect(sessions).toMatchObject([{ lease: { sessionId }, run: { id: startId, attempts: 1, isFirst: false } }])
   })
 })
 

@@ -70,7 +70,7 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
   return {
     runs: new Counter({
       name: 'runner_runs_total',
-      help: 'Runs by outcome; interrupted and lease_lost runs continue on another runner.',
+      help: 'Runs by outcome; interrupted, parked and lease_lost runs continue later or on another runner.',
       labelNames: ['outcome'],
       registers,
     }),

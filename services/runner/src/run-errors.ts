@@ -24,3 +24,17 @@ export class RunInterruptedError extends Error {
     this.name = 'RunInterruptedError'
   }
 }
+
+/**
+ * The run waits for something that takes long: its session and its slot are released, and a runner continues from its journal after
+ * `delayMs`, or once something else makes the session acquirable. No attempt is counted.
+ */
+export class RunParkedError extends Error {
+  readonly delayMs: number
+
+  constructor(message: string, delayMs: number) {
+    super(message)
+    this.name = 'RunParkedError'
+    this.delayMs = delayMs
+  }
+}

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { newId, showSession } from '@workflow-service/database'
 import { hearHints, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import { RunError } from '../src/run-errors.ts'
+import { RunError, RunParkedError } from '../src/run-errors.ts'
 import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -65,6 +65,26 @@ describe('a start', () => {
     await fixture.waitForRuns([start])
     await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
     expect(receivedContexts()).toEqual(['hello'])
+  })
+})
+
+describe('a run that is parked', () => {
+  test('frees its slot, and continues from its journal after the delay, before later starts of its session', async () => {
+    const order: string[] = []
+    const agent: Agent = async ({ run, steps, append }) => {
+      order.push(run.context)
+      if (run.context !== 'slow' || steps.length > 0) return
+      await append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
+      throw new RunParkedError('It waits', 400)
+    }
+    await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
+    const parked = await fixture.start(acme, { context: 'slow' })
+    const later = await fixture.start(acme, { context: 'later', sessionId: parked.sessionId })
+    const other = await fixture.start(acme, { context: 'other' })
+    const [run] = await fixture.waitForRuns([parked, later, other])
+    expect(order).toEqual(['slow', 'other', 'slow', 'later'])
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
+    expect(run!.steps.map(({ data }) => ('code' in data ? data.code : ''))).toEqual(['waits', 'taken_up_again'])
   })
 })
 

@@ -4,6 +4,7 @@ import type { DeliveryOutcome, JournalStep, NewJournalStep } from '@workflow-ser
  * Executes one run. Resolves when the run succeeded.
  * @throws RunError: the run failed, and no further attempt follows.
  * @throws LeaseLostError or RunInterruptedError: the run is unfinished and continues from its journal.
+ * @throws RunParkedError: the run is unfinished, and continues from its journal after a delay that the error gives.
  * @throws any other error: the attempt failed, and another one may follow.
  */
 export type Agent = (run: AgentRun) => Promise<void>
@@ -23,6 +24,8 @@ export interface AgentRun {
     /** The text of the start request; empty for an auto-run. */
     readonly context: string
     readonly requestId: string
+    /** When the start was accepted, in ISO 8601. */
+    readonly acceptedAt: string
   }
   /** The agent's steps in the journal when this attempt began, in order; empty unless the run is resumed. */
   readonly steps: readonly JournalStep[]

@@ -22,13 +22,13 @@ export function createAgentRun(
   },
 ): AgentRun {
   const { lease, run, journal, steps } = attempt
-  const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId } = run
+  const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId, acceptedAt } = run
   let { prefetchedSources } = attempt
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
   const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
   return {
-    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId },
+    run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt },
     steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
     signal: lease.signal,
     abort: lease.abort,

@@ -2,7 +2,7 @@ import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflo
 import { backoff, describeError, type Logger } from '@workflow-service/service-kit'
 import type { Agent } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
-import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
+import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
 import { toStorableText } from '../storable-text.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { ATTEMPT_NOTES, createAgentRun } from './agent-run.ts'
@@ -27,6 +27,8 @@ export type RunOutcome =
   | { readonly kind: 'failed'; readonly error: string }
   /** The runner stops. The run continues later from its journal. */
   | { readonly kind: 'interrupted' }
+  /** The run waits for something that takes long, and continues from its journal after the delay. */
+  | { readonly kind: 'parked'; readonly delayMs: number }
   /** Another runner may have the session: nothing more may be written or sent. */
   | { readonly kind: 'lease_lost' }
 
@@ -56,7 +58,7 @@ export async function executeRun(
 /**
  * Calls the agent, and calls it again after an unexpected error, until it succeeds. Attempts in which a runner died
  * count too.
- * @throws the error that ends the run: RunError, LeaseLostError or RunInterruptedError.
+ * @throws the error that ends the run or its stay at this runner: RunError, LeaseLostError, RunInterruptedError or RunParkedError.
  */
 async function runAttempts(
   ctx: RunContext,
@@ -109,12 +111,13 @@ async function runAttempts(
 }
 
 function endsRun(error: unknown): boolean {
-  return error instanceof RunError || error instanceof LeaseLostError || error instanceof RunInterruptedError
+  return [RunError, LeaseLostError, RunInterruptedError, RunParkedError].some((kind) => error instanceof kind)
 }
 
 function toOutcome(lease: ActiveLease, error: unknown): RunOutcome {
   if (lease.isLost || error instanceof LeaseLostError) return { kind: 'lease_lost' }
   if (error instanceof RunInterruptedError) return { kind: 'interrupted' }
+  if (error instanceof RunParkedError) return { kind: 'parked', delayMs: error.delayMs }
   if (error instanceof RunError) return { kind: 'failed', error: toErrorText(`${error.code}: ${error.message}`) }
   throw error
 }
@@ -139,6 +142,7 @@ function reportEnded(
       attempts: run.attempts,
       outcome: outcome.kind,
       ...(outcome.kind === 'failed' ? { reason: outcome.error } : {}),
+      ...(outcome.kind === 'parked' ? { delay_ms: outcome.delayMs } : {}),
       duration_ms: Math.round(durationMs),
     },
     'run.ended',

@@ -19,6 +19,7 @@ export async function runSession(ctx: AppContext, session: LeasedSession, acquir
       prefetchedSources = undefined
       if (outcome.kind === 'lease_lost') return reportLostLease(ctx, session)
       if (outcome.kind === 'interrupted') return await releaseSession(ctx, session)
+      if (outcome.kind === 'parked') return await parkSession(ctx, session, outcome.delayMs)
       run = await finishRun(ctx, session, run, outcome)
     }
   } catch (error) {
@@ -75,6 +76,13 @@ async function releaseSession(ctx: AppContext, session: LeasedSession): Promise<
   session.isEnding = true
   await ctx.sessionStore.release(session)
   wakeOtherRunners(ctx, session)
+}
+
+/** Releases the session. No message: the sweep finds the session when the delay is over. */
+async function parkSession(ctx: AppContext, session: LeasedSession, delayMs: number): Promise<void> {
+  session.isEnding = true
+  await ctx.sessionStore.release(session, delayMs)
+  ctx.hints.add(session.organizationId, 'runs', 'sessions')
 }
 
 function wakeOtherRunners({ sessionQueue }: AppContext, { sessionId }: LeasedSession): void {

@@ -10,6 +10,7 @@ import {
   type Lease,
   type NextRun,
   releaseSessions,
+  type ReleasedLease,
   type RenewableLease,
   renewLeases,
 } from '@workflow-service/database'
@@ -32,7 +33,8 @@ export interface SessionStore {
   claimNext(session: LeasedSession): Promise<NextRun>
   /** Records how a run ended, and claims the next one or releases the session in the same statement. */
   finishRun(session: LeasedSession, run: Omit<FinishedRun, 'lease'>): Promise<NextRun | { readonly kind: 'released' }>
-  release(session: LeasedSession): Promise<void>
+  /** Releases the session. With a delay, parks it: no runner acquires it before. */
+  release(session: LeasedSession, parkedMs?: number): Promise<void>
 }
 
 const MAX_BATCH = 100
@@ -58,8 +60,8 @@ export function createSessionStore(options: {
   const finishBatched = batchCalls(finish, batch)
   const finishAlone = async (run: FinishedRun): Promise<FinishOutcome> =>
     (await finish([run]))[0] ?? { kind: 'lease_lost' }
-  const release = (leases: Lease[]): Promise<void> => releaseSessions(db, owner, leases)
-  const releaseBatched = batchCalls(async (leases: Lease[]) => {
+  const release = (leases: ReleasedLease[]): Promise<void> => releaseSessions(db, owner, leases)
+  const releaseBatched = batchCalls(async (leases: ReleasedLease[]) => {
     await release(leases)
     return leases.map(() => undefined)
   }, batch)
@@ -89,6 +91,10 @@ export function createSessionStore(options: {
       const next = await claimNext(session)
       return next.kind === 'lease_lost' ? { kind: 'released' } : next
     },
-    release: (session) => retry(session, (timeouts) => (timeouts === 0 ? releaseBatched(session) : release([session]))),
+    release(session, parkedMs) {
+      const { sessionId, epoch } = session
+      const lease = { sessionId, epoch, ...(parkedMs === undefined ? {} : { parkedMs }) }
+      return retry(session, (timeouts) => (timeouts === 0 ? releaseBatched(lease) : release([lease])))
+    },
   }
 }

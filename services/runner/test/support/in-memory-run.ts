@@ -106,6 +106,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     inputMessage: options.inputMessage ?? '',
     context: options.context ?? '',
     requestId: 'test-request',
+    acceptedAt: '2026-01-31T08:59:58.123Z',
   }
   const history = options.history ?? []
 

@@ -1,0 +1,84 @@
+import { type Database, type NamedStatement, runStatement } from './client.ts'
+
+/** When a request to a model may be sent. */
+export interface ModelSlot {
+  /** Until the request may be sent; 0 while the model has no limit. */
+  readonly delayMs: number
+  /** Whether this time was reserved for the request: false if it is beyond the longest delay that the caller waits. */
+  readonly isReserved: boolean
+  /** Until requests may be sent at all, because the model's API asked to wait; 0 or less: now. */
+  readonly blockedMs: number
+}
+
+/** The interval between requests after the first limit, and its bounds. */
+const FIRST_INTERVAL_MS = 250
+const MIN_INTERVAL_MS = 10
+const MAX_INTERVAL_MS = 60_000
+/** Each request makes the interval shorter; each second in which the API limits requests makes it longer. */
+const SHORTER = 0.98
+const LONGER = 1.5
+/** A limit that was not reached for this long is forgotten. */
+const FORGET_AFTER = '10 minutes'
+
+const RESERVE_MODEL_SLOT: NamedStatement = {
+  name: 'reserve-model-slot',
+  text: `
+    WITH forgotten AS (
+      DELETE FROM model_limits WHERE model = $1 AND limited_at < clock_timestamp() - interval '${FORGET_AFTER}'
+      RETURNING model
+    ),
+    reserved AS (
+      UPDATE model_limits SET
+        last_at = greatest(last_at + interval_ms * interval '1 millisecond', not_before, clock_timestamp()),
+        interval_ms = greatest(${MIN_INTERVAL_MS}, interval_ms * ${SHORTER})
+      WHERE model = $1 AND NOT EXISTS (SELECT FROM forgotten)
+        AND greatest(last_at + interval_ms * interval '1 millisecond', not_before)
+          <= clock_timestamp() + $2 * interval '1 millisecond'
+      RETURNING last_at, not_before
+    ),
+    slot AS (
+      SELECT last_at AS at, not_before, true AS is_reserved FROM reserved
+      UNION ALL
+      SELECT greatest(last_at + interval_ms * interval '1 millisecond', not_before), not_before, false
+      FROM model_limits
+      WHERE model = $1 AND NOT EXISTS (SELECT FROM forgotten) AND NOT EXISTS (SELECT FROM reserved)
+    )
+    SELECT is_reserved AS "isReserved",
+      greatest(0, 1000 * extract(epoch FROM at - clock_timestamp()))::float8 AS "delayMs",
+      (1000 * extract(epoch FROM not_before - clock_timestamp()))::float8 AS "blockedMs"
+    FROM slot`,
+}
+
+/**
+ * Reserves a time for a request to the model, at most `maxDelayMs` from now. Resolves to undefined while the model has no limit.
+ * Requests of all runners get times in turn, as far apart as the model's API was seen to allow.
+ */
+export async function reserveModelSlot(
+  db: Pick<Database, 'pool'>,
+  model: string,
+  maxDelayMs: number,
+): Promise<ModelSlot | undefined> {
+  const { rows } = await runStatement<ModelSlot>(db, RESERVE_MODEL_SLOT, [model, maxDelayMs])
+  return rows[0]
+}
+
+const RECORD_MODEL_LIMIT: NamedStatement = {
+  name: 'record-model-limit',
+  text: `
+    INSERT INTO model_limits (model, not_before, last_at, interval_ms, limited_at)
+    VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond', clock_timestamp(), ${FIRST_INTERVAL_MS}, clock_timestamp())
+    ON CONFLICT (model) DO UPDATE SET
+      not_before = greatest(model_limits.not_before, excluded.not_before),
+      interval_ms = CASE WHEN model_limits.limited_at < clock_timestamp() - greatest(1000, $2) * interval '1 millisecond'
+        THEN least(${MAX_INTERVAL_MS}, model_limits.interval_ms * ${LONGER}) ELSE model_limits.interval_ms END,
+      limited_at = CASE WHEN model_limits.limited_at < clock_timestamp() - greatest(1000, $2) * interval '1 millisecond'
+        THEN clock_timestamp() ELSE model_limits.limited_at END`,
+}
+
+/**
+ * Records that the model's API limited a request and asked to wait for this long. Requests that were sent together are limited
+ * together, so the interval grows once in that time, and at most once a second.
+ */
+export async function recordModelLimit(db: Pick<Database, 'pool'>, model: string, retryAfterMs: number): Promise<void> {
+  await runStatement(db, RECORD_MODEL_LIMIT, [model, retryAfterMs])
+}

@@ -1,0 +1,58 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { recordModelLimit, reserveModelSlot } from '../src/index.ts'
+
+const database = useTestDatabase()
+beforeEach(() => database.db.pool.query('TRUNCATE model_limits'))
+
+const reserve = (maxDelayMs = 30_000) => reserveModelSlot(database.db, 'anthropic:x', maxDelayMs)
+const limit = (retryAfterMs: number) => recordModelLimit(database.db, 'anthropic:x', retryAfterMs)
+const age = (interval: string) =>
+  database.db.pool.query(`UPDATE model_limits SET limited_at = limited_at - $1::interval`, [interval])
+const readInterval = async () =>
+  (await database.db.pool.query<{ ms: number }>('SELECT interval_ms AS ms FROM model_limits')).rows[0]?.ms
+
+test('requests to a model are not delayed before its API has limited one', async () => {
+  expect(await reserve()).toBeUndefined()
+  await recordModelLimit(database.db, 'anthropic:y', 60_000)
+  expect(await reserve()).toBeUndefined()
+})
+
+test('concurrent requests to a limited model get times in turn, none before the time that the API asked for', async () => {
+  await limit(5_000)
+  const slots = await Promise.all(Array.from({ length: 20 }, () => reserve()))
+  const delays = slots.map((slot) => slot!.delayMs).toSorted((a, b) => a - b)
+  expect(delays[0]).toBeGreaterThan(4_000)
+  const gaps = delays.slice(1).map((delay, index) => delay - delays[index]!)
+  expect(Math.min(...gaps)).toBeGreaterThan(100)
+})
+
+test('a request whose time would be too late reserves none', async () => {
+  await limit(40_000)
+  for (let n = 0; n < 3; n++) {
+    const slot = await reserve(30_000)
+    expect(slot).toMatchObject({ isReserved: false })
+    expect(slot!.delayMs).toBeGreaterThan(39_000)
+  }
+  expect((await reserve(41_000))!.delayMs).toBeLessThanOrEqual(40_000)
+})
+
+test('the pace slows down once for requests that are limited together, and recovers with each request', async () => {
+  await limit(100)
+  const first = await readInterval()
+  await Promise.all(Array.from({ length: 10 }, () => limit(100)))
+  expect(await readInterval()).toBe(first)
+  await age('2 seconds')
+  await Promise.all(Array.from({ length: 10 }, () => limit(100)))
+  const slow = await readInterval()
+  expect(slow).toBe(first! * 1.5)
+  await reserve()
+  expect(await readInterval()).toBeLessThan(slow!)
+})
+
+test('a limit that was not reached for ten minutes is forgotten', async () => {
+  await limit(100)
+  await age('11 minutes')
+  expect(await reserve()).toBeUndefined()
+  expect(await readInterval()).toBeUndefined()
+})
