@@ -182,6 +182,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
         inputMessage,
         context,
         requestId: 'evaluate',
+        acceptedAt: '2026-01-31T09:00:00.000Z',
         attempts: 1,
         isFirst: true,
         waitedMs: 0,

@@ -71,10 +71,11 @@ describe('a start', () => {
 describe('a run that is parked', () => {
   test('frees its slot, and continues from its journal after the delay, before later starts of its session', async () => {
     const order: string[] = []
-    const agent: Agent = async ({ run, steps, append }) => {
+    const agent: Agent = async (agentRun) => {
+      const { run, steps } = agentRun
       order.push(run.context)
       if (run.context !== 'slow' || steps.length > 0) return
-      await append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
+      await agentRun.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
       throw new RunParkedError('It waits', 400)
     }
     await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
