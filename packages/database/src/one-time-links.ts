@@ -3,6 +3,7 @@ import type { PoolClient } from 'pg'
 import type { VisitorRequest } from './accounts.ts'
 import { OPERATOR, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
+import { isUniqueViolation } from './database-unavailable.ts'
 import { foldCase } from './fold-case.ts'
 import { newId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
@@ -88,10 +89,19 @@ export interface UsedLink {
   readonly name: string
 }
 
-/**
- * Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for a new organization end.
- * Resolves to undefined if the link cannot be used any more.
- */
+/** Why a link was not used: it cannot be used any more, or the person got an account or became a user meanwhile. */
+type NotUsed = undefined | 'email_taken'
+
+async function orEmailTaken<Result>(work: Promise<Result>): Promise<Result | 'email_taken'> {
+  try {
+    return await work
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error
+    return 'email_taken'
+  }
+}
+
+/** Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for a new organization end. */
 export async function completeSetup(
   db: Database,
   token: string,
@@ -99,7 +109,7 @@ export async function completeSetup(
   person: LinkPerson & { readonly email: string },
   organizationName: string,
   { principal: { address }, requestId }: VisitorRequest,
-): Promise<UsedLink | undefined> {
+): Promise<UsedLink | NotUsed> {
   const organizationId = link.organizationId ?? newId()
   const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
     if (!(await consumeLink(client, token))) return undefined
@@ -123,14 +133,14 @@ export async function completeSetup(
     await recordAuditEvent(client, { ...by, action: 'setup.completed', target })
     return used
   }
-  return link.organizationId === null
-    ? await inTransaction(db, work)
-    : await inUsersTransaction(db, link.organizationId, work)
+  return await orEmailTaken(
+    link.organizationId === null ? inTransaction(db, work) : inUsersTransaction(db, link.organizationId, work),
+  )
 }
 
 /**
- * Accepts an invitation as a person who is new or has an account. Resolves to undefined if the link cannot be used any more. Without
- * a token, uses the user's open invitation: an OpenID Connect provider has verified the email address.
+ * Accepts an invitation as a person who is new or has an account. Without a token, uses the user's open invitation: an OpenID
+ * Connect provider has verified the email address.
  */
 export async function acceptInvitation(
   db: Database,
@@ -138,10 +148,10 @@ export async function acceptInvitation(
   link: Pick<OneTimeLink, 'organizationId' | 'user'>,
   person: LinkPerson,
   { principal: { address }, requestId }: VisitorRequest,
-): Promise<UsedLink | undefined> {
+): Promise<UsedLink | NotUsed> {
   const { organizationId, user } = link
   if (organizationId === null || !user) return undefined
-  return await inUsersTransaction(db, organizationId, async (client) => {
+  const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
     const isUsed = token === null ? await consumeInvitation(client, user.id) : await consumeLink(client, token)
     if (!isUsed) return undefined
     const { accountId, name } = await ensureAccount(client, person)
@@ -160,7 +170,8 @@ export async function acceptInvitation(
       requestId,
     })
     return used
-  })
+  }
+  return await orEmailTaken(inUsersTransaction(db, organizationId, work))
 }
 
 async function consumeInvitation(client: PoolClient, userId: string): Promise<boolean> {

@@ -33,6 +33,7 @@ import {
   signIn,
   signUserOut,
   switchOrganization,
+  type UsedLink,
 } from '../src/index.ts'
 
 // One connection, so that its statistics are complete when it reads them.
@@ -58,7 +59,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   const setup = await createSetupLink(db, null)
   const link = (await findOneTimeLink(db, setup))!
   const ada = { name: 'Ada', email: 'ada@acme.test', passwordHash: 'x', oidc: { issuer: 'i', subject: 's' } }
-  const owner = (await completeSetup(db, setup, link, ada, 'Acme', visitor))!
+  const owner = (await completeSetup(db, setup, link, ada, 'Acme', visitor)) as UsedLink
   expect(await hasAccounts(db)).toBe(true)
   await findAccountById(db, owner.accountId)
   await findAccountByOidc(db, 'i', 's')

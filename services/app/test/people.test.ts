@@ -89,6 +89,21 @@ describe('One-time links', () => {
     expect(reset.error.code).toBe('link_not_usable')
   })
 
+  test('of two invitations of one new address that are accepted at once, one works, and the other one afterwards', async () => {
+    const email = `${newId()}@acme.test`
+    const tokens: string[] = []
+    for (const organization of [await app.createOrganization(), await app.createOrganization()]) {
+      tokens.push(await linkFor(organization.admin, await createUser(organization, 'member', email), 'invitation'))
+    }
+    // Both look for an account before one of them has hashed the password, which takes 80 ms.
+    const accept = (token: string) => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
+    const answers = await Promise.all(tokens.map(accept))
+    const lost = answers.findIndex(({ status }) => status !== 200)
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    expect(answers[lost]?.error.code).toBe('email_taken')
+    expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
+  })
+
   test('a reset link sets a new password and ends every sign-in', async () => {
     const person = await withPassword(app.organization.id)
     const token = await linkFor(app.organization.admin, person.userId, 'reset')

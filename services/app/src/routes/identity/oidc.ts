@@ -77,6 +77,8 @@ async function acceptWithIdentity(
   if (!invitation?.user || email === null || (await findAccountByEmail(ctx.db, email))) return undefined
   const person = { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
   const used = await acceptInvitation(ctx.db, null, invitation, person, request)
+  // The person may have accepted another invitation at the same moment.
+  if (used === 'email_taken') return await findAccountByOidc(ctx.db, issuer, subject)
   return used && (await findAccountById(ctx.db, used.accountId))
 }
 

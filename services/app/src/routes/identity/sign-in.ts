@@ -114,8 +114,15 @@ async function hashNew({ principal }: VisitorRequest, password: string, words: r
   return await hashPassword(principal, password)
 }
 
-async function signInWithLink(ctx: AppContext, used: UsedLink | undefined, request: VisitorRequest): Promise<string> {
+async function signInWithLink(
+  ctx: AppContext,
+  used: UsedLink | 'email_taken' | undefined,
+  request: VisitorRequest,
+): Promise<string> {
   if (!used) throw linkNotUsable()
+  if (used === 'email_taken') {
+    throw new ApiError('email_taken', 'This email address got an account meanwhile. Open the link again to use it.')
+  }
   const { accountId: id, name, organizationId, userId } = used
   return await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
 }
