@@ -1,4 +1,5 @@
-import { createDatabase, type Database } from '@workflow-service/database'
+import type { EventTopic } from '@workflow-service/contract'
+import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
 import { type CliConfig, readCliConfig } from './config.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
@@ -9,6 +10,8 @@ export interface CliContext {
   readonly config: CliConfig
   database(): Database
   dispatcher(): DispatcherClient
+  /** Hints at a change for the pages of the application that are open. */
+  hint(organizationId: string, ...topics: EventTopic[]): void
   /** Returns a signal that aborts on Ctrl-C. Until a command calls this, Ctrl-C ends the process. */
   interrupted(): AbortSignal
   dispose(): Promise<void>
@@ -27,17 +30,24 @@ const STATEMENT_TIMEOUT_MS = 120_000
 export function createCliContext(overrides: CliOverrides = {}): CliContext {
   const config = readCliConfig(overrides.env)
   let database: Database | undefined
+  let hints: HintSender | undefined
+  const openDatabase = (): Database =>
+    (database ??= createDatabase({
+      url: config.databaseUrl(),
+      applicationName: 'wf',
+      maxConnections: 4,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    }))
   return {
     config,
     terminal: overrides.terminal ?? createTerminal(),
-    database: () =>
-      (database ??= createDatabase({
-        url: config.databaseUrl(),
-        applicationName: 'wf',
-        maxConnections: 4,
-        statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      })),
+    database: openDatabase,
     dispatcher: () => createDispatcherClient(config.dispatcher()),
+    hint: (organizationId, ...topics) => {
+      // A page that misses a hint reads again by itself after a while.
+      hints ??= createHintSender({ db: openDatabase(), onError: () => {} })
+      hints.add(organizationId, ...topics)
+    },
     interrupted: () => {
       if (overrides.interrupted) return overrides.interrupted
       const controller = new AbortController()
@@ -45,6 +55,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
       return controller.signal
     },
     dispose: async () => {
+      await hints?.close()
       await database?.close()
     },
   }

@@ -78,7 +78,7 @@ Settings come from the environment, with the same names as in the services:
   DATABASE_URL                          every command but "queue"
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
   SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
-  APP_URL                               setup-link
+  APP_URL                               setup-link, users reset-link
   AMQP_URL, AMQP_QUEUE_TYPE             queue
 If DATABASE_URL is not set, wf reads the settings of npm start from .local/env. LOCAL_DIR names another folder than .local.
 

@@ -2,8 +2,8 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { newId } from '@workflow-service/database'
-import { startProcess } from '@workflow-service/testkit'
+import { findOneTimeLink, newId } from '@workflow-service/database'
+import { hearHints, startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf as runWf } from './support/wf.ts'
@@ -204,5 +204,75 @@ describe('wf users', () => {
     )
     expect(await wf('users', 'role', 'Acme', 'eve@acme.test', 'admin')).toMatchObject({ code: 1 })
     expect(await wf('users', 'role', 'Acme', 'ada@acme.test', 'king')).toMatchObject({ code: 2 })
+  })
+
+  test('makes a link to set a new password, also for a person of several organizations', async () => {
+    const [acme, other] = [await create('Acme'), await create('Other')]
+    await addUser(acme.id, 'ada@acme.test', 'owner')
+    await database.db.pool.query(
+      `INSERT INTO users (id, organization_id, email, account_id, role)
+       SELECT $1, $2, email, account_id, 'member' FROM users WHERE organization_id = $3`,
+      [newId(), other.id, acme.id],
+    )
+    const printed = await wf('users', 'reset-link', 'ADA@acme.test')
+    expect(printed).toMatchObject({ code: 0, stderr: '' })
+    const [, token = ''] =
+      /^https:\/\/app\.example\/link#([\w-]{43})\nSets a new password of ada@acme/.exec(printed.stdout) ?? []
+    expect(await findOneTimeLink(database.db, token)).toMatchObject({ kind: 'reset', organizationId: acme.id })
+    const changes = [{ field: 'kind', old: null, new: 'reset' }]
+    expect((await operatorEvents()).at(-1)).toEqual({ action: 'user.link_created', target: 'ada@acme.test', changes })
+    const again = (await json('users', 'reset-link', 'ada@acme.test')) as { url: string }
+    expect(await findOneTimeLink(database.db, token)).toBeUndefined()
+    expect(await findOneTimeLink(database.db, again.url.split('#')[1] ?? '')).toMatchObject({ kind: 'reset' })
+    expect(await wf('users', 'reset-link', 'eve@acme.test')).toMatchObject({ code: 1 })
+  })
+})
+
+describe('keys and sessions', () => {
+  test('are in the audit log when the operator creates, revokes, opens or closes one, and only then', async () => {
+    const { id } = await create('Acme')
+    const key = (await json('keys', 'create', 'ci', '--scopes', 'read')) as { id: string }
+    await wf('keys', 'revoke', 'ci')
+    await wf('keys', 'revoke', 'ci')
+    const session = (await json('sessions', 'open')) as { id: string }
+    await wf('sessions', 'open', session.id)
+    await wf('sessions', 'close', session.id)
+    await wf('sessions', 'close', session.id)
+    const { rows } = await database.db.pool.query(
+      `SELECT action, actor_name AS actor, target_id AS target FROM audit_events
+       WHERE organization_id = $1 AND actor_kind = 'operator' AND action <> 'organization.created' ORDER BY id`,
+      [id],
+    )
+    expect(rows).toEqual([
+      { action: 'api_key.created', actor: 'operator', target: key.id },
+      { action: 'api_key.revoked', actor: 'operator', target: key.id },
+      { action: 'session.opened', actor: 'operator', target: session.id },
+      { action: 'session.closed', actor: 'operator', target: session.id },
+    ])
+  })
+})
+
+describe('pages that are open', () => {
+  test.each([
+    ['keys', ['keys', 'create', 'ci'], ['api_keys']],
+    ['sessions', ['sessions', 'open'], ['sessions']],
+    ['organizations', ['organizations', 'suspend', 'Acme'], ['organization']],
+    ['users', ['users', 'role', 'Acme', 'ada@acme.test', 'admin'], ['users', 'workflows']],
+    ['apply', ['apply', 'FILE', '--yes'], ['users', 'workflows', 'api_keys', 'sessions']],
+  ])('hear of %s', async (_what, args, topics) => {
+    const { id } = await create('Acme')
+    await addUser(id, 'ada@acme.test', 'member')
+    const path = join(tmpdir(), `workflow-service-${newId()}.json`)
+    const content = {
+      api_keys: [{ name: 'ci' }],
+      users: [{ email: 'eve@acme.test' }],
+      workflows: [{ name: 'W' }],
+      sessions: [{}],
+    }
+    await writeFile(path, JSON.stringify({ organization: { name: 'Acme' }, ...content }))
+    await hearHints(database.db, id, topics, async () => {
+      expect(await wf(...args.map((arg) => (arg === 'FILE' ? path : arg)))).toMatchObject({ code: 0 })
+    })
+    await rm(path)
   })
 })

@@ -1,8 +1,11 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
-import { DatabaseError, type PoolClient } from 'pg'
+import type { PoolClient } from 'pg'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
+import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
+import { isUniqueViolation } from './database-unavailable.ts'
 import { newId } from './ids.ts'
+import { inTransaction } from './in-transaction.ts'
 import { beforePosition, type TimePosition, type RowOf, toWire, USER_NAME } from './viewer.ts'
 
 /** A key without its secret part, which is not stored. */
@@ -89,39 +92,69 @@ export async function touchApiKeys(db: Pick<Database, 'pool'>, usedAt: ReadonlyM
   await runStatement(db, TOUCH_API_KEYS, [[...usedAt.keys()], [...usedAt.values()]])
 }
 
+/** A key to store. */
+export interface NewApiKey {
+  /** Default: a new one. */
+  readonly id?: string
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  readonly expiresAt: Date | null
+  /** Default: a new one. */
+  readonly key?: string
+}
+
 /**
- * Stores a given or a new key. Returns it, which is the only time that it can be shown.
+ * Stores a given or a new key, with an audit event if it is known who creates it. Returns it, which is the only time that it can
+ * be shown; undefined if the id is used already.
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
-export async function issueApiKey(
-  db: Pick<Database, 'prisma'>,
+export async function storeApiKey(
+  db: Pick<Database, 'pool'>,
   organizationId: string,
-  wanted: { name: string; scopes: readonly Scope[]; expiresAt: Date | null; key?: string },
-): Promise<{ key: string; apiKey: ApiKey }> {
-  const key = wanted.key ?? createApiKey().key
+  { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
+  by?: AuditedBy,
+): Promise<string | undefined> {
   const prefix = parseApiKey(key)?.prefix
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
-    const apiKey = await db.prisma.apiKey.create({
-      data: {
-        id: newId(),
-        organizationId,
-        name: wanted.name,
-        prefix,
-        keySha256: new Uint8Array(hashApiKey(key)),
-        scopes: [...wanted.scopes],
-        expiresAt: wanted.expiresAt,
-      },
-      select: SELECT_COLUMNS,
+    return await inTransaction(db, async (client) => {
+      const { rowCount } = await client.query(
+        `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, expires_at, created_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`,
+        [id, organizationId, name, prefix, hashApiKey(key), scopes, expiresAt, by?.principal.userId ?? null],
+      )
+      if (rowCount !== 1) return undefined
+      if (by) {
+        await recordAuditEvent(client, {
+          ...by,
+          action: 'api_key.created',
+          target: { kind: 'api_key', id, name },
+          changes: changedFields({}, { scopes, expires_at: expiresAt?.toISOString() ?? null }),
+        })
+      }
+      return key
     })
-    return { key, apiKey: toApiKey(apiKey) }
   } catch (error) {
-    if ((error as { code?: unknown }).code !== 'P2002') throw error
+    if (!isUniqueViolation(error)) throw error
     throw new ApiKeyExistsError(
-      `The organization already has a key named ${JSON.stringify(wanted.name)}${wanted.key ? ', or the given key is in use' : ''}: choose another name.`,
+      `The organization already has a key named ${JSON.stringify(name)}, or the given key is in use: choose another.`,
       { cause: error },
     )
   }
+}
+
+/** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
+export async function issueApiKey(
+  db: Pick<Database, 'pool' | 'prisma'>,
+  organizationId: string,
+  wanted: Omit<NewApiKey, 'id'>,
+  by?: AuditedBy,
+): Promise<{ key: string; apiKey: ApiKey }> {
+  const id = newId()
+  const key = await storeApiKey(db, organizationId, { ...wanted, id }, by)
+  if (key === undefined) throw new Error('A new id is taken')
+  const apiKey = await db.prisma.apiKey.findUniqueOrThrow({ where: { id, organizationId }, select: SELECT_COLUMNS })
+  return { key, apiKey: toApiKey(apiKey) }
 }
 
 /** The organization's keys, oldest first, including revoked and expired ones. */
@@ -134,17 +167,29 @@ export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: 
   return rows.map(toApiKey)
 }
 
-/** Revokes the key with this id, prefix or name. Null when the organization has none. A revoked key keeps its time. */
+/**
+ * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Null when the organization has none. A
+ * revoked key keeps its time.
+ */
 export async function revokeApiKey(
-  db: Pick<Database, 'prisma'>,
+  db: Pick<Database, 'pool' | 'prisma'>,
   organizationId: string,
   which: { id: string } | { prefix: string } | { name: string },
+  by?: AuditedBy,
 ): Promise<ApiKey | null> {
-  await db.prisma.apiKey.updateMany({
-    where: { organizationId, ...which, revokedAt: null },
-    data: { revokedAt: new Date() },
+  const read = () => db.prisma.apiKey.findFirst({ where: { organizationId, ...which }, select: SELECT_COLUMNS })
+  const stored = await read()
+  if (!stored) return null
+  const { id, name } = stored
+  await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(
+      'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL',
+      [organizationId, id],
+    )
+    const target = { kind: 'api_key', id, name }
+    if (rowCount === 1 && by) await recordAuditEvent(client, { ...by, action: 'api_key.revoked', target })
   })
-  const row = await db.prisma.apiKey.findFirst({ where: { organizationId, ...which }, select: SELECT_COLUMNS })
+  const row = await read()
   return row && toApiKey(row)
 }
 
@@ -184,50 +229,4 @@ export async function findApiKey(
     [organizationId, apiKeyId],
   )
   return rows[0] && toWire<ApiKeyOut>(rows[0])
-}
-
-/** A key to create under an id that the caller chose. */
-export interface NewApiKey {
-  readonly id: string
-  readonly name: string
-  readonly scopes: readonly Scope[]
-  readonly expiresAt: Date | null
-  /** The user who creates it. */
-  readonly createdBy: string
-}
-
-/**
- * Creates a key. Returns it, which is the only time that it can be shown; undefined if the id is used already.
- * @throws ApiKeyExistsError when the organization has a key with this name.
- */
-export async function createApiKeyOf(
-  client: Pick<PoolClient, 'query'>,
-  organizationId: string,
-  { id, name, scopes, expiresAt, createdBy }: NewApiKey,
-): Promise<string | undefined> {
-  const { key, prefix } = createApiKey()
-  try {
-    const { rowCount } = await client.query(
-      `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, expires_at, created_by)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`,
-      [id, organizationId, name, prefix, hashApiKey(key), scopes, expiresAt, createdBy],
-    )
-    return rowCount === 1 ? key : undefined
-  } catch (error) {
-    if (!(error instanceof DatabaseError) || error.constraint !== 'api_keys_organization_id_name_key') throw error
-    throw new ApiKeyExistsError(`The organization already has a key named ${JSON.stringify(name)}.`, { cause: error })
-  }
-}
-
-/** Revokes a key that is in force, or has expired. False if the organization has none with this id that is not revoked. */
-export async function revokeApiKeyOf(
-  client: Pick<PoolClient, 'query'>,
-  organizationId: string,
-  apiKeyId: string,
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL',
-    [organizationId, apiKeyId],
-  )
-  return rowCount === 1
 }

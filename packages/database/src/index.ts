@@ -8,13 +8,12 @@ export {
   type ApiKey,
   ApiKeyExistsError,
   findPrincipals,
-  createApiKeyOf,
   findApiKey,
   issueApiKey,
   listApiKeyPage,
   listApiKeys,
   type NewApiKey,
-  revokeApiKeyOf,
+  storeApiKey,
   type Principal,
   revokeApiKey,
   touchApiKeys,
@@ -162,7 +161,7 @@ export {
   type SignInMethod,
   switchOrganization,
 } from './sign-ins.ts'
-export { closeSession, openSession, type SessionRow } from './sessions.ts'
+export { closeSession, createSession, openSession, type SessionRow } from './sessions.ts'
 export {
   deleteOldIdempotencyKeys,
   type NewStart,
@@ -222,7 +221,7 @@ export { type DeliveryDetail, findVisibleDelivery, listVisibleDeliveries } from 
 export { readOverview } from './overview.ts'
 export { findVisibleRun, listVisibleRuns, type RunQuery } from './run-lists.ts'
 export { searchEverything } from './search.ts'
-export { closeOpenSession, createSession, findSession, listSessions, type SessionQuery } from './session-lists.ts'
+export { findSession, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
 export { type ReadPage, type TimePosition, type Viewer, viewerOf } from './viewer.ts'
 export {

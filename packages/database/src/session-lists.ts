@@ -1,5 +1,4 @@
 import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import type { Database } from './client.ts'
 import { listVisibleRuns } from './run-lists.ts'
 import {
@@ -68,31 +67,4 @@ export async function findSession(
   if (!session) return undefined
   const runs = await listVisibleRuns(db, viewer, { sessionId, limit: MAX_RUNS })
   return { ...toWire<SessionOut>(session), runs: runs.toReversed() }
-}
-
-/** Creates an open session. False if there is one with this id, in any organization. */
-export async function createSession(
-  client: Pick<PoolClient, 'query'>,
-  organizationId: string,
-  sessionId: string,
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    'INSERT INTO sessions (id, organization_id) VALUES ($2, $1) ON CONFLICT (id) DO NOTHING',
-    [organizationId, sessionId],
-  )
-  return rowCount === 1
-}
-
-/** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
-export async function closeOpenSession(
-  client: Pick<PoolClient, 'query'>,
-  { organizationId, memberId }: Viewer,
-  sessionId: string,
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `UPDATE sessions SET is_open = false, closed_at = now()
-     WHERE organization_id = $1 AND id = $2 AND is_open AND ${isSessionVisible('sessions', '$3')}`,
-    [organizationId, sessionId, memberId],
-  )
-  return rowCount === 1
 }

@@ -1,5 +1,7 @@
+import { type AuditAction, type AuditedBy, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
-import { newId } from './ids.ts'
+import { inTransaction } from './in-transaction.ts'
+import { isSessionVisible, type Viewer } from './viewer.ts'
 
 /** A session as `wf sessions --json` prints it, with the names of the columns. */
 export interface SessionRow {
@@ -15,40 +17,68 @@ export interface SessionRow {
   readonly lease: { readonly owner: string; readonly epoch: number; readonly until: string } | null
 }
 
-/** Opens a session: a new one, or a closed one again. Null when the id is that of another organization's session. */
-export async function openSession(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  sessionId: string = newId(),
-): Promise<SessionRow | null> {
-  const { rows } = await db.pool.query<SessionRow>(
-    `INSERT INTO sessions (id, organization_id) VALUES ($2, $1)
-     ON CONFLICT (id) DO UPDATE SET is_open = true, closed_at = NULL WHERE sessions.organization_id = $1
-     RETURNING id, organization_id, is_open, created_at, closed_at,
-       last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
-       CASE WHEN lease_owner IS NOT NULL
-         THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
-           'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`,
-    [organizationId, sessionId],
-  )
-  return rows[0] ?? null
-}
-
-/** Closes a session. Null when the organization has none with this id. Accepted starts still run. */
-export async function closeSession(
+/** Creates an open session. False if there is one with this id, in any organization. */
+export async function createSession(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   sessionId: string,
-): Promise<SessionRow | null> {
-  const { rows } = await db.pool.query<SessionRow>(
-    `UPDATE sessions SET is_open = false, closed_at = coalesce(closed_at, now())
-     WHERE organization_id = $1 AND id = $2
-     RETURNING id, organization_id, is_open, created_at, closed_at,
-       last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
-       CASE WHEN lease_owner IS NOT NULL
-         THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
-           'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`,
+  by?: AuditedBy,
+): Promise<boolean> {
+  return await changeSession(
+    db,
+    'session.opened',
+    'INSERT INTO sessions (id, organization_id) VALUES ($2, $1) ON CONFLICT (id) DO NOTHING',
     [organizationId, sessionId],
+    by,
   )
-  return rows[0] ?? null
+}
+
+/** Opens a session: a new one, or a closed one again. False if it is open already, or another organization's. */
+export async function openSession(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  sessionId: string,
+  by?: AuditedBy,
+): Promise<boolean> {
+  if (await createSession(db, organizationId, sessionId, by)) return true
+  return await changeSession(
+    db,
+    'session.opened',
+    `UPDATE sessions SET is_open = true, closed_at = NULL WHERE organization_id = $1 AND id = $2 AND NOT is_open`,
+    [organizationId, sessionId],
+    by,
+  )
+}
+
+/** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
+export async function closeSession(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  sessionId: string,
+  by?: AuditedBy,
+): Promise<boolean> {
+  return await changeSession(
+    db,
+    'session.closed',
+    `UPDATE sessions SET is_open = false, closed_at = now()
+     WHERE organization_id = $1 AND id = $2 AND is_open AND ${isSessionVisible('sessions', '$3')}`,
+    [organizationId, sessionId, memberId],
+    by,
+  )
+}
+
+/** Runs a statement, and records an audit event if it changes the session. Resolves to whether it did. */
+async function changeSession(
+  db: Pick<Database, 'pool'>,
+  action: AuditAction,
+  statement: string,
+  values: readonly [organizationId: string, sessionId: string, ...unknown[]],
+  by: AuditedBy | undefined,
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(statement, [...values])
+    if (rowCount !== 1) return false
+    if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: values[1], name: null } })
+    return true
+  })
 }

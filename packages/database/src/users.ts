@@ -268,8 +268,8 @@ export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1 } as const
 
 /**
  * Makes an invitation or a link to set a new password, and revokes an earlier one. `not_possible`: invitations are for users with
- * a role and without an account; the others for accounts that belong to no other organization, whose admins could otherwise sign
- * in to this one.
+ * a role and without an account; the others for accounts, and, unless the operator makes the link, only for those that belong to no
+ * other organization: an admin could otherwise sign in to that one as the person.
  */
 export async function createUserLink(
   db: Database,
@@ -285,7 +285,9 @@ export async function createUserLink(
     check(stored)
     const { accountId, role, isDeactivated } = stored
     const isInvitable = accountId === null
-    const isPossible = kind === 'invitation' ? isInvitable : await isOnlyHere(client, organizationId, accountId)
+    const isOperator = principal.userId === null
+    const isResettable = !isInvitable && (isOperator || (await isOnlyHere(client, organizationId, accountId)))
+    const isPossible = kind === 'invitation' ? isInvitable : isResettable
     if (!isPossible || role === null || isDeactivated) return 'not_possible'
     await client.query(
       `UPDATE one_time_links SET revoked_at = now()
@@ -309,8 +311,7 @@ export async function createUserLink(
   })
 }
 
-async function isOnlyHere(client: PoolClient, organizationId: string, accountId: string | null): Promise<boolean> {
-  if (accountId === null) return false
+async function isOnlyHere(client: PoolClient, organizationId: string, accountId: string): Promise<boolean> {
   const { rowCount } = await client.query('SELECT FROM users WHERE account_id = $1 AND organization_id <> $2 LIMIT 1', [
     accountId,
     organizationId,

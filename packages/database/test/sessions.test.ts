@@ -160,9 +160,10 @@ describe('acquiring sessions by their ids', () => {
 
   test('skips sessions that are leased, have no work, or do not exist', async () => {
     const { sessionId } = await start(db, acme)
-    const idle = await openSession(db, acme.organizationId)
+    const idle = newId()
+    await openSession(db, acme.organizationId, idle)
     await acquireSessions(db, runner('a'), [sessionId])
-    expect(await acquireSessions(db, runner('b'), [sessionId, idle!.id, newId()])).toEqual({
+    expect(await acquireSessions(db, runner('b'), [sessionId, idle, newId()])).toEqual({
       sessions: [],
       isMore: false,
     })
@@ -625,24 +626,31 @@ describe('the backlog', () => {
 
 describe('opening and closing', () => {
   test('opens, closes and opens again', async () => {
-    const session = await openSession(db, acme.organizationId)
-    expect(session).toMatchObject({ is_open: true, closed_at: null, starts: 0, finished: 0, lease: null })
-    const closed = await closeSession(db, acme.organizationId, session!.id)
-    expect(closed).toMatchObject({ is_open: false, closed_at: expect.any(Date) })
-    expect(await openSession(db, acme.organizationId, session!.id)).toMatchObject({ is_open: true, closed_at: null })
+    const { organizationId } = acme
+    const id = newId()
+    expect(await openSession(db, organizationId, id)).toBe(true)
+    const open = { is_open: true, closed_at: null, starts: 0, finished: 0, lease: null }
+    expect(await showSession(db, id)).toMatchObject(open)
+    expect(await openSession(db, organizationId, id)).toBe(false)
+    expect(await closeSession(db, { organizationId, memberId: null }, id)).toBe(true)
+    expect(await showSession(db, id)).toMatchObject({ is_open: false, closed_at: expect.any(Date) })
+    expect(await closeSession(db, { organizationId, memberId: null }, id)).toBe(false)
+    expect(await openSession(db, organizationId, id)).toBe(true)
+    expect(await showSession(db, id)).toMatchObject(open)
   })
 
   test("neither opens nor closes another organization's session", async () => {
     const other = await createStartable(db)
-    const session = await openSession(db, acme.organizationId)
-    expect(await openSession(db, other.organizationId, session!.id)).toBeNull()
-    expect(await closeSession(db, other.organizationId, session!.id)).toBeNull()
-    expect(await showSession(db, session!.id)).toMatchObject({ is_open: true })
+    const id = newId()
+    await openSession(db, acme.organizationId, id)
+    expect(await openSession(db, other.organizationId, id)).toBe(false)
+    expect(await closeSession(db, { organizationId: other.organizationId, memberId: null }, id)).toBe(false)
+    expect(await showSession(db, id)).toMatchObject({ is_open: true })
   })
 
   test('a start that was accepted still runs after its session was closed', async () => {
     const { sessionId, startId } = await start(db, acme)
-    await closeSession(db, acme.organizationId, sessionId)
+    await closeSession(db, { organizationId: acme.organizationId, memberId: null }, sessionId)
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
   })
 })

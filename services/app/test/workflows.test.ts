@@ -88,12 +88,13 @@ async function auditOf(targetId: string) {
 
 /** Records an ended run of the workflow, without the runner. */
 async function addRuns(workflowId: string, count: number, status = 'succeeded'): Promise<void> {
-  const session = await openSession(app.db, acme.id)
+  const sessionId = newId()
+  await openSession(app.db, acme.id, sessionId)
   await app.db.pool.query(
     `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, finished_at)
      SELECT gen_random_uuid(), $1, $2, $3, n, 'api', 'go', 'r', $5, CASE $5 WHEN 'succeeded' THEN now() END
      FROM generate_series(1, $4::int) n`,
-    [acme.id, workflowId, session!.id, count, status],
+    [acme.id, workflowId, sessionId, count, status],
   )
 }
 
@@ -599,7 +600,8 @@ describe('a start', () => {
 
   test('continues an open session, numbered in the order of the commits, by the rules of the public API', async () => {
     const workflow = await createStartable(acme.member)
-    const session = (await openSession(app.db, acme.id))!.id
+    const session = newId()
+    await openSession(app.db, acme.id, session)
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => start(acme.member, workflow.id, { session_id: session })),
     )
@@ -611,7 +613,8 @@ describe('a start', () => {
     expect(rows.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5])
     const unknown = await start(acme.member, workflow.id, { session_id: newId() })
     expect(unknown.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])
-    const foreign = (await openSession(app.db, (await app.createOrganization()).id))!.id
+    const foreign = newId()
+    await openSession(app.db, (await app.createOrganization()).id, foreign)
     expect((await start(acme.member, workflow.id, { session_id: foreign })).status).toBe(422)
     await app.db.pool.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [session])
     const closed = await start(acme.member, workflow.id, { session_id: session })
@@ -621,7 +624,8 @@ describe('a start', () => {
   test('of a member continues no session that has a run of a workflow that the member cannot see', async () => {
     const workflow = await createStartable(acme.member, { scope: 'company_wide' })
     const secret = await createStartable(acme.owner, { scope: 'only_me' })
-    const session = (await openSession(app.db, acme.id))!.id
+    const session = newId()
+    await openSession(app.db, acme.id, session)
     expect((await start(acme.owner, secret.id, { session_id: session })).status).toBe(202)
     const refused = await start(acme.member, workflow.id, { session_id: session })
     expect(refused.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])

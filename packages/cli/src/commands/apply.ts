@@ -1,4 +1,4 @@
-import type { Manifest, WebhookSourceOut } from '@workflow-service/contract'
+import type { EventTopic, Manifest, WebhookSourceOut } from '@workflow-service/contract'
 import {
   type AppliedManifest,
   type ApplyOptions,
@@ -129,6 +129,7 @@ async function applyFiles(
   const applied: Applied[] = []
   const savedVersions = new Map<string, number>()
   for (const result of await write(ctx, manifests, options)) {
+    hintAt(ctx, result)
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
     const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
     applied.push({ ...result, sources, unverified })
@@ -147,6 +148,19 @@ async function applyFiles(
     text: (terminal) => applied.map((result) => toText(result, terminal)).join('\n'),
     exitStatus: hasFailed ? 1 : 0,
   }
+}
+
+/** Hints at what was created or changed; the dispatcher hints at the webhook sources that it saves. */
+function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
+  const things: [EventTopic, readonly { outcome: Outcome }[]][] = [
+    ['organization', [organization]],
+    ['users', users],
+    ['api_keys', apiKeys],
+    ['workflows', workflows],
+    ['sessions', sessions],
+  ]
+  const changed = things.filter(([, rows]) => rows.some(({ outcome }) => outcome !== 'unchanged'))
+  ctx.hint(organization.id, ...changed.map(([topic]) => topic))
 }
 
 /** Writes everything but the webhook sources. Asks before it overwrites what people changed, until nothing else is overwritten. */

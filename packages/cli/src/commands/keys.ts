@@ -5,6 +5,7 @@ import {
   createApiKey,
   issueApiKey,
   listApiKeys,
+  operatorOf,
   parseApiKey,
   revokeApiKey,
 } from '@workflow-service/database'
@@ -48,10 +49,15 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
   const name = given ?? options.name ?? prefix
   if (name.trim() === '' || name.length > 200) throw new CliError('The name of a key must have 1 to 200 characters.')
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
-  const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey).catch((error: unknown) => {
-    if (!(error instanceof ApiKeyExistsError)) throw error
-    throw new CliError(`${organization.name} already has a key named ${name} (it may be revoked). Choose another name.`)
-  })
+  const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey, operatorOf(organization.id)).catch(
+    (error: unknown) => {
+      if (!(error instanceof ApiKeyExistsError)) throw error
+      throw new CliError(
+        `${organization.name} already has a key named ${name} (it may be revoked). Choose another name.`,
+      )
+    },
+  )
+  ctx.hint(organization.id, 'api_keys')
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
@@ -84,8 +90,9 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
 
 async function revoke(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
   const organization = await findOrganization(ctx, options.organization)
-  const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text))
+  const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
+  ctx.hint(organization.id, 'api_keys')
   return {
     json: toJson(key),
     text: () => `${key.name} (${key.prefix}) is revoked. Every gateway rejects it within 5 seconds.\n`,

@@ -2,7 +2,9 @@ import {
   closeSession,
   findWorkflowNames,
   listRuns,
+  newId,
   openSession,
+  operatorOf,
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
@@ -33,18 +35,26 @@ export function addSessionsCommands(program: Command, run: Run): void {
 
 async function open(
   ctx: CliContext,
-  id: string | undefined,
+  given: string | undefined,
   options: { organization?: string },
 ): Promise<CommandResult> {
   const organization = await findOrganization(ctx, options.organization)
-  const session = await openSession(ctx.database(), organization.id, id)
-  if (!session) throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
+  const id = given ?? newId()
+  const isOpened = await openSession(ctx.database(), organization.id, id, operatorOf(organization.id))
+  const session = await findSession(ctx, id)
+  if (session.organization_id !== organization.id) {
+    throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
+  }
+  if (isOpened) ctx.hint(organization.id, 'sessions')
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
 async function close(ctx: CliContext, id: string): Promise<CommandResult> {
   const { organization_id: organizationId } = await findSession(ctx, id)
-  const session = (await closeSession(ctx.database(), organizationId, id)) ?? throwNoSession(id)
+  const viewer = { organizationId, memberId: null }
+  const isClosed = await closeSession(ctx.database(), viewer, id, operatorOf(organizationId))
+  if (isClosed) ctx.hint(organizationId, 'sessions')
+  const session = await findSession(ctx, id)
   const remaining = session.starts - session.finished
   return {
     json: session,
@@ -80,11 +90,9 @@ async function show(ctx: CliContext, id: string): Promise<CommandResult> {
 }
 
 async function findSession(ctx: CliContext, id: string): Promise<SessionRow> {
-  return (await showSession(ctx.database(), id)) ?? throwNoSession(id)
-}
-
-function throwNoSession(id: string): never {
-  throw new CliError(`There is no session ${id}.`)
+  const session = await showSession(ctx.database(), id)
+  if (!session) throw new CliError(`There is no session ${id}.`)
+  return session
 }
 
 function describeState({ is_open, created_at, closed_at }: SessionRow): string {

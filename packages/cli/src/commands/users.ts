@@ -1,15 +1,26 @@
 import { ROLES, type Role } from '@workflow-service/contract'
-import { findUserByEmail, listUsers, operatorOf, saveUser, type UserRow } from '@workflow-service/database'
+import {
+  createUserLink,
+  findAccountByEmail,
+  findUserByEmail,
+  LINK_HOURS,
+  listUsers,
+  operatorOf,
+  saveUser,
+  type UserRow,
+} from '@workflow-service/database'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findOrganization } from '../find-organization.ts'
-import { renderTable, showTime } from '../terminal.ts'
+import { paint, renderTable, showTime } from '../terminal.ts'
 
-/** `wf users list|role` */
+/** `wf users list|role|reset-link` */
 export function addUsersCommands(program: Command, run: Run): void {
-  const users = program.command('users').description('List the users of an organization and change their roles.')
+  const users = program
+    .command('users')
+    .description('List the users of an organization, change their roles, and let them set new passwords.')
   addCommand(users, 'list', 'List the users by email address.')
     .argument('[organization]', 'its id or name; not needed if there is only one')
     .action(run(list))
@@ -18,7 +29,17 @@ export function addUsersCommands(program: Command, run: Run): void {
     .argument('<email>', 'the email address of the user')
     .argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole)
     .action(run(setRole))
+  addCommand(users, 'reset-link', 'Make a link with which a person sets a new password.')
+    .argument('<email>', 'the email address with which the person signs in')
+    .addHelpText('after', RESET_HELP)
+    .action(run(resetLink))
 }
+
+const RESET_HELP = `
+The link works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. The person who opens it signs in as this person, in every
+organization of this person: pass it on only to that person. Admins make such links in the application, except for people
+who belong to several organizations.
+`
 
 function parseRole(text: string): Role | 'none' {
   const role = ([...ROLES, 'none'] as const).find((value) => value === text)
@@ -72,11 +93,33 @@ async function setRole(ctx: CliContext, given: string, email: string, wanted: Ro
     )
   }
   if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
-  const hint =
+  ctx.hint(organization.id, 'users', 'workflows')
+  const advice =
     role !== null && user.accountId === null ? ' An admin can now make an invitation link in the application.' : ''
   return {
     json: toJson(result.user),
-    text: () => `${user.email} ${role === null ? 'has no role and cannot sign in' : `is ${role}`}.${hint}\n`,
+    text: () => `${user.email} ${role === null ? 'has no role and cannot sign in' : `is ${role}`}.${advice}\n`,
+  }
+}
+
+async function resetLink(ctx: CliContext, email: string): Promise<CommandResult> {
+  const appUrl = ctx.config.appUrl()
+  const account = await findAccountByEmail(ctx.database(), email)
+  const [organization] = account?.organizations ?? []
+  if (!organization) {
+    throw new CliError(
+      `No person with a role signs in with ${email}. Give the user a role with wf users role, and invite the person.`,
+    )
+  }
+  const { id: organizationId, userId } = organization
+  const link = await createUserLink(ctx.database(), userId, 'reset', () => {}, operatorOf(organizationId))
+  if (link === undefined || link === 'not_possible') throw new CliError(`${email} was changed meanwhile. Try again.`)
+  ctx.hint(organizationId, 'users')
+  const url = `${new URL(appUrl).origin}/link#${link.token}`
+  return {
+    json: { url, email: account?.email, expires_at: link.expiresAt },
+    text: (terminal) =>
+      `${paint(terminal, 'bold', url)}\n${paint(terminal, 'dim', `Sets a new password of ${account?.email}. Works once, for ${LINK_HOURS.reset} hour.`)}\n`,
   }
 }
 

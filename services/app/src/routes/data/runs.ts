@@ -1,14 +1,11 @@
 import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
-  type AuditAction,
-  closeOpenSession,
+  closeSession,
   createSession,
   findSession,
   findVisibleRun,
-  inTransaction,
   listSessions,
   listVisibleRuns,
-  recordAuditEvent,
   type RunQuery,
   viewerOf,
 } from '@workflow-service/database'
@@ -43,29 +40,19 @@ export function runHandlers(ctx: AppContext) {
       return { body: toPage(await listSessions(db, viewerOf(principal), { isOpen, limit, after }), BY_TIME) }
     },
     getSession: ({ principal, params }) => readSession(principal, params.session_id),
-    createSession: async ({ principal, body: { id }, requestId }) => {
-      const isNew = await inTransaction(db, async (client) => {
-        const isCreated = await createSession(client, principal.organizationId, id)
-        if (isCreated) await recordAuditEvent(client, toEvent('session.opened', principal, id, requestId))
-        return isCreated
-      })
+    createSession: async (request) => {
+      const { principal, body } = request
+      const isNew = await createSession(db, principal.organizationId, body.id, request)
       if (isNew) ctx.hints.add(principal.organizationId, 'sessions')
-      const session = await findSession(db, viewerOf(principal), id)
+      const session = await findSession(db, viewerOf(principal), body.id)
       if (!session) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
       return { body: session }
     },
-    closeSession: async ({ principal, params: { session_id: id }, requestId }) => {
-      const isClosed = await inTransaction(db, async (client) => {
-        const wasOpen = await closeOpenSession(client, viewerOf(principal), id)
-        if (wasOpen) await recordAuditEvent(client, toEvent('session.closed', principal, id, requestId))
-        return wasOpen
-      })
+    closeSession: async (request) => {
+      const { principal, params } = request
+      const isClosed = await closeSession(db, viewerOf(principal), params.session_id, request)
       if (isClosed) ctx.hints.add(principal.organizationId, 'sessions')
-      return await readSession(principal, id)
+      return await readSession(principal, params.session_id)
     },
   } satisfies Partial<AppHandlers>
-}
-
-function toEvent(action: AuditAction, principal: Principal, id: string, requestId: string) {
-  return { action, principal, target: { kind: 'session', id, name: null }, requestId }
 }

@@ -112,7 +112,7 @@ function linkNotPossible(kind: 'invitation' | 'reset'): ApiError {
     'link_not_usable',
     kind === 'invitation'
       ? 'Only people with a role who have not accepted an invitation yet can be invited.'
-      : 'A new password can be set for active people who belong to this organization only. The operator can make other links.',
+      : 'A new password can be set for active people who belong to this organization only. The operator can make other links with wf users reset-link.',
   )
 }
 
