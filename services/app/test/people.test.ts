@@ -29,6 +29,8 @@ async function linkFor(by: TestPerson, userId: string, kind: 'invitation' | 'res
   return body.url.split('#')[1]!
 }
 
+const acceptInvitation = (token: string) => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
+
 async function saveUser(by: TestPerson, userId: string, change: object) {
   const { body } = await app.call(by, 'listUsers', { query: { limit: 100 } })
   const { version } = body.data.find(({ id }) => id === userId)!
@@ -96,12 +98,11 @@ describe('One-time links', () => {
       tokens.push(await linkFor(organization.admin, await createUser(organization, 'member', email), 'invitation'))
     }
     // Both look for an account before one of them has hashed the password, which takes 80 ms.
-    const accept = (token: string) => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
-    const answers = await Promise.all(tokens.map(accept))
+    const answers = await Promise.all(tokens.map(acceptInvitation))
     const lost = answers.findIndex(({ status }) => status !== 200)
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers[lost]?.error.code).toBe('email_taken')
-    expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
+    expect((await acceptInvitation(tokens[lost]!)).body.organizations).toHaveLength(2)
   })
 
   test('a reset link sets a new password and ends every sign-in', async () => {
