@@ -23,7 +23,10 @@ import { createStartRecorder, type StartRecorder } from './starts/start-recorder
 import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
 
 /** Less than the handler's timeout: a list that was answered 503 while it waited is never read. */
-const LIST_WAIT_MS = 2_500
+export const LIST_WAIT_MS = 2_500
+
+/** Pages of one organization that are read or sent at once. */
+const PAGES_PER_ORGANIZATION = 4
 
 /** Everything that the gateway's routes use. */
 export interface AppContext {
@@ -41,6 +44,8 @@ export interface AppContext {
   readonly workflows: WorkflowDocuments
   /** Slots of the lists and searches that use the database, by organization. */
   readonly listSlots: InFlightLimiter
+  /** Slots of the lists of an organization until their answers have been sent. */
+  readonly pageSlots: InFlightLimiter
   readonly metrics: Registry
   readonly gatewayMetrics: GatewayMetrics
   /** Closes every connection and writes what is still pending. */
@@ -105,6 +110,15 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     listSlots: createInFlightLimiter({
       total: Math.max(1, Math.floor(config.databasePoolSize / 2)),
       perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
+      waitMs: LIST_WAIT_MS,
+      maxWaiting: config.maxRequestsInFlight,
+      maxWaitingPerKey: config.maxRequestsInFlight,
+    }),
+    // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms. Callers that
+    // read their pages slowly take slots of their own organization only.
+    pageSlots: createInFlightLimiter({
+      total: Infinity,
+      perKey: PAGES_PER_ORGANIZATION,
       waitMs: LIST_WAIT_MS,
       maxWaiting: config.maxRequestsInFlight,
       maxWaitingPerKey: config.maxRequestsInFlight,

@@ -20,6 +20,8 @@ import { startWorkflow } from './routes/start-workflow.ts'
 
 /** A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. */
 const MAX_BODY_BYTES = 256 * 1024
+/** A start has three fields. More than a hundred unknown ones are only counted; beyond this, the body is not parsed. */
+const MAX_BODY_MEMBERS = 1_000
 const HANDLER_TIMEOUT_MS = 3_000
 
 /** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
@@ -47,6 +49,7 @@ export function createApp(ctx: AppContext): Express {
       },
       rules: { listWorkflows: listWorkflowsRules },
       maxBodyBytes: MAX_BODY_BYTES,
+      maxBodyMembers: MAX_BODY_MEMBERS,
       slots: {
         total: ctx.config.maxRequestsInFlight,
         perKey: Math.ceil(ctx.config.maxRequestsInFlight / 2),

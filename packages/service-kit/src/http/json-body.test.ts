@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { ApiError } from './errors.ts'
-import { isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
+import { hasMoreMembers, isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
@@ -19,7 +19,7 @@ async function read(
   const req = Object.assign(stream, {
     headers: { 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', ...headers },
   })
-  return readJsonBody(req as unknown as IncomingMessage, 20_000, takeTurn)
+  return readJsonBody(req as unknown as IncomingMessage, { maxBytes: 40_000, maxMembers: 1_000 }, takeTurn)
 }
 
 async function codeOf(reading: Promise<JsonBody>): Promise<string> {
@@ -47,6 +47,34 @@ describe('readJsonBody', () => {
       expect(await codeOf(read('\xff{', { 'content-type': type }))).toBe('400 unsupported_media_type')
     },
   )
+})
+
+const takeTurn = () => Promise.reject(new Error('it was parsed'))
+
+test('a large body with too many members is refused before its turn to be parsed', async () => {
+  const members = Array.from({ length: 2_000 }, (_, index) => `"field ${index}":1`)
+  expect(await codeOf(read(`{${members.join()}}`, {}, takeTurn))).toBe('422 validation_error')
+  expect(await codeOf(read(`{"list":[${Array(17_000).fill('1').join()}]}`, {}, takeTurn))).toBe('422 validation_error')
+})
+
+test('commas in texts are no members', async () => {
+  const value = { context: ',"\\,'.repeat(4_000), 'a,"b': 1 }
+  expect((await read(JSON.stringify(value))).value).toEqual(value)
+})
+
+test('members are counted up to the limit only', () => {
+  let reads = 0
+  const bytes = new Proxy(Buffer.from(`[${'1,'.repeat(5_000)}1]`), {
+    get: (target, name) => {
+      reads += 1
+      return name === 'length' ? target.length : target[Number(name)]
+    },
+  })
+  expect(hasMoreMembers(bytes, 5_001)).toBe(false)
+  expect(reads).toBeGreaterThan(10_000)
+  reads = 0
+  expect(hasMoreMembers(bytes, 100)).toBe(true)
+  expect(reads).toBeLessThan(500)
 })
 
 test('a large body waits for its turn before it is parsed, a small one does not', async () => {

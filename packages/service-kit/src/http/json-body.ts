@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { getRawBody } from 'raw-body'
-import { ApiError } from './errors.ts'
+import { ApiError, invalidFields } from './errors.ts'
 
 /** A JSON body; both parts are undefined when the request has none. */
 export interface JsonBody {
@@ -10,6 +10,14 @@ export interface JsonBody {
 }
 
 export const NO_BODY: JsonBody = { value: undefined, text: undefined }
+
+/** The limits of a body. */
+export interface BodyLimits {
+  readonly maxBytes: number
+  /** Members and list items in all; checked in bodies of more than 16 KiB. Default: no limit. */
+  readonly maxMembers?: number | undefined
+}
+
 const CONTENT_TYPE_MAX_LENGTH = 200
 /** A smaller body is parsed and checked in about 1 ms; one of 256 KiB with 20,000 members takes 12 ms. */
 const LARGE_BODY_BYTES = 16 * 1024
@@ -20,19 +28,25 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
  * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
+ * @throws ApiError 422 `too_many_fields` for more than `maxMembers` members and list items, before the body is parsed: the names of
+ * 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
  * @param takeTurn Awaited before a large body is parsed, which blocks the process.
  */
 export async function readJsonBody(
   req: IncomingMessage,
-  maxBytes: number,
+  { maxBytes, maxMembers = Infinity }: BodyLimits,
   takeTurn: () => Promise<void> = async () => {},
 ): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
   const bytes = await readBytes(req, length, maxBytes)
   if (bytes.length === 0) return NO_BODY
-  if (bytes.length > LARGE_BODY_BYTES) await takeTurn()
-  const text = decode(bytes, req.headers)
+  assertJsonInUtf8(req.headers)
+  if (bytes.length > LARGE_BODY_BYTES) {
+    if (hasMoreMembers(bytes, maxMembers)) throw tooManyMembers(maxMembers)
+    await takeTurn()
+  }
+  const text = decode(bytes)
   return { value: parse(text), text }
 }
 
@@ -46,7 +60,7 @@ async function readBytes(req: IncomingMessage, length: string | undefined, limit
   }
 }
 
-function decode(bytes: Uint8Array, headers: IncomingHttpHeaders): string {
+function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
   const { 'content-type': type, 'content-encoding': encoding } = headers
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
@@ -57,6 +71,28 @@ function decode(bytes: Uint8Array, headers: IncomingHttpHeaders): string {
       'Send the body as JSON, with the header "Content-Type: application/json".',
     )
   }
+}
+
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
+
+/** Whether JSON has more than `max` commas outside strings, which separate members and list items. Reads no further than that. */
+export function hasMoreMembers(bytes: Uint8Array, max: number): boolean {
+  let [count, isInString] = [1, false]
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index]
+    if (byte === QUOTE) isInString = !isInString
+    else if (byte === BACKSLASH) index += 1
+    else if (byte === COMMA && !isInString && (count += 1) > max) return true
+  }
+  return false
+}
+
+function tooManyMembers(max: number): ApiError {
+  const message = `must have at most ${max.toLocaleString('en')} fields and list items in all`
+  return invalidFields([{ field: 'body', code: 'too_many_fields', message }])
+}
+
+function decode(bytes: Uint8Array): string {
   try {
     return UTF_8.decode(bytes)
   } catch (cause) {

@@ -205,6 +205,21 @@ describe('serveOperations', () => {
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
   })
 
+  test('calls a handler back once its answer has been sent', async () => {
+    const { promise: answered, resolve } = Promise.withResolvers<string>()
+    let isSent = false
+    const getThing: Options['handlers']['getThing'] = async ({ onceAnswered }) => {
+      onceAnswered(() => resolve(isSent ? 'after the answer' : 'before'))
+      return '{}'
+    }
+    const app = express().use((_req, res, next) => {
+      res.once('finish', () => (isSent = true))
+      next()
+    })
+    await call('get', `/things/${id}`, { app: app.use(serve({ handlers: { ...handlers, getThing } })) })
+    expect(await answered).toBe('after the answer')
+  })
+
   describe('with slots', () => {
     const limits = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
 

@@ -16,6 +16,8 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
   readonly bodyText: string
   readonly principal: Principal
   readonly requestId: string
+  /** Calls back once the answer has been sent or its connection was closed. */
+  readonly onceAnswered: (callback: () => void) => void
 }
 
 /**
@@ -54,6 +56,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   ) => Principal | Promise<Principal>
   readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
   readonly maxBodyBytes: number
+  /** Members and list items in a body of more than 16 KiB. Default: no limit. */
+  readonly maxBodyMembers?: number
   /** Limits the requests in flight; one more is answered 503. Default: no limit. */
   readonly slots?: RequestSlotsOptions<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
@@ -96,7 +100,14 @@ export function serveOperations<const Table extends OperationTable, Principal>(
 
 function createRoute<Table extends OperationTable, Principal, Id extends keyof Table>(
   id: Id,
-  { operations, handlers, rules = {}, maxBodyBytes, handlerTimeoutMs }: OperationsOptions<Table, Principal>,
+  {
+    operations,
+    handlers,
+    rules = {},
+    maxBodyBytes,
+    maxBodyMembers,
+    handlerTimeoutMs,
+  }: OperationsOptions<Table, Principal>,
   slots: RequestSlots<Principal>,
 ): Route<Table[Id], Principal> {
   const operation = operations[id] as Table[Id]
@@ -106,7 +117,11 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     const requestId = String(res.locals['requestId'])
     const parts = check({ ...request, body })
     const { principal } = request
-    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId })
+    const onceAnswered = (callback: () => void): void => {
+      if (res.closed) callback()
+      else res.once('close', callback)
+    }
+    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, onceAnswered })
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
         ? beginStream(request.req, res, ready as StreamAnswer)
@@ -120,7 +135,8 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       const { req, principal } = request
       const answer = (body: JsonBody) => slots.whileAnswering(res, principal, () => handle(res, request, body))
       if (!operation.body) return answer(NO_BODY)
-      return slots.whileReading(principal, (takeTurn) => readJsonBody(req, maxBodyBytes, takeTurn)).then(answer)
+      const limits = { maxBytes: maxBodyBytes, maxMembers: maxBodyMembers }
+      return slots.whileReading(principal, (takeTurn) => readJsonBody(req, limits, takeTurn)).then(answer)
     },
   }
 }

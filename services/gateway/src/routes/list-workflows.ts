@@ -1,8 +1,8 @@
 import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
 import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
-import { serviceUnavailable } from '@workflow-service/service-kit'
+import { type ApiError, serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
-import type { AppContext } from '../app-context.ts'
+import { type AppContext, LIST_WAIT_MS } from '../app-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
 
@@ -20,15 +20,18 @@ export function listWorkflows({
   db,
   workflows,
   listSlots,
-}: Pick<AppContext, 'db' | 'workflows' | 'listSlots'>): PublicApiHandlers['listWorkflows'] {
-  return async ({ query, principal: { organizationId } }) => {
+  pageSlots,
+}: Pick<AppContext, 'db' | 'workflows' | 'listSlots' | 'pageSlots'>): PublicApiHandlers['listWorkflows'] {
+  return async ({ query, principal: { organizationId }, onceAnswered }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
     const scope = { organizationId, search }
     const after = cursor === '' ? undefined : decodeListCursor(cursor, scope)
-    const releaseSlot = await listSlots.acquire(organizationId)
-    if (typeof releaseSlot === 'string') {
-      throw serviceUnavailable('Too many lists are being read at the moment; try again in a moment.')
-    }
+    const startedMs = performance.now()
+    const releasePage = await pageSlots.acquire(organizationId)
+    if (typeof releasePage === 'string') throw tooManyLists()
+    onceAnswered(releasePage)
+    const releaseSlot = await listSlots.acquire(organizationId, LIST_WAIT_MS - (performance.now() - startedMs))
+    if (typeof releaseSlot === 'string') throw tooManyLists()
     try {
       const page = await listWorkflowRows(db, organizationId, { limit, after, search })
       const { documents, count } = await workflows.findListed(organizationId, page.workflows, LIST_PAGE_MAX_BYTES)
@@ -44,4 +47,8 @@ export function listWorkflows({
       releaseSlot()
     }
   }
+}
+
+function tooManyLists(): ApiError {
+  return serviceUnavailable('Too many lists are being read at the moment; try again in a moment.')
 }
