@@ -13,6 +13,11 @@ export interface Attack {
   readonly checksLatency?: boolean
   /** Inserts data before anything is measured. */
   prepare?(target: AttackTarget): Promise<void>
+  /**
+   * Sends as much as `run`, but what any customer may send: what the victim notices of it is the machine's share, on which services and
+   * attacker compete for the same processors.
+   */
+  sendOrdinary?(target: AttackTarget, options: AttackOptions): Promise<void>
   run(target: AttackTarget, options: AttackOptions): Promise<AttackOutcome>
 }
 

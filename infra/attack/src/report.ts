@@ -1,21 +1,33 @@
 import Table from 'cli-table3'
-import type { AttackReport, VictimLatency } from './run-attack.ts'
+import type { AttackReport, LoadFigures, VictimLatency } from './run-attack.ts'
 
 /** The reports as a table for the terminal. */
 export function toTable(reports: readonly AttackReport[]): string {
   const table = new Table({
-    head: ['attack', 'done', 'victim p95 (max): reads', 'starts', 'peak MiB: gateway/dispatcher/runner', 'verdict'],
-    colWidths: [24, 44, 26, 26, 20, 46],
+    head: [
+      'attack',
+      'done',
+      'victim p95 (max) in ms: reads',
+      'starts',
+      'CPU ms: gateway/dispatcher/runner/postgres/attacker',
+      'peak MiB: gateway/dispatcher/runner',
+      'verdict',
+    ],
+    colWidths: [24, 40, 24, 24, 34, 20, 46],
     style: { head: [], border: [] },
     wordWrap: true,
   })
   for (const report of reports) {
-    const { name, done, durationMs, before, during, peakMiB } = report
+    const { name, done, durationMs, before, ordinary, during, peakMiB } = report
+    const loads = { before, ordinary, during }
     table.push([
       name,
       `${done} (${(durationMs / 1_000).toFixed(1)} s)`,
-      change('reads', before, during),
-      change('starts', before, during),
+      formatLoads(loads, formatLatency('reads')),
+      formatLoads(loads, formatLatency('starts')),
+      formatLoads(loads, ({ cpuMs: { gateway, dispatcher, runner, postgres, attacker } }) =>
+        [gateway, dispatcher, runner, postgres, attacker].map(format).join('/'),
+      ),
       [peakMiB.gateway, peakMiB.dispatcher, peakMiB.runner]
         .map((mib) => (mib === null ? '–' : Math.round(mib)))
         .join('/'),
@@ -34,9 +46,15 @@ export function isHurt(report: AttackReport): boolean {
   return reasonsOf(report).length > 0
 }
 
-function change(kind: keyof VictimLatency, before: VictimLatency, during: VictimLatency): string {
-  const figure = ({ [kind]: { p95, max } }: VictimLatency) => `${format(p95)} (${format(max)})`
-  return `${figure(before)} → ${figure(during)} ms`
+/** One line for each load: before, during ordinary requests, and during the attack. */
+function formatLoads(loads: Record<string, LoadFigures | null>, toText: (load: LoadFigures) => string): string {
+  return Object.entries(loads)
+    .flatMap(([name, load]) => (load === null ? [] : [`${name}: ${toText(load)}`]))
+    .join('\n')
+}
+
+function formatLatency(kind: keyof VictimLatency): (load: LoadFigures) => string {
+  return ({ latency: { [kind]: latency } }) => `${format(latency.p95)} (${format(latency.max)})`
 }
 
 function format(ms: number): string {

@@ -14,6 +14,12 @@ const LARGEST = largestObject()
 const textFieldsOf = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`field_${n}_text`, 'x']))
 
+/** The starts of these attacks to an ordinary source; their contexts are as large as those of the attack. */
+async function sendOrdinaryStarts(target: AttackTarget): Promise<void> {
+  await target.saveSource('Ordinary', { text: 'x', order_id: 1 })
+  await startAndWait(target, 'Ordinary', 50)
+}
+
 export const longExampleList: Attack = {
   name: 'long-example-list',
   async run(target) {
@@ -27,6 +33,7 @@ export const longExampleList: Attack = {
 
 export const storedExampleList: Attack = {
   name: 'stored-example-list',
+  sendOrdinary: sendOrdinaryStarts,
   async run(target) {
     const { sourceId } = await target.saveSource('Stored list', { items: [] })
     await target.storeExample(sourceId, LONG_LIST)
@@ -37,6 +44,7 @@ export const storedExampleList: Attack = {
 
 export const largestExample: Attack = {
   name: 'largest-example',
+  sendOrdinary: sendOrdinaryStarts,
   async run(target) {
     const { expect, violations } = openExpectations()
     const { status } = await target.saveSource('Largest', LARGEST)

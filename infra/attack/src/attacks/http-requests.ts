@@ -39,6 +39,15 @@ export const contentType: Attack = {
 
 export const unknownFields: Attack = {
   name: 'unknown-fields',
+  /** Bodies of ordinary size, as many at once. */
+  async sendOrdinary({ services, headers }, { seconds }) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+    const body = JSON.stringify({ context: 'An order has arrived.' })
+    await repeatFor({ seconds, connections: 4 }, async () => {
+      await post(agent, services.gateway.url + START_PATH, headers, body)
+    })
+    agent.destroy()
+  },
   async run({ services, headers }, { seconds }) {
     const { expect, violations } = openExpectations()
     const agent = new Agent({ keepAlive: true, maxSockets: 4 })

@@ -1,4 +1,4 @@
-import { seedWorkflows } from '@workflow-service/bench/seed'
+import { seedOrganization, seedWorkflows } from '@workflow-service/bench/seed'
 import { type Attack, openExpectations, repeatFor, tally } from '../attack.ts'
 import type { AttackTarget } from '../attack-target.ts'
 
@@ -10,6 +10,13 @@ const MAX_PAGE_MIB = 3
 /** Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it. */
 export const largePages: Attack = {
   name: 'large-pages',
+  /** As many pages of the same size, of an organization whose large workflows have no users. */
+  async sendOrdinary(target) {
+    const organization = await seedOrganization(target.environment.client)
+    await seedWorkflows(target.environment.client, organization, 50, { detailed: 1, description: 'x'.repeat(40_000) })
+    const headers = { authorization: `Bearer ${organization.apiKey}` }
+    await readPages({ ...target, headers }, Array<string>(PARALLEL).fill('/v1/workflows?limit=100'))
+  },
   async prepare({ environment: { client }, attacker: { organizationId } }) {
     await client.query(
       `INSERT INTO users (id, organization_id, email, first_name, last_name)
@@ -57,7 +64,7 @@ export const searches: Attack = {
 }
 
 async function readPages(
-  { services, headers }: AttackTarget,
+  { services, headers }: Pick<AttackTarget, 'services' | 'headers'>,
   paths: readonly string[],
 ): Promise<{ status: number; bytes: number }[]> {
   return Promise.all(
