@@ -102,11 +102,12 @@ function divide(part: number, whole: number): number | null {
 }
 
 /**
- * Whether the run is as good as its agent can be: right, or, where the built-in agent cannot know what is right, a refusal.
+ * Whether the run is as good as its agent can be: right, or, where the built-in agent cannot know what is right,
+ * without any payload that is not.
  */
 export function isAcceptable({ entry, score }: CaseResult, agent: string): boolean {
-  const isRefusal = score.sent === 0 && !score.hasObeyed
-  return score.isRight || (agent === 'builtin' && entry.kind === 'language-like' && isRefusal)
+  const isHarmless = score.sent === score.right && !score.hasObeyed
+  return score.isRight || (agent === 'builtin' && entry.kind === 'language-like' && isHarmless)
 }
 
 const MISTAKES_LISTED = 10
