@@ -6,11 +6,11 @@ import {
   assignRequestId,
   handleErrors,
   handleNotFound,
+  logRequests,
   type OperationsOptions,
   serveOperations,
-  serviceUnavailable,
 } from '@workflow-service/service-kit'
-import { networkOf } from '@workflow-service/service-kit/rate-limit'
+import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
@@ -38,7 +38,18 @@ export function createApp(ctx: AppContext): Express {
   app.set('strict routing', true)
   app.set('trust proxy', ctx.config.trustProxy)
   app.use(assignRequestId)
-  app.use(logRequests(ctx))
+  app.use(
+    logRequests({
+      logger: ctx.logger,
+      // Files of the page.
+      levelOf: ({ originalUrl }, { statusCode }) =>
+        originalUrl.startsWith('/app/') || statusCode >= 400 ? 'info' : 'debug',
+      fieldsOf: ({ locals }) => {
+        const { organizationId, userId } = (locals['principal'] as Principal | undefined) ?? {}
+        return { organization_id: organizationId, user_id: userId }
+      },
+    }),
+  )
   app.use(securityHeaders(ctx.config.appUrl))
   app.get('/healthz', answerHealthz)
   const document = describeAppApi()
@@ -49,7 +60,7 @@ export function createApp(ctx: AppContext): Express {
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)
   app.use(auditRefusals(ctx))
-  app.use(handleErrors(ctx.logger, toDatabaseError))
+  app.use(handleErrors(ctx.logger, isDatabaseUnavailable))
   return app
 }
 
@@ -78,40 +89,18 @@ function serveApi(ctx: AppContext): RequestHandler {
   }
 }
 
-/** Logs each request of the API when its answer ends. */
-function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
-  return (req, res, next) => {
-    const startedMs = performance.now()
-    const { path } = req
-    res.once('close', () => {
-      const { operationId, principal } = res.locals as { operationId?: string; principal?: Principal }
-      const isFile = !path.startsWith('/app/') && res.statusCode < 400
-      logger[isFile ? 'debug' : 'info'](
-        {
-          request_id: res.locals['requestId'],
-          operation: operationId,
-          method: req.method,
-          path,
-          status: res.statusCode,
-          duration_ms: Math.round(performance.now() - startedMs),
-          is_cut_off: !res.writableFinished,
-          organization_id: principal?.organizationId,
-          user_id: principal?.userId,
-        },
-        'request.answered',
-      )
-    })
-    next()
-  }
-}
+/** The refusals of an operation to a person that each process records per hour; the log has all of them. */
+const RECORDED_REFUSALS: Quota = { limit: 5, windowSeconds: 3_600 }
 
-/** Records in the audit log what a role does not allow. */
+/** Records in the audit log what a role does not allow. A person who goes on trying must not fill it. */
 function auditRefusals({ db }: Pick<AppContext, 'db'>): ErrorRequestHandler {
+  const limiter = createLocalLimiter(RECORDED_REFUSALS)
   return async (error, _req, res, next) => {
-    const { principal, operationId, requestId } = res.locals as Record<string, unknown>
-    if (principal && error instanceof ApiError && error.code === 'forbidden_for_role') {
+    const { principal, operationId, requestId } = res.locals as { [name: string]: unknown; principal?: Principal }
+    const isRefusal = principal && error instanceof ApiError && error.code === 'forbidden_for_role'
+    if (isRefusal && limiter.consume(`${principal.userId} ${String(operationId)}`).isAllowed) {
       await recordAuditEvent(db.pool, {
-        principal: principal as Principal,
+        principal,
         action: 'access.refused',
         target: { kind: 'operation', id: null, name: String(operationId) },
         requestId: String(requestId),
@@ -119,9 +108,4 @@ function auditRefusals({ db }: Pick<AppContext, 'db'>): ErrorRequestHandler {
     }
     next(error)
   }
-}
-
-function toDatabaseError(error: unknown): ApiError | undefined {
-  if (!isDatabaseUnavailable(error)) return undefined
-  return serviceUnavailable('The database does not answer; try again in a moment.', error)
 }

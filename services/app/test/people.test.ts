@@ -228,6 +228,10 @@ describe('Users', () => {
     expect(body.data).toHaveLength(attempts.length)
     expect(body.data[0]).toMatchObject({ actor: { kind: 'person', id: admin.userId }, target: { name: 'createUser' } })
     expect(id).toBe(owner.organizationId)
+    for (let count = 0; count < 20; count += 1) await app.call(admin, 'deleteUser', { params })
+    const { data } = (await app.call(owner, 'listAuditEvents', { query: { action: 'access.refused', limit: 100 } }))
+      .body
+    expect(data.filter(({ target }) => target?.name === 'deleteUser')).toHaveLength(5)
   })
 
   test('two owners who remove each other at the same time leave one', async () => {

@@ -1,14 +1,13 @@
 import { describeInternalApi, INTERNAL_OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
-  type ApiError,
   assignRequestId,
   handleErrors,
   healthRoutes,
+  logRequests,
   serveOperations,
-  serviceUnavailable,
 } from '@workflow-service/service-kit'
-import express, { type Express, type RequestHandler } from 'express'
+import express, { type Express } from 'express'
 import type { AppContext } from './app-context.ts'
 import { requireToken } from './require-token.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
@@ -39,7 +38,14 @@ export function createApp(ctx: AppContext): Express {
   app.get('/internal/openapi.json', (_req, res) => {
     res.json(document)
   })
-  app.use(logRequests(ctx))
+  app.use(
+    logRequests({
+      logger: ctx.logger,
+      // A delivery has its own log line.
+      levelOf: ({ path }, { statusCode }) =>
+        path.startsWith('/internal/deliveries/') && statusCode === 200 ? 'debug' : 'info',
+    }),
+  )
   app.use(
     serveOperations({
       operations: INTERNAL_OPERATIONS,
@@ -62,33 +68,6 @@ export function createApp(ctx: AppContext): Express {
       slots: { total: MAX_CALLS_IN_FLIGHT, perKey: MAX_CALLS_IN_FLIGHT, keyOf: () => 'all callers' },
     }),
   )
-  app.use(handleErrors(ctx.logger, toDatabaseError))
+  app.use(handleErrors(ctx.logger, isDatabaseUnavailable))
   return app
-}
-
-function toDatabaseError(error: unknown): ApiError | undefined {
-  if (!isDatabaseUnavailable(error)) return undefined
-  return serviceUnavailable('The database is unavailable. Try again in a moment.', error)
-}
-
-/** Logs each request when it ends. A delivery has its own log line, so its request is logged at level debug. */
-function logRequests({ logger }: Pick<AppContext, 'logger'>): RequestHandler {
-  return (req, res, next) => {
-    const startedMs = performance.now()
-    res.once('close', () => {
-      const isDelivery = req.path.startsWith('/internal/deliveries/') && res.statusCode === 200
-      logger[isDelivery ? 'debug' : 'info'](
-        {
-          request_id: res.locals['requestId'],
-          method: req.method,
-          path: req.path,
-          status: res.statusCode,
-          is_cut_off: !res.writableFinished,
-          duration_ms: Math.round(performance.now() - startedMs),
-        },
-        'request.answered',
-      )
-    })
-    next()
-  }
 }

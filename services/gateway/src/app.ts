@@ -1,13 +1,6 @@
 import { OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
-import {
-  type ApiError,
-  answerHealthz,
-  handleErrors,
-  requestIdFrom,
-  serveOperations,
-  serviceUnavailable,
-} from '@workflow-service/service-kit'
+import { answerHealthz, handleErrors, logRequests, requestIdFrom, serveOperations } from '@workflow-service/service-kit'
 import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
@@ -33,7 +26,8 @@ export function createApp(ctx: AppContext): Express {
   app.set('case sensitive routing', true)
   app.set('strict routing', true)
   app.set('trust proxy', ctx.config.trustProxy)
-  app.use(logRequests(ctx))
+  app.use(prepareAnswer)
+  app.use(logAnswers(ctx))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
   app.use(docsRoutes())
@@ -58,39 +52,30 @@ export function createApp(ctx: AppContext): Express {
       handlerTimeoutMs: HANDLER_TIMEOUT_MS,
     }),
   )
-  app.use(handleErrors(ctx.logger, toDatabaseError))
+  app.use(handleErrors(ctx.logger, isDatabaseUnavailable))
   return app
 }
 
-/** Gives each request its id and its list of answer headers; measures and logs it when its answer ends. */
-function logRequests({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
-  return (req, res, next) => {
-    const startedMs = performance.now()
-    const requestId = requestIdFrom(req.headers['x-request-id'])
-    res.locals['requestId'] = requestId
-    res.locals['answerHeaders'] = []
-    res.once('close', () => {
-      const durationMs = performance.now() - startedMs
-      const { operationId = 'none', principal } = res.locals as { operationId?: string; principal?: Principal }
-      gatewayMetrics.requests.observe({ operation: operationId, status: res.statusCode }, durationMs / 1_000)
-      if (!logger.isLevelEnabled('info')) return
-      logger.info(
-        {
-          request_id: requestId,
-          operation: operationId,
-          method: req.method,
-          path: req.path,
-          status: res.statusCode,
-          duration_ms: Math.round(durationMs * 10) / 10,
-          is_cut_off: !res.writableFinished,
-          organization_id: principal?.organizationId,
-          key_prefix: principal?.prefix,
-        },
-        'request.answered',
-      )
-    })
-    next()
-  }
+/** Gives each request its id and its list of answer headers. `writeJson` writes the id with the answer. */
+const prepareAnswer: RequestHandler = (req, res, next) => {
+  res.locals['requestId'] = requestIdFrom(req.headers['x-request-id'])
+  res.locals['answerHeaders'] = []
+  next()
+}
+
+/** Measures and logs each request. */
+function logAnswers({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
+  return logRequests({
+    logger,
+    onAnswered: ({ locals, statusCode }, durationMs) => {
+      const { operationId: operation = 'none' } = locals as { operationId?: string }
+      gatewayMetrics.requests.observe({ operation, status: statusCode }, durationMs / 1_000)
+    },
+    fieldsOf: ({ locals }) => {
+      const { organizationId, prefix } = (locals['principal'] as Principal | undefined) ?? {}
+      return { organization_id: organizationId, key_prefix: prefix }
+    },
+  })
 }
 
 /** Allows web pages of these origins to call the API. */
@@ -110,9 +95,4 @@ function allowOrigins(origins: readonly string[]): RequestHandler {
     if (origin !== undefined && origins.includes(origin) && mayUseCors) allow(req, res, next)
     else next()
   }
-}
-
-function toDatabaseError(error: unknown): ApiError | undefined {
-  if (!isDatabaseUnavailable(error)) return undefined
-  return serviceUnavailable('The database does not answer; try again in a moment.', error)
 }

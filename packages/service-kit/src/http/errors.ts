@@ -117,15 +117,17 @@ export const handleNotFound: RequestHandler = (req, _res, next) => {
 }
 
 /**
- * Answers every error in the contract's error shape, and logs answers of 500 and above. `translate`
- * may turn an error of a dependency, such as a lost database connection, into an ApiError.
+ * Answers every error in the contract's error shape, and logs answers of 500 and above. An error of a database that does not
+ * answer is a 503.
  */
 export function handleErrors(
   logger: Logger,
-  translate: (error: unknown) => ApiError | undefined = () => undefined,
+  isDatabaseUnavailable: (error: unknown) => boolean = () => false,
 ): ErrorRequestHandler {
   return (thrown, _req, res, _next) => {
-    const error = toApiError(translate(thrown) ?? thrown)
+    const error = isDatabaseUnavailable(thrown)
+      ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
+      : toApiError(thrown)
     if (error.status >= 500) {
       const level = error.status === 500 ? 'error' : 'warn'
       logger[level](
