@@ -136,6 +136,17 @@ export async function openTunnel(
   })
 }
 
+/** Never exists (RFC 6761, section 6.4), so a proxy refuses it without a connection. */
+const ABSENT_HOST = 'absent.invalid'
+
+/** Reports whether the proxy answers a request at all, with any status. Pending until then or until the signal aborts. */
+export async function isAnswering(proxy: EgressProxy, signal: AbortSignal): Promise<boolean> {
+  const tunnel = await openTunnel(proxy, ABSENT_HOST, 443, signal)
+  if (tunnel.ok) tunnel.value.destroy()
+  // `refused` and `unreachable` are what it said of the host; `unavailable` may be an error of the proxy or a status such as Squid's 503.
+  return tunnel.ok || tunnel.outcome.kind !== 'unavailable' || tunnel.outcome.internalDetail !== undefined
+}
+
 function toProxyOutcome(status: number, reason: string): OutboundOutcome {
   const printable = reason.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
   const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
@@ -149,7 +160,7 @@ function toProxyOutcome(status: number, reason: string): OutboundOutcome {
 }
 
 /** A proxy that failed by itself is a shortage of the service: nothing of the endpoint was tried. */
-function proxyError(what: string): OutboundOutcome & { kind: 'unavailable' } {
+export function proxyError(what: string): OutboundOutcome & { kind: 'unavailable' } {
   return { kind: 'unavailable', detail: `the service's own egress proxy ${what}` }
 }
 

@@ -5,7 +5,15 @@ import { ANSWER_MAX_BYTES, mayContainText, readAnswerText } from './answer-text.
 import { checkAddress } from './check-address.ts'
 import { checkUrl, type UrlHost } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
-import { type Connect, openConnection, openTunnel, secureConnection, type Step } from './open-connection.ts'
+import {
+  type Connect,
+  isAnswering,
+  openConnection,
+  openTunnel,
+  proxyError,
+  secureConnection,
+  type Step,
+} from './open-connection.ts'
 import {
   type OutboundOutcome,
   type OutboundPhase,
@@ -109,7 +117,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       connection = await openConnection(addresses.value, port, progress.signal, options.connect)
     } else {
       progress.phase = 'connect'
-      connection = await openTunnel(egressProxy, hostName, port, progress.signal)
+      connection = await openTunnelInTime(egressProxy, hostName, port, request.deadlineMs, progress)
     }
     if (connection.ok && url.protocol === 'https:') {
       progress.phase = 'tls'
@@ -123,10 +131,19 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
   return async (request) => {
     const startedMs = performance.now()
     const aborter = new AbortController()
-    const progress: Progress = { phase: 'dns', wasSent: false, answered: null, signal: aborter.signal }
+    const progress: Progress = {
+      phase: 'dns',
+      wasSent: false,
+      answered: null,
+      isProxySilent: false,
+      signal: aborter.signal,
+    }
     let timer: ReturnType<typeof setTimeout> | undefined
     const deadline = new Promise<OutboundOutcome>((resolve) => {
-      const expire = (): void => resolve(progress.answered ?? toTimeoutOutcome(progress.phase, progress.wasSent))
+      const expire = (): void => {
+        if (progress.isProxySilent) resolve(proxyError('does not answer'))
+        else resolve(progress.answered ?? toTimeoutOutcome(progress.phase, progress.wasSent))
+      }
       // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read first.
       timer = setTimeout(() => setImmediate(expire), request.deadlineMs)
     })
@@ -141,12 +158,36 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
   }
 }
 
+/**
+ * Opens the tunnel. A proxy that has not given an answer yet may wait for an endpoint that does not accept the connection, or may hang by
+ * itself: which of these decides whether the request ends as the endpoint's time-out or can be repeated. So in the second half of the time,
+ * the proxy is asked for a host that does not exist, and unless it answers that, it is what hangs.
+ */
+async function openTunnelInTime(
+  proxy: EgressProxy,
+  hostName: string,
+  port: number,
+  deadlineMs: number,
+  progress: Progress,
+): Promise<Step<Socket>> {
+  const timer = setTimeout(() => {
+    progress.isProxySilent = true
+    void isAnswering(proxy, progress.signal).then((isAlive) => (progress.isProxySilent = !isAlive))
+  }, deadlineMs / 2)
+  const connection = await openTunnel(proxy, hostName, port, progress.signal)
+  clearTimeout(timer)
+  progress.isProxySilent = false
+  return connection
+}
+
 /** How far a request has come, for the outcome at its deadline. */
 interface Progress {
   phase: OutboundPhase
   wasSent: boolean
   /** Set when the status line and the headers have arrived. From then on, this is the outcome. */
   answered: OutboundOutcome | null
+  /** Whether the egress proxy answers no request at all at the moment. */
+  isProxySilent: boolean
   signal: AbortSignal
 }
 

@@ -189,11 +189,24 @@ describe('through an egress proxy', () => {
     })
   })
 
-  test('a proxy that never answers ends in a time-out, and nothing is sent', async () => {
+  test('a proxy that answers nothing makes the service unavailable', async () => {
     proxy.behave = () => undefined
     const result = await post('http://hooks.example.com/', { changes: { deadlineMs: 200 } })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', wasSent: false })
+    expect(result).toMatchObject({ kind: 'unavailable', detail: "the service's own egress proxy does not answer" })
   })
+
+  test.each([403, 502, 503])(
+    'an endpoint to which a proxy finds no connection in time has timed out: of another host, the proxy says %i',
+    async (status) => {
+      proxy.behave = (socket) => {
+        const isEndpoint = proxy.requests.at(-1)?.authority.startsWith('hooks.')
+        if (!isEndpoint) socket.write(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`)
+      }
+      const result = await post('http://hooks.example.com/', { changes: { deadlineMs: 1_000 } })
+      expect(result).toMatchObject({ kind: 'timed_out', phase: 'connect', wasSent: false })
+      expect(proxy.requests.map(({ authority }) => authority)).toEqual(['hooks.example.com:80', 'absent.invalid:443'])
+    },
+  )
 
   test('an endpoint that closes the connection is reported as without a proxy', async () => {
     proxy.behave = (socket) => {
