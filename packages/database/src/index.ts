@@ -74,7 +74,7 @@ export {
 export { listWorkflowFiles, readWorkflowFile, type WorkflowFile } from './files.ts'
 export { deriveId, newId } from './ids.ts'
 export { decodeListCursor, encodeListCursor, type ListScope } from './list-cursor.ts'
-export { appendSteps, readSteps, type StepsToAppend } from './journal.ts'
+export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './journal.ts'
 export {
   type AcquiredSession,
   type AcquiredSessions,

@@ -7,7 +7,17 @@ export interface StepsToAppend {
   readonly lease: Lease
   readonly runId: string
   readonly position: number
-  readonly steps: readonly NewJournalStep[]
+  readonly steps: readonly SerializedStep[]
+}
+
+/** A step with its data as JSON text, which is as large as the payload in it: the caller needs its size, so it is made once. */
+export interface SerializedStep {
+  readonly kind: NewJournalStep['kind']
+  readonly data: string
+}
+
+export function serializeStep({ kind, data }: NewJournalStep): SerializedStep {
+  return { kind, data: JSON.stringify(data) }
 }
 
 const APPEND_STEPS: NamedStatement = {
@@ -51,7 +61,7 @@ export async function appendSteps(
     rows.map(({ runId }) => runId),
     rows.map(({ position }) => position),
     rows.map(({ step }) => step.kind),
-    rows.map(({ step }) => JSON.stringify(step.data)),
+    rows.map(({ step }) => step.data),
   ])
   const epochs = new Map(leased.rows.map(({ sessionId, epoch }) => [sessionId, epoch]))
   return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)

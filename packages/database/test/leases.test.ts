@@ -4,6 +4,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import type { QueryConfig, QueryResult } from 'pg'
 import {
   appendSteps,
+  serializeStep,
   claimNextRun,
   countAttempt,
   createDatabase,
@@ -50,7 +51,7 @@ const many: Record<string, Operation> = {
       appendSteps(
         on,
         owner,
-        leased.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [note] })),
+        leased.map(({ lease, runId }) => ({ lease, runId, position: 0, steps: [serializeStep(note)] })),
       ),
     refusal: [false],
   },

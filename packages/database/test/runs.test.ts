@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
+  serializeStep,
   type Database,
   finishRuns,
   listEarlierRuns,
@@ -38,7 +39,7 @@ async function runAll(sessionId: string, results: (string | null)[]): Promise<vo
   const { lease } = acquired!
   let run = acquired?.run
   for (const error of results) {
-    const steps = [{ kind: 'message' as const, data: { agent: 'test', text: `run ${run!.number}` } }]
+    const steps = [serializeStep({ kind: 'message', data: { agent: 'test', text: `run ${run!.number}` } })]
     await appendSteps(db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
     const status = error === null ? 'succeeded' : 'failed'
     const [ended] = await finishRuns(db, 'a', [{ lease, number: run!.number, status, error, shouldClaimNext: true }])

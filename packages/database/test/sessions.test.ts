@@ -4,6 +4,7 @@ import { EXAMPLE_MAX_BYTES } from '@workflow-service/contract'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
+  serializeStep,
   claimNextRun,
   closeSession,
   type Database,
@@ -571,7 +572,12 @@ describe('the journal', () => {
       appendSteps(
         db,
         'a',
-        acquired.map(({ lease, run }) => ({ lease, runId: run!.id, position, steps: texts.map(note) })),
+        acquired.map(({ lease, run }) => ({
+          lease,
+          runId: run!.id,
+          position,
+          steps: texts.map((text) => serializeStep(note(text))),
+        })),
       )
     expect(await append(0, 'one', 'two')).toEqual([true, true])
     expect(await append(2, 'three')).toEqual([true, true])
@@ -590,7 +596,7 @@ describe('the journal', () => {
     const {
       sessions: [acquired],
     } = await acquireSessions(db, runner('a'), [sessionId])
-    const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [note('once')] }
+    const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [serializeStep(note('once'))] }
     await appendSteps(db, 'a', [append])
     expect(await appendSteps(db, 'a', [append])).toEqual([true])
     expect(await readSteps(db, startId)).toHaveLength(1)

@@ -11,6 +11,7 @@ import {
   readSources,
   readSteps,
   readWorkflowFile,
+  serializeStep,
   type SourceForAgent,
   type SourceName,
   type StepsToAppend,
@@ -59,7 +60,7 @@ export function createRunStore(db: Database, owner: string): RunStore {
   const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
     maxBytes: MAX_BATCH_BYTES,
-    sizeOf: ({ steps }) => Buffer.byteLength(JSON.stringify(steps)),
+    sizeOf: ({ steps }) => steps.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0),
     isItemError: isItemError(db),
   })
   const appendAlone = async (append: StepsToAppend): Promise<boolean> =>
@@ -79,7 +80,7 @@ export function createRunStore(db: Database, owner: string): RunStore {
   return {
     readSteps: (lease, runId) => retry(lease, () => readSteps(db, runId)),
     async appendSteps(lease, runId, position, steps) {
-      const append = { lease, runId, position, steps }
+      const append = { lease, runId, position, steps: steps.map(serializeStep) }
       const isWritten = await retry(lease, (timeouts) => (timeouts === 0 ? appendBatched(append) : appendAlone(append)))
       if (!isWritten) throw new LeaseLostError()
     },
