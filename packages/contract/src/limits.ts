@@ -87,6 +87,15 @@ export const FILE_PATH_MAX_DEPTH = 50
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
 
+/** A `rules.yaml`, in UTF-8. */
+export const RULES_MAX_BYTES = 32 * 1024
+
+/** Deliveries in a `rules.yaml`. */
+export const RULES_MAX_DELIVERIES = 50
+
+/** One expression in a `rules.yaml`. */
+export const RULE_EXPRESSION_MAX_LENGTH = 2_000
+
 /** A manifest that the application exports; `wf export` has no limit. */
 export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
 

@@ -149,7 +149,11 @@ export const ManifestTrigger = Type.Object(
 export const ManifestFile = Type.Object(
   {
     id: Id('Derived from the workflow, the path and the name when absent.'),
-    name: Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'File name.' }),
+    name: Text({
+      minLength: 1,
+      maxLength: FILE_NAME_MAX_LENGTH,
+      description: 'File name. `rules.yaml` in the root of the workflow holds the rules of the built-in agent.',
+    }),
     path: Type.Optional(
       Type.Array(Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
         maxItems: FILE_PATH_MAX_DEPTH,

@@ -23,6 +23,7 @@ const SECTIONS = [
   'Runs',
   'The journal',
   'The built-in agent',
+  'Rules',
   'Webhook sources',
   'Verification request',
   'Payload request',

@@ -1,5 +1,5 @@
 import { type Database, type NamedStatement, runStatement } from './client.ts'
-import { type ClaimedRun, MAX_RUN_ATTEMPTS } from './runs.ts'
+import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './runs.ts'
 import type { SourceForAgent } from './webhook-sources.ts'
 
 /** A runner's lease of a session. Each acquisition increments the session's epoch, so an epoch has one owner. */
@@ -91,21 +91,7 @@ const ACQUIRE_ALL_SESSIONS: NamedStatement = {
           'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
           'organizationId', acquired.organization_id,
           'exhaustedRunId', CASE WHEN claimed.status = 'failed' THEN claimed.id END,
-          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN json_build_object(
-            'id', claimed.id,
-            'organizationId', claimed.organization_id,
-            'sessionId', claimed.session_id,
-            'number', claimed.number,
-            'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
-            'inputMessage', claimed.input_message,
-            'context', claimed.context,
-            'requestId', claimed.request_id,
-            'acceptedAt', claimed.created_at,
-            'attempts', claimed.attempts,
-            'isFirst', claimed.started_at = now(),
-            'waitedMs', CASE WHEN claimed.started_at = now()
-              THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-          ) END
+          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN ${CLAIMED_RUN} END
         )), '[]')
         FROM acquired
         LEFT JOIN claimed ON claimed.session_id = acquired.id
@@ -195,21 +181,7 @@ const ACQUIRE_SESSIONS: NamedStatement = {
           'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
           'organizationId', acquired.organization_id,
           'exhaustedRunId', CASE WHEN claimed.status = 'failed' THEN claimed.id END,
-          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN json_build_object(
-            'id', claimed.id,
-            'organizationId', claimed.organization_id,
-            'sessionId', claimed.session_id,
-            'number', claimed.number,
-            'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
-            'inputMessage', claimed.input_message,
-            'context', claimed.context,
-            'requestId', claimed.request_id,
-            'acceptedAt', claimed.created_at,
-            'attempts', claimed.attempts,
-            'isFirst', claimed.started_at = now(),
-            'waitedMs', CASE WHEN claimed.started_at = now()
-              THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-          ) END
+          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN ${CLAIMED_RUN} END
         )), '[]')
         FROM acquired
         LEFT JOIN claimed ON claimed.session_id = acquired.id
@@ -350,21 +322,7 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
           'lease', json_build_object('sessionId', acquired.id, 'epoch', acquired.lease_epoch),
           'organizationId', acquired.organization_id,
           'exhaustedRunId', CASE WHEN claimed.status = 'failed' THEN claimed.id END,
-          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN json_build_object(
-            'id', claimed.id,
-            'organizationId', claimed.organization_id,
-            'sessionId', claimed.session_id,
-            'number', claimed.number,
-            'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
-            'inputMessage', claimed.input_message,
-            'context', claimed.context,
-            'requestId', claimed.request_id,
-            'acceptedAt', claimed.created_at,
-            'attempts', claimed.attempts,
-            'isFirst', claimed.started_at = now(),
-            'waitedMs', CASE WHEN claimed.started_at = now()
-              THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-          ) END
+          'run', CASE WHEN claimed.status = 'running' AND workflows.id IS NOT NULL THEN ${CLAIMED_RUN} END
         )), '[]')
         FROM acquired
         LEFT JOIN claimed ON claimed.session_id = acquired.id

@@ -1,4 +1,4 @@
-import type { JournalStep } from '@workflow-service/contract'
+import { type JournalStep, RULES_FILE_NAME } from '@workflow-service/contract'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { readStepsOfRuns } from './journal.ts'
 import type { Lease } from './leases.ts'
@@ -14,7 +14,13 @@ export interface ClaimedRun {
   readonly sessionId: string
   /** Its position in the session, from 1. */
   readonly number: number
-  readonly workflow: { readonly id: string; readonly name: string; readonly description: string }
+  readonly workflow: {
+    readonly id: string
+    readonly name: string
+    readonly description: string
+    /** The file with the rules of the built-in agent, if the workflow has one. */
+    readonly rulesFileId: string | null
+  }
   readonly inputMessage: string
   readonly context: string
   readonly requestId: string
@@ -27,6 +33,26 @@ export interface ClaimedRun {
   /** The time from the start to its first claim, by the database's clock; null when it was claimed before. */
   readonly waitedMs: number | null
 }
+
+/** SQL for a ClaimedRun, from `starts` as `claimed` and `workflows`. */
+export const CLAIMED_RUN = `json_build_object(
+  'id', claimed.id,
+  'organizationId', claimed.organization_id,
+  'sessionId', claimed.session_id,
+  'number', claimed.number,
+  'workflow', json_build_object(
+    'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
+    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = '${RULES_FILE_NAME}')
+  ),
+  'inputMessage', claimed.input_message,
+  'context', claimed.context,
+  'acceptedAt', claimed.created_at,
+  'requestId', claimed.request_id,
+  'attempts', claimed.attempts,
+  'isFirst', claimed.started_at = now(),
+  'waitedMs', CASE WHEN claimed.started_at = now()
+    THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
+)`
 
 const CLAIM_NEXT_RUN: NamedStatement = {
   name: 'claim-next-run',
@@ -44,21 +70,7 @@ const CLAIM_NEXT_RUN: NamedStatement = {
       RETURNING starts.*
     )
     SELECT leased.number::float8 AS number, leased.has_work AS "hasWork",
-      CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
-        'id', claimed.id,
-        'organizationId', claimed.organization_id,
-        'sessionId', claimed.session_id,
-        'number', claimed.number,
-        'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
-        'inputMessage', claimed.input_message,
-        'context', claimed.context,
-        'requestId', claimed.request_id,
-        'acceptedAt', claimed.created_at,
-        'attempts', claimed.attempts,
-        'isFirst', claimed.started_at = now(),
-        'waitedMs', CASE WHEN claimed.started_at = now()
-          THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-      ) END AS run
+      CASE WHEN workflows.id IS NOT NULL THEN ${CLAIMED_RUN} END AS run
     FROM leased
     LEFT JOIN claimed ON claimed.session_id = leased.id
     LEFT JOIN workflows ON workflows.id = claimed.workflow_id`,
@@ -162,21 +174,7 @@ const FINISH_RUNS: NamedStatement = {
       RETURNING starts.*
     )
     SELECT advanced.id AS "sessionId", advanced.is_released AS "isReleased",
-      CASE WHEN workflows.id IS NOT NULL THEN json_build_object(
-        'id', claimed.id,
-        'organizationId', claimed.organization_id,
-        'sessionId', claimed.session_id,
-        'number', claimed.number,
-        'workflow', json_build_object('id', workflows.id, 'name', workflows.name, 'description', workflows.description),
-        'inputMessage', claimed.input_message,
-        'context', claimed.context,
-        'requestId', claimed.request_id,
-        'acceptedAt', claimed.created_at,
-        'attempts', claimed.attempts,
-        'isFirst', claimed.started_at = now(),
-        'waitedMs', CASE WHEN claimed.started_at = now()
-          THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-      ) END AS next
+      CASE WHEN workflows.id IS NOT NULL THEN ${CLAIMED_RUN} END AS next
     FROM advanced
     LEFT JOIN claimed ON claimed.session_id = advanced.id
     LEFT JOIN workflows ON workflows.id = claimed.workflow_id`,

@@ -82,7 +82,12 @@ describe('acquiring sessions by their ids', () => {
         organizationId: acme.organizationId,
         sessionId,
         number: 1,
-        workflow: { id: acme.workflowId, name: 'Forward orders', description: 'Post the order to Order intake' },
+        workflow: {
+          id: acme.workflowId,
+          name: 'Forward orders',
+          description: 'Post the order to Order intake',
+          rulesFileId: null,
+        },
         inputMessage: 'New order',
         acceptedAt: expect.any(String),
         context: 'order_id: A-1',

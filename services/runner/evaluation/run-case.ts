@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { compile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
+import { compile, isRulesFile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
 import type { ClaimedRun, EarlierRun, SourceForAgent } from '@workflow-service/database'
 import { checkPayload, readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
 import { createLogger, Registry } from '@workflow-service/service-kit'
@@ -178,7 +178,12 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
         organizationId,
         sessionId,
         number,
-        workflow: { id: workflowId, name: workflow.name, description: toText(workflow.description) },
+        workflow: {
+          id: workflowId,
+          name: workflow.name,
+          description: toText(workflow.description),
+          rulesFileId: files.find(isRulesFile)?.id ?? null,
+        },
         inputMessage,
         context,
         requestId: 'evaluate',

@@ -18,7 +18,13 @@ export interface AgentRun {
     readonly id: string
     readonly organizationId: string
     readonly sessionId: string
-    readonly workflow: { readonly id: string; readonly name: string; readonly description: string }
+    readonly workflow: {
+      readonly id: string
+      readonly name: string
+      readonly description: string
+      /** The workflow's `rules.yaml`; null if it has none. */
+      readonly rulesFileId: string | null
+    }
     /** The trigger's text at the time when the start was accepted; may be empty. */
     readonly inputMessage: string
     /** The text of the start request; empty for an auto-run. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { compile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
+import { compile, isRulesFile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
 import { RunInterruptedError } from '../../src/run-errors.ts'
 import { toAgentSource } from '../../src/runs/agent-run.ts'
 import {
@@ -102,7 +102,12 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     id: randomUUID(),
     organizationId: randomUUID(),
     sessionId: randomUUID(),
-    workflow: { id: randomUUID(), name: options.name ?? 'Orders', description: options.description ?? '' },
+    workflow: {
+      id: randomUUID(),
+      name: options.name ?? 'Orders',
+      description: options.description ?? '',
+      rulesFileId: options.files?.find(isRulesFile)?.id ?? null,
+    },
     inputMessage: options.inputMessage ?? '',
     context: options.context ?? '',
     requestId: 'test-request',

@@ -8,6 +8,8 @@ import { fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
+import { planByRules } from '../rules/plan-by-rules.ts'
+import { readRules } from '../rules/read-rules.ts'
 import { startText } from '../start-text.ts'
 
 /** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
@@ -40,8 +42,14 @@ export function createBuiltinAgent(): Agent {
 async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   const { run } = agentRun
   const sources = await agentRun.listSources()
+  const rules = await readRules(agentRun)
   const named = findNamedSources(run.workflow.description, sources)
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: BUILTIN, text: startText(run) } }]
+  if (rules)
+    return [
+      ...steps,
+      ...(await planByRules(agentRun, rules, { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES, formatReport })),
+    ]
   if (named.length === 0) return [...steps, { kind: 'note', data: noSourceNote(sources) }]
   let number = 0
   let freeBytes = RUN_MAX_BYTES

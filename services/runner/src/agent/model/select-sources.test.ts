@@ -4,7 +4,7 @@ import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../age
 import { formatInstructions } from './conversation.ts'
 import { selectSources } from './select-sources.ts'
 
-const workflow = { id: 'w', name: 'Orders', description: 'Send it to the Last one.' }
+const workflow = { id: 'w', name: 'Orders', description: 'Send it to the Last one.', rulesFileId: null }
 
 /** A run that records which sources are read. */
 function runWith(sources: readonly AgentWebhookSource[]) {

@@ -1,0 +1,172 @@
+import {
+  type CelFunc,
+  CelScalar,
+  type CelType,
+  type CelValue,
+  celType,
+  listType,
+  mapType,
+  type parse,
+} from '@bufbuild/cel'
+import { describeMismatch } from './describe-call.ts'
+import { environment, LOOP, VARIABLES } from './environment.ts'
+import { findSimilar } from './find-similar.ts'
+
+export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
+type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
+
+/** Operations of one expression. */
+const MAX_NODES = 500
+
+/** Loops (`map`, `filter`, `all`, `exists`, `exists_one`) in loops. */
+const MAX_LOOPS = 3
+
+const { BOOL, DYN, TYPE } = CelScalar
+const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
+
+type Scope = ReadonlyMap<string, CelType>
+type Fail = (message: string, id: bigint | undefined) => Error
+
+/**
+ * Checks the names and, as far as they are known, the types in a parsed expression, and makes each of its loops count its
+ * iterations. Returns the number of operations. What depends on the context has no type before it is evaluated.
+ */
+export function checkExpression(expr: Expr, purpose: 'condition' | 'value', fail: Fail): number {
+  const checker = new Checker(fail)
+  const type = checker.check(expr, new Map(Object.entries(VARIABLES)), 0)
+  if (purpose === 'condition' && !isAssignable(type, BOOL)) {
+    throw fail(`must be true or false, but is of the type ${type.name}`, undefined)
+  }
+  return checker.nodes
+}
+
+class Checker {
+  nodes = 0
+  readonly #fail: Fail
+
+  constructor(fail: Fail) {
+    this.#fail = fail
+  }
+
+  /** The type of the expression; `dyn` if only its evaluation can say. */
+  check(expr: Expr | undefined, scope: Scope, loops: number): CelType {
+    this.nodes += 1
+    if (this.nodes > MAX_NODES) throw this.#fail(`has more than ${MAX_NODES} operations`, undefined)
+    const each = (inner: Expr | undefined): CelType => this.check(inner, scope, loops)
+    const kind = expr?.exprKind
+    switch (kind?.case) {
+      case 'constExpr':
+        return typeOfConstant(kind.value.constantKind)
+      case 'identExpr':
+        return this.#checkName(kind.value.name, scope, expr?.id)
+      case 'selectExpr': {
+        const type = this.#elementOf(each(kind.value.operand), 'field', expr?.id)
+        return kind.value.testOnly ? BOOL : type
+      }
+      case 'listExpr':
+        return listType(common(kind.value.elements.map(each)))
+      case 'structExpr':
+        if (kind.value.messageName !== '') throw this.#fail(`${kind.value.messageName}{…} is not available`, expr?.id)
+        for (const { keyKind } of kind.value.entries) if (keyKind.case === 'mapKey') each(keyKind.value)
+        return mapType(CelScalar.STRING, common(kind.value.entries.map(({ value }) => each(value))))
+      case 'callExpr': {
+        const { function: name, target, args } = kind.value
+        return this.#checkCall(name, target && each(target), args.map(each), expr?.id)
+      }
+      case 'comprehensionExpr':
+        return this.#checkLoop(kind.value, scope, loops, expr?.id)
+      default:
+        throw this.#fail('is no CEL expression', expr?.id)
+    }
+  }
+
+  #checkName(name: string, scope: Scope, id: bigint | undefined): CelType {
+    const type = scope.get(name)
+    if (type) return type
+    if (TYPE_NAMES.includes(name)) return TYPE
+    const similar = findSimilar(
+      name,
+      [...scope.keys()].filter((known) => !known.startsWith('@')),
+    )
+    const hint = similar ? `did you mean ${similar}?` : `a text needs quotes of its own: '"${name}"'`
+    throw this.#fail(`there is no variable ${name}; ${hint}`, id)
+  }
+
+  #checkCall(name: string, target: CelType | undefined, args: CelType[], id: bigint | undefined): CelType {
+    if (name === '_?_:_') return common(args.slice(1))
+    if (name === '_&&_' || name === '_||_') {
+      const wrong = args.find((type) => !isAssignable(type, BOOL))
+      if (wrong) throw this.#fail(describeMismatch(name, [wrong]), id)
+      return BOOL
+    }
+    if (name === '@not_strictly_false') return BOOL
+    if (name === '_[_]') return this.#elementOf(args[0] ?? DYN, 'item', id)
+    const overloads = [...(environment.funcs.find(name) ?? [])]
+    if (overloads.length === 0) {
+      const names = [...new Set(Array.from(environment.funcs, (func) => func.name))].filter((known) =>
+        /^\w+$/.test(known),
+      )
+      const similar = findSimilar(name, names)
+      throw this.#fail(`there is no function ${name}${similar ? `; did you mean ${similar}?` : ''}`, id)
+    }
+    const fitting = overloads.filter((overload) => fits(overload, target, args))
+    if (fitting.length > 0) return common(fitting.map(({ result }) => result))
+    throw this.#fail(describeMismatch(name, target ? [target, ...args] : args), id)
+  }
+
+  #elementOf(type: CelType, what: 'field' | 'item', id: bigint | undefined): CelType {
+    if (type.kind === 'map') return type.value
+    if (type.kind === 'list' && what === 'item') return type.element
+    if (isSame(type, DYN)) return DYN
+    throw this.#fail(`a value of the type ${type.name} has no ${what}s`, id)
+  }
+
+  #checkLoop(loop: Comprehension, scope: Scope, loops: number, id: bigint | undefined): CelType {
+    if (loops === MAX_LOOPS) throw this.#fail(`has more than ${MAX_LOOPS} loops inside of each other`, id)
+    const range = this.check(loop.iterRange, scope, loops)
+    if (!isSame(range, DYN) && range.kind !== 'list' && range.kind !== 'map') {
+      throw this.#fail(`a value of the type ${range.name} has no items`, id)
+    }
+    const item = range.kind === 'list' ? range.element : range.kind === 'map' ? range.key : DYN
+    const inner = new Map([...scope, [loop.iterVar, item], [loop.accuVar, this.check(loop.accuInit, scope, loops)]])
+    const nodesBefore = this.nodes
+    this.check(loop.loopCondition, inner, loops + 1)
+    this.check(loop.loopStep, inner, loops + 1)
+    loop.iterRange = chargeLoop(loop.iterRange, this.nodes - nodesBefore)
+    return this.check(loop.result, inner, loops + 1)
+  }
+}
+
+/** A call that charges for the loop over the range and returns the range. */
+function chargeLoop(range: Expr | undefined, nodes: number): Expr {
+  const constant = { $typeName: 'cel.expr.Constant', constantKind: { case: 'int64Value', value: BigInt(nodes) } }
+  const count = { $typeName: 'cel.expr.Expr', id: 0n, exprKind: { case: 'constExpr', value: constant } }
+  const call = { $typeName: 'cel.expr.Expr.Call', function: LOOP, args: [range, count] }
+  return { $typeName: 'cel.expr.Expr', id: range?.id ?? 0n, exprKind: { case: 'callExpr', value: call } } as Expr
+}
+
+function typeOfConstant(constant: { case?: string; value?: unknown }): CelType {
+  if (constant.case === 'nullValue') return CelScalar.NULL
+  if (constant.case === 'uint64Value') return CelScalar.UINT
+  return celType(constant.value as CelValue)
+}
+
+function fits(func: CelFunc, target: CelType | undefined, args: readonly CelType[]): boolean {
+  if ((func.target === undefined) !== (target === undefined) || func.arguments.length !== args.length) return false
+  if (func.target && target && !isAssignable(target, func.target)) return false
+  return func.arguments.every((type, index) => isAssignable(args[index] ?? DYN, type))
+}
+
+function isAssignable(from: CelType, to: CelType): boolean {
+  return isSame(from, DYN) || isSame(to, DYN) || isSame(from, to)
+}
+
+function isSame(left: CelType, right: CelType): boolean {
+  return left.kind === right.kind && left.name === right.name
+}
+
+/** The type of all of them; `dyn` if they differ, or there are none. */
+function common(types: readonly CelType[]): CelType {
+  const [first = DYN, ...others] = types
+  return others.every((type) => isSame(type, first)) ? first : DYN
+}

@@ -1,0 +1,161 @@
+import {
+  type CelEnv,
+  celEnv,
+  celError,
+  type CelList,
+  celList,
+  CelScalar,
+  celType,
+  type CelValue,
+  isCelList,
+  isCelMap,
+  mapType,
+  objectType,
+} from '@bufbuild/cel'
+import { TimestampSchema } from '@bufbuild/protobuf/wkt'
+import { RE2JS } from '@bufbuild/re2'
+import { describeMismatch } from './describe-call.ts'
+import type { Evaluation } from './evaluation.ts'
+import { createFunctions } from './functions.ts'
+import type { Meter } from './meter.ts'
+
+type FuncGroup = NonNullable<ReturnType<CelEnv['funcs']['find']>>
+
+/** The function that every loop calls with its range and the number of nodes in its body, before it begins. */
+export const LOOP = '@loop'
+
+/** Pattern of `matches`: its length, times the counts of its repetitions. Compiling and matching take time in proportion. */
+const PATTERN_MAX_WEIGHT = 300
+
+const { DYN, STRING } = CelScalar
+const TEXTS = mapType(STRING, STRING)
+
+/** The variables of expressions and their types. */
+export const VARIABLES = {
+  fields: mapType(STRING, DYN),
+  context: STRING,
+  input_message: STRING,
+  workflow: TEXTS,
+  now: objectType(TimestampSchema),
+} as const
+
+/** Evaluating an expression is synchronous, so one is under way at a time. */
+let current: Evaluation | undefined
+
+function evaluation(): Evaluation {
+  if (!current) throw new TypeError('no evaluation is under way')
+  return current
+}
+
+/** Runs the work as part of the evaluation: what expressions do counts there. */
+export function during<Result>(next: Evaluation, work: () => Result): Result {
+  const { stackTraceLimit } = Error
+  current = next
+  // Every error of CEL would record a stack, which takes 50 µs, and a loop can absorb thousands of them.
+  Error.stackTraceLimit = 0
+  try {
+    return work()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+    current = undefined
+  }
+}
+
+/** The items of lists that were added up. Without it, a list from a macro is a chain of one list per item. */
+const itemsOfLists = new WeakMap<object, CelValue[]>()
+
+function addLists(left: CelList, right: CelList): CelList {
+  evaluation().meter.charge(left.size + right.size)
+  const items = (itemsOfLists.get(left) ?? Array.from(left)).concat(Array.from(right))
+  const list = celList(items)
+  itemsOfLists.set(list, items)
+  return list
+}
+
+const patterns = new Map<string, RE2JS>()
+
+/** RE2 takes linear time in the text, but also in the size of the pattern, which counted repetitions multiply. */
+function compilePattern(pattern: string): RE2JS {
+  const known = patterns.get(pattern)
+  if (known) return known
+  const compiled = RE2JS.compile(pattern)
+  if (patterns.size >= 100) patterns.clear()
+  patterns.set(pattern, compiled)
+  return compiled
+}
+
+function weighPattern(pattern: string): number {
+  const counts = Array.from(pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g), ([, least, most]) => Number(most || least))
+  return counts.reduce((weight, count) => weight * Math.max(count, 1), pattern.length)
+}
+
+/** The functions of CEL, and those of rules. */
+export const environment = celEnv({
+  variables: VARIABLES,
+  funcs: createFunctions(evaluation),
+  re2: { compile: compilePattern },
+})
+
+/**
+ * The same, where every call and every loop counts as work of the evaluation that is under way. A wrapper around the
+ * functions and not an error in one of them, because operators such as `||` absorb errors.
+ */
+export const meteredEnvironment = Object.create(environment, {
+  funcs: { value: { find: (name: string) => (name === LOOP ? LOOP_GROUP : meterGroup(environment.funcs.find(name))) } },
+}) as CelEnv
+
+const LOOP_GROUP: FuncGroup = {
+  name: LOOP,
+  *[Symbol.iterator]() {},
+  call(_id, _target, [range, nodes]) {
+    const size = isCelList(range) || isCelMap(range) ? range.size : 0
+    // An iteration may end in an error, which takes as long as 20 nodes.
+    evaluation().meter.charge(size * (Number(nodes) + 20) * 10)
+    return range
+  },
+}
+
+function meterGroup(group: FuncGroup | undefined): FuncGroup | undefined {
+  return (
+    group && {
+      name: group.name,
+      [Symbol.iterator]: () => group[Symbol.iterator](),
+      call(id, target, args) {
+        const values = target === undefined ? args : [target, ...args]
+        chargeCall(evaluation().meter, group.name, values)
+        // Before the overloads are tried: each of them makes a type for each list, which takes most of a loop's time.
+        const [left, right] = args
+        if (group.name === '_+_' && isCelList(left) && isCelList(right)) return addLists(left, right)
+        return group.call(id, target, args) ?? celError(describeMismatch(group.name, values.map(celType)), id)
+      },
+    }
+  )
+}
+
+/** Charges before the call, by the sizes of its arguments. */
+function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): void {
+  meter.charge(20)
+  // A time in a zone takes 100 µs.
+  if (name.startsWith('get')) meter.charge(values.length > 1 ? 10_000 : 500)
+  if (name === 'string') meter.charge(1_000)
+  if (DEEP.has(name)) for (const value of values) meter.chargeDeep(value)
+  const lengths = values.map((value) => (typeof value === 'string' ? value.length : 0))
+  const length = lengths.reduce((sum, each) => sum + each, 0)
+  if (name === '_+_') meter.chargeText(length)
+  else meter.charge(length >> 3)
+  const [text, pattern] = values
+  if (name === 'matches' && typeof text === 'string' && typeof pattern === 'string') {
+    const weight = weighPattern(pattern)
+    if (weight > PATTERN_MAX_WEIGHT) throw new PatternError()
+    meter.charge((text.length + 100) * weight * 1.6)
+  }
+}
+
+/** Functions that look into lists and maps. */
+const DEEP = new Set(['_==_', '_!=_', '@in'])
+
+class PatternError extends Error {
+  constructor() {
+    super(`the pattern of matches is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
+  }
+}

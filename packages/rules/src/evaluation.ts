@@ -1,0 +1,35 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { RuleConversions } from './functions.ts'
+import { Meter } from './meter.ts'
+
+/** What the expressions of a run see (README, "Variables"). */
+export interface RuleInput {
+  /** The values that the context names. A Map whose `get` normalizes names finds them in any spelling. */
+  readonly fields: ReadonlyMap<string, unknown>
+  readonly context: string
+  readonly inputMessage: string
+  readonly workflow: { readonly name: string; readonly description: string }
+  /** The time when the start was accepted. */
+  readonly now: Date
+  readonly conversions: RuleConversions
+}
+
+/** The evaluation of one `rules.yaml` in one run: its input, and the work done so far. */
+export interface Evaluation {
+  readonly variables: Record<string, unknown>
+  readonly conversions: RuleConversions
+  readonly meter: Meter
+}
+
+export function createEvaluation({ fields, context, inputMessage, workflow, now, conversions }: RuleInput): Evaluation {
+  const { name, description } = workflow
+  const variables = {
+    fields,
+    context,
+    input_message: inputMessage,
+    workflow: { name, description },
+    now: timestampFromDate(now),
+  }
+  // Without a prototype, so that `constructor` is not a variable.
+  return { variables: Object.assign(Object.create(null) as object, variables), conversions, meter: new Meter() }
+}

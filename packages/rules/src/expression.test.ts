@@ -1,0 +1,190 @@
+import { describe, expect, test } from '@jest/globals'
+import { createEvaluation, type RuleInput } from './evaluation.ts'
+import { compileExpression } from './expression.ts'
+import type { JsonValue } from './to-json.ts'
+
+const input: RuleInput = {
+  fields: new Map<string, unknown>([
+    ['total', '250.50'],
+    ['region', 'EU'],
+    ['lines', [new Map(Object.entries({ sku: 'A', price: 2 })), new Map(Object.entries({ sku: 'B', price: 5 }))]],
+    ['many', Array.from({ length: 5_000 }, (_, index) => index)],
+  ]),
+  context: 'x'.repeat(10_000),
+  inputMessage: 'From the shop',
+  workflow: { name: 'Orders', description: 'Handles orders' },
+  now: new Date('2026-03-01T09:30:00Z'),
+  conversions: {
+    number(value) {
+      if (value === '' || Number.isNaN(Number(value))) throw new Error(`${JSON.stringify(value)} is not a number`)
+      return Number(value)
+    },
+    text: (value) => (typeof value === 'string' ? value : JSON.stringify(value)),
+    yes: (value) => value === 'yes',
+    list: (value) => (Array.isArray(value) ? value : [value]),
+  },
+}
+
+function evaluate(source: string, options: Partial<RuleInput> = {}): JsonValue {
+  return compileExpression(source, 'value').evaluate(createEvaluation({ ...input, ...options }))
+}
+
+function errorOf(work: () => unknown): string {
+  try {
+    work()
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+  return 'no error'
+}
+
+describe('an expression', () => {
+  test.each<[string, JsonValue]>([
+    ['number(fields.total) > 100', true],
+    ['int(number(fields.total) * 100.0)', 25_050],
+    ['fields.lines.map(line, {"id": line.sku})', [{ id: 'A' }, { id: 'B' }]],
+    ['fields.lines.filter(line, line.price > 2.0).map(line, line.sku)', ['B']],
+    ['has(fields.vip) ? fields.vip : null', null],
+    ['"region" in fields && fields["region"] == "EU"', true],
+    ['input_message + " / " + workflow.name', 'From the shop / Orders'],
+    ['now', '2026-03-01T09:30:00.000Z'],
+    ['now + duration("24h")', '2026-03-02T09:30:00.000Z'],
+    ['9007199254740991', 9_007_199_254_740_991],
+    ['-0.0', 0],
+    ['"a.b".matches("^a[.]b$")', true],
+    ['{"__proto__": 1}', JSON.parse('{"__proto__": 1}') as JsonValue],
+  ])('%s is %j', (source, result) => {
+    expect(evaluate(source)).toEqual(result)
+  })
+
+  test.each([
+    ['fields.nowhere', /^there is no field "nowhere"; test it with has\(…\) \(character 7\)$/],
+    ['fields.constructor', /there is no field "constructor"/],
+    ['number(fields.region)', /^"EU" is not a number/],
+    ['9007199254740992', /more digits than a JSON number keeps; use string/],
+    ['[1, {"a": 9007199254740993u}]', /more digits than a JSON number keeps/],
+    ['1.0 / 0.0', /Infinity, which JSON does not have/],
+    ['duration("1h")', /use string/],
+    ['b"bytes"', /use string/],
+    ['{1: 2}', /a key that is not a text/],
+    ['dyn(1) + "a"', /^\+ cannot be used with int and string/],
+    [`${'['.repeat(20)}[${'['.repeat(20)}`, /brackets more than 24 levels/],
+  ])('%s fails', (source, message) => {
+    expect(errorOf(() => evaluate(source))).toMatch(message)
+  })
+
+  test('a failed call in one operand of || does not fail the other', () => {
+    expect(evaluate('number(fields.region) > 1.0 || true')).toBe(true)
+  })
+})
+
+describe('compileExpression', () => {
+  test.each([
+    ['#support', /^is no CEL expression: unexpected #; a text needs quotes of its own: '"text"'$/],
+    ['1 +', /^is no CEL expression: unexpected \+/],
+    ['support', /^there is no variable support; a text needs quotes of its own: '"support"'$/],
+    ['feilds.total', /^there is no variable feilds; did you mean fields\?$/],
+    ['constructor', /^there is no variable constructor/],
+    ['nmber(1)', /^there is no function nmber; did you mean number\?$/],
+    ['number()', /^number\(…\) cannot be used with nothing/],
+    [
+      'number(fields.total) * 100',
+      /^\* cannot be used with double and int; write the whole number with a point, such as 100\.0/,
+    ],
+    ['"a" + 1', /^\+ cannot be used with string and int/],
+    ['"a" && true', /^&& cannot be used with string$/],
+    ['context.size', /^a value of the type string has no fields/],
+    ['context.map(c, c)', /^a value of the type string has no items/],
+    ['google.protobuf.Timestamp{}', /is not available/],
+    ['""" ', /^is no CEL expression/],
+    [' ', /^is empty/],
+    ['"a" +'.repeat(2_000), /^must have at most 2,000 characters$/],
+    [`1${'+1'.repeat(300)}`, /^has more than 500 operations$/],
+    [`${'('.repeat(25)}1${')'.repeat(25)}`, /^has brackets more than 24 levels deep$/],
+    [nest('[1].map(x, ', '1', 4), /^has more than 3 loops inside of each other/],
+  ])('refuses %s', (source, message) => {
+    expect(errorOf(() => compileExpression(source, 'value'))).toMatch(message)
+  })
+
+  test.each(['"yes"', 'number(fields.total)', '[true]', 'now'])('refuses %s as a condition', (source) => {
+    expect(errorOf(() => compileExpression(source, 'condition'))).toMatch(/^must be true or false, but is of the type/)
+  })
+
+  test.each(['fields.vip', 'true', 'fields.vip == "yes"', 'has(fields.vip)'])('takes %s as a condition', (source) => {
+    expect(errorOf(() => compileExpression(source, 'condition'))).toBe('no error')
+  })
+})
+
+describe('the work of an expression', () => {
+  const list = `[${Array.from({ length: 30 }, (_, index) => index).join(',')}]`
+  const tooMuch = 'the expressions take too much work'
+
+  test.each([
+    ['loops in loops', nest(`${list}.map(x, `, 'x', 3), tooMuch],
+    ['loops over a long list', 'fields.many.all(a, fields.many.exists(b, a == b))', tooMuch],
+    ['loops without calls', 'fields.many.all(a, fields.many.all(b, true))', tooMuch],
+    ['loops that absorb errors', 'fields.many.exists(a, fields.many.exists(b, b.c == 1))', tooMuch],
+    ['a long list built item by item', 'fields.many.map(a, a).map(a, a)', tooMuch],
+    ['long lists that are compared', 'fields.many.exists(a, fields.many == fields.many && a < 0.0)', tooMuch],
+    ['searches in a long list', 'fields.many.all(a, a in fields.many)', tooMuch],
+    ['a text that doubles', `[context]${'.map(x, x + x)'.repeat(30)}`, 'a text would be longer than 256 KiB'],
+    ['a list that doubles', `[1]${'.map(x, [x, x])'.repeat(24)}`, tooMuch],
+    ['doubled lists that are compared', `[[1]${'.map(x, [x, x])'.repeat(20)}].all(x, x == [x])`, tooMuch],
+    ['a text that is replaced by itself', 'replace(context, "x", context)', 'a text would be longer than 256 KiB'],
+    ['a text that is joined by itself', 'join(split(context, ""), context)', tooMuch],
+    ['a list as text, many times', 'fields.many.all(a, text(fields.many) != "")', tooMuch],
+    ['many times in a time zone', 'fields.many.map(a, now.getHours("Europe/Berlin"))', tooMuch],
+    ['a large pattern', `context.matches("${String.raw`\\pL?`.repeat(60)}$")`, tooMuch],
+    ['many patterns', 'split(context, "").all(x, context.matches("^" + x + "y"))', tooMuch],
+    ['repetitions in a pattern', 'context.matches("((x?){30}x{30})")', 'the pattern of matches is too large'],
+  ])('is refused for %s', (_name, source, message) => {
+    const expression = compileExpression(source, 'value')
+    expectFast(() => expect(errorOf(() => expression.evaluate(createEvaluation(input)))).toContain(message))
+  })
+
+  test.each([
+    ['a pattern that takes others exponential time', 'context.matches("(x+x+)+y")', false],
+    ['the largest pattern for a long text', `context.matches("${'x?'.repeat(58)}y")`, false],
+    ['a list of 1,000 items', 'size(fields.thousand.filter(a, a >= 0.0).map(a, a))', 1_000],
+    ['errors that a loop absorbs', 'fields.many.exists(a, a.b == 1) || true', true],
+    ['the longest text', 'size(context + context + context)', 30_000],
+  ])('takes less than 50 ms for %s', (_name, source, result) => {
+    const fields = new Map([...input.fields, ['thousand', Array.from({ length: 1_000 }, (_, index) => index)]])
+    const expression = compileExpression(source, 'value')
+    expectFast(() => expect(expression.evaluate(createEvaluation({ ...input, fields }))).toBe(result))
+  })
+
+  test('is counted over all expressions of a run', () => {
+    const expression = compileExpression('size(fields.many.filter(a, a < 800.0))', 'value')
+    const evaluation = createEvaluation(input)
+    expect(expression.evaluate(evaluation)).toBe(800)
+    expect(errorOf(() => expression.evaluate(evaluation))).toContain(tooMuch)
+  })
+
+  test.each([
+    ['brackets', '('.repeat(24)],
+    ['a chain', '1+'.repeat(990)],
+    ['conditions', 'true?1:'.repeat(280)],
+    ['loops', `fields.many${'.map(x,x)'.repeat(200)}`],
+    ['negations', '!'.repeat(1_990)],
+    ['fields', `fields${'.a'.repeat(900)}`],
+  ])('is small for an expression of 2,000 characters that is not evaluated: %s', (_name, source) => {
+    expectFast(() => expect(errorOf(() => compileExpression(source, 'value'))).toMatch(/^(?:no error|is|has)/))
+  })
+})
+
+/** Loops in loops: `begin` before and `)` after, around the innermost. */
+function nest(begin: string, innermost: string, levels: number): string {
+  return begin.repeat(levels) + innermost + ')'.repeat(levels)
+}
+
+/** The best of three attempts, in processor time: other processes share the machine. */
+function expectFast(work: () => void): void {
+  const attempts = Array.from({ length: 3 }, () => {
+    const before = process.threadCpuUsage()
+    work()
+    const { user, system } = process.threadCpuUsage(before)
+    return (user + system) / 1_000
+  })
+  expect(Math.min(...attempts)).toBeLessThan(50)
+}

@@ -1,0 +1,95 @@
+import { type CelResult, isCelError, parse, plan } from '@bufbuild/cel'
+import { RULE_EXPRESSION_MAX_LENGTH } from '@workflow-service/contract'
+import { during, meteredEnvironment } from './environment.ts'
+import type { Evaluation } from './evaluation.ts'
+import { checkExpression } from './check-expression.ts'
+import { type JsonValue, toJson } from './to-json.ts'
+
+/** Brackets in brackets. The parser and everything after it recurse. */
+const MAX_NESTING = 24
+
+/** An expression that cannot be used, or whose evaluation failed. The message says why and, if known, at which character. */
+export class ExpressionError extends Error {
+  override name = 'ExpressionError'
+}
+
+/** A compiled CEL expression. */
+export interface Expression {
+  /** The number of its operations, after macros are expanded. */
+  readonly nodes: number
+  /** @throws ExpressionError */
+  evaluate(evaluation: Evaluation): JsonValue
+}
+
+/**
+ * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as they
+ * are known. Takes a few milliseconds for the largest.
+ * @throws ExpressionError
+ */
+export function compileExpression(source: string, purpose: 'condition' | 'value'): Expression {
+  checkSize(source)
+  const { expr, sourceInfo } = parseSource(source)
+  const positionOf = (id: bigint | undefined): number | undefined => sourceInfo?.positions[String(id)]
+  const nodes = checkExpression(
+    expr,
+    purpose,
+    (message, id) => new ExpressionError(at(message, source, positionOf(id))),
+  )
+  const evaluate = plan(meteredEnvironment, expr)
+  return {
+    nodes,
+    evaluate: (evaluation) =>
+      during(evaluation, () => {
+        const result: CelResult = evaluate(evaluation.variables as never)
+        if (isCelError(result))
+          throw new ExpressionError(at(explain(result.message), source, positionOf(result.exprId)))
+        try {
+          return toJson(result, evaluation.meter)
+        } catch (error) {
+          throw new ExpressionError(error instanceof Error ? error.message : String(error))
+        }
+      }),
+  }
+}
+
+function checkSize(source: string): void {
+  if (source.trim() === '') throw new ExpressionError(`is empty; an empty text is '""'`)
+  if (source.length > RULE_EXPRESSION_MAX_LENGTH) {
+    throw new ExpressionError(`must have at most ${RULE_EXPRESSION_MAX_LENGTH.toLocaleString('en')} characters`)
+  }
+  let depth = 0
+  for (const character of source) {
+    if ('([{'.includes(character)) depth += 1
+    else if (')]}'.includes(character)) depth -= 1
+    if (depth > MAX_NESTING) throw new ExpressionError(`has brackets more than ${MAX_NESTING} levels deep`)
+  }
+}
+
+function parseSource(source: string) {
+  try {
+    const { expr, sourceInfo } = parse(source)
+    if (expr) return { expr, sourceInfo }
+  } catch (error) {
+    if (error instanceof RangeError) throw new ExpressionError('is nested too deeply')
+    const { message, location } = error as Error & { location?: { start: { offset: number } } }
+    throw new ExpressionError(at(describeSyntaxError(message), source, location?.start.offset))
+  }
+  throw new ExpressionError('is empty')
+}
+
+/** `<input>:1:3: found & but expecting …` becomes `is no CEL expression: found &`. */
+function describeSyntaxError(message: string): string {
+  const found = /found (?<found>.*?) but expecting/s.exec(message)?.groups?.['found']
+  return `is no CEL expression${found === undefined ? '' : `: unexpected ${found}`}; a text needs quotes of its own: '"text"'`
+}
+
+function explain(message: string): string {
+  const field = /^field not found: (?<name>.*)$/s.exec(message)?.groups?.['name']
+  return field === undefined ? message : `there is no field ${JSON.stringify(field)}; test it with has(…)`
+}
+
+function at(message: string, source: string, position: number | undefined): string {
+  return position === undefined || position === 0 || position >= source.length
+    ? message
+    : `${message} (character ${position + 1})`
+}

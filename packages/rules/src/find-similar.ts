@@ -1,0 +1,32 @@
+/** Edits that are still a typing mistake. */
+const MAX_EDITS = 2
+
+/** Names that are compared: an organization can have thousands of webhook sources. */
+const MAX_NAMES = 1_000
+
+/** The name that is most similar to the typed one, ignoring case; undefined if none is similar. */
+export function findSimilar(typed: string, names: readonly string[]): string | undefined {
+  const text = typed.toLowerCase()
+  const maxEdits = Math.min(MAX_EDITS, Math.floor(text.length / 3))
+  const candidates = names.slice(0, MAX_NAMES).flatMap((name) => {
+    const edits = countEdits(text, name.toLowerCase(), maxEdits)
+    return edits <= maxEdits ? [{ name, edits }] : []
+  })
+  return candidates.toSorted((a, b) => a.edits - b.edits)[0]?.name
+}
+
+/** The Levenshtein distance; any number above `max` if it is larger than that. */
+function countEdits(left: string, right: string, max: number): number {
+  if (Math.abs(left.length - right.length) > max) return max + 1
+  let above = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= left.length; row += 1) {
+    const distances = [row]
+    for (let column = 1; column <= right.length; column += 1) {
+      const replaced = (above[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1)
+      distances.push(Math.min(replaced, (above[column] ?? 0) + 1, (distances[column - 1] ?? 0) + 1))
+    }
+    if (Math.min(...distances) > max) return max + 1
+    above = distances
+  }
+  return above[right.length] ?? 0
+}

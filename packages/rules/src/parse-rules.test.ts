@@ -1,0 +1,124 @@
+import { describe, expect, test } from '@jest/globals'
+import { findSources } from './find-source.ts'
+import { parseRules, type Rules } from './parse-rules.ts'
+
+async function errorsOf(text: string): Promise<string[]> {
+  const parsed = await parseRules(text)
+  return 'errors' in parsed ? parsed.errors.map(({ message }) => message) : []
+}
+
+async function rulesOf(text: string): Promise<Rules> {
+  const parsed = await parseRules(text)
+  if ('errors' in parsed) throw parsed.errors[0] ?? new Error('no error')
+  return parsed.rules
+}
+
+const withPayload = (payload: string) => `deliveries:\n  - to: Desk\n    payload: ${payload}\n`
+
+describe('parseRules', () => {
+  test.each([
+    ['', 'rules.yaml: is empty; it begins with "deliveries:"'],
+    ['Send it', 'rules.yaml, line 1: must be a JSON object'],
+    ['deliveries: []', 'rules.yaml, line 1, deliveries: must have at least 1 item'],
+    ['deliveries: [', /^rules\.yaml, line 1: is no valid YAML: /],
+    ['deliveries: []\n---\nmore: true', 'rules.yaml, line 2: has several documents (---)'],
+    ['deliveries:\n  - to: Desk\n    to: Shop', 'rules.yaml, line 3: has the key "to" twice in one object'],
+    ['deliveries:\n  - when: "true"', 'rules.yaml, line 2, delivery 1, to: is missing'],
+    ['deliveries:\n  - to: Desk\n    wehn: "true"', /^rules\.yaml, line 3, delivery 1, wehn: is not a known field/],
+    [
+      'deliveries:\n  - to: Desk\n  - to: Shop\n    when: true',
+      'rules.yaml, line 4, delivery 2, when: must be a string',
+    ],
+    [
+      withPayload('{ a: { b: [1, "x +"] } }'),
+      /^rules\.yaml, line 3, delivery 1, payload\.a\.b\[1\]: is no CEL expression/,
+    ],
+    [withPayload('{ total: 9007199254740993 }'), /payload\.total: is a number that JSON cannot keep$/],
+    [withPayload('{ total: .inf }'), /payload\.total: is a number that JSON cannot keep$/],
+  ])('refuses %j', async (text, message) => {
+    expect(await errorsOf(text)).toEqual([
+      expect.stringMatching(message instanceof RegExp ? message : literally(message)),
+    ])
+  })
+
+  test('reports the errors of all expressions, at most 20', async () => {
+    const deliveries = Array.from({ length: 30 }, () => '  - to: Desk\n    when: total > 100')
+    expect(await errorsOf(`deliveries:\n${deliveries.join('\n')}`)).toHaveLength(20)
+  })
+
+  test('refuses more than 5,000 operations in all expressions', async () => {
+    const text = `deliveries:\n${`  - to: Desk\n    when: "1${'+1'.repeat(200)} > 0"\n`.repeat(20)}`
+    expect(await errorsOf(text)).toEqual(['rules.yaml, line 1: has more than 5,000 values and operations'])
+  })
+
+  test('takes anchors and aliases', async () => {
+    expect(await errorsOf(withPayload('{ a: &text fields.a, b: *text }'))).toEqual([])
+  })
+
+  test.each([
+    ['more than 32 KiB', `#${' '.repeat(32 * 1024)}`, /larger than 32 KiB/],
+    ['brackets in brackets', withPayload(`{ a: ${'['.repeat(5_000)}`), /brackets more than 64 levels/],
+    ['lists in lists', '- '.repeat(4_000), /nested too deeply/],
+    ['many keys', withPayload(`{ ${Array.from({ length: 3_000 }, (_, n) => `a${n}: 1`).join(', ')} }`), /10,000 words/],
+    ['deep payloads', withPayload(`{ a: ${'['.repeat(40)}${']'.repeat(40)} }`), /more than 32 levels/],
+    ['a billion laughs', billionLaughs(), /alias/i],
+  ])('refuses %s within 50 ms', async (_name, text, message) => {
+    await expectFast(async () => expect((await errorsOf(text))[0]).toMatch(message))
+  })
+
+  test('lets other work go on while it compiles the largest file', async () => {
+    const expression = `fields.a == '${'a'.repeat(1_500)}' ${'|| true '.repeat(50)}`
+    const text = `deliveries:\n${`  - to: Desk\n    when: "${expression}"\n`.repeat(15)}`
+    await parseRules(text)
+    let turns = 0
+    const counting = setInterval(() => (turns += 1), 0)
+    await rulesOf(text)
+    clearInterval(counting)
+    expect(turns).toBeGreaterThan(0)
+  })
+})
+
+describe('findSources', () => {
+  const sources = [{ name: 'Big deals' }, { name: 'Support desk' }]
+
+  test('finds each source regardless of case and white space', async () => {
+    const rules = await rulesOf('deliveries:\n  - to: SUPPORT  desk\n  - to: Big deals')
+    expect(findSources(rules, sources)).toEqual({ found: [sources[1], sources[0]], errors: [] })
+  })
+
+  test('suggests a similar name', async () => {
+    const rules = await rulesOf('deliveries:\n  - to: Big deal\n  - to: Elsewhere')
+    expect(findSources(rules, sources).errors.map(({ message }) => message)).toEqual([
+      'rules.yaml, line 2, delivery 1, to: there is no webhook source "Big deal"; did you mean "Big deals"?',
+      'rules.yaml, line 3, delivery 2, to: there is no webhook source "Elsewhere"',
+    ])
+  })
+})
+
+function billionLaughs(): string {
+  const levels = 'abcdefghi'.split('')
+  return levels
+    .map(
+      (name, level) =>
+        `${name}: &${name} [${Array<string>(9)
+          .fill(level ? `*${levels[level - 1]}` : '1')
+          .join(',')}]`,
+    )
+    .join('\n')
+}
+
+/** The best of three attempts, in processor time: other processes share the machine. */
+async function expectFast(work: () => Promise<void>): Promise<void> {
+  let bestMs = Infinity
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const before = process.threadCpuUsage()
+    await work()
+    const { user, system } = process.threadCpuUsage(before)
+    bestMs = Math.min(bestMs, (user + system) / 1_000)
+  }
+  expect(bestMs).toBeLessThan(50)
+}
+
+function literally(text: string): RegExp {
+  return new RegExp(`^${text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)}$`)
+}

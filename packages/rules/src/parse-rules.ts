@@ -1,0 +1,251 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { findRulesShapeErrors, PAYLOAD_MAX_DEPTH, RULES_MAX_BYTES, type RulesFile } from '@workflow-service/contract'
+import { type Document, isNode, isScalar, Lexer, LineCounter, parseAllDocuments, visit } from 'yaml'
+import type { Evaluation } from './evaluation.ts'
+import { compileExpression, type Expression, ExpressionError } from './expression.ts'
+import { RuleError, type RulePlace, type Step } from './rule-place.ts'
+import type { JsonValue } from './to-json.ts'
+
+/** Aliases of a file together with what they repeat ("billion laughs"). */
+const MAX_ALIASES = 100
+
+/** Operations of all expressions of a file, and values in its payloads. */
+const MAX_NODES = 5_000
+
+/** Tokens of YAML, white space included, and brackets in brackets. The parser takes up to 20 µs for a token. */
+const MAX_TOKENS = 10_000
+const MAX_NESTING = 64
+
+/** Errors that are reported for a file. */
+const MAX_ERRORS = 20
+
+/** Time after which other work of the process gets its turn. */
+const TURN_MS = 5
+
+/** The deliveries of a `rules.yaml`, compiled. */
+export interface Rules {
+  readonly deliveries: readonly Rule[]
+}
+
+/** One delivery of a `rules.yaml`. */
+export interface Rule {
+  /** The name of the webhook source as the file has it. */
+  readonly to: string
+  /** Evaluates the condition. @throws RuleError */
+  applies(evaluation: Evaluation): boolean
+  /** Evaluates the payload's values; empty if the file gives none. @throws RuleError */
+  values(evaluation: Evaluation): { readonly [name: string]: JsonValue }
+  /** An error at a key of the delivery, or at the delivery itself. */
+  readonly errorAt: (this: void, steps: readonly Step[], reason: string) => RuleError
+}
+
+/** The rules, or every error of the file. */
+export type ParsedRules = { readonly rules: Rules } | { readonly errors: readonly RuleError[] }
+
+/** Parses and compiles a `rules.yaml` (README, "The file"). Lets other work of the process go on every 5 ms. */
+export async function parseRules(text: string): Promise<ParsedRules> {
+  const file = readYaml(text)
+  if ('errors' in file) return { errors: file.errors.slice(0, MAX_ERRORS) }
+  const compiler = new RulesCompiler(file.placeOf)
+  const deliveries: Rule[] = []
+  for (const [index, delivery] of file.value.deliveries.entries()) {
+    deliveries.push(await compiler.compile(delivery, ['deliveries', index]))
+  }
+  const { errors } = compiler
+  return errors.length > 0 ? { errors: errors.slice(0, MAX_ERRORS) } : { rules: { deliveries } }
+}
+
+type PlaceOf = (steps: readonly Step[]) => RulePlace
+
+function readYaml(text: string): { value: RulesFile; placeOf: PlaceOf } | { errors: RuleError[] } {
+  if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
+  const exceeded = findExceededLimit(text)
+  if (exceeded) return refuse(exceeded)
+  const lines = new LineCounter()
+  const documents = parseAllDocuments(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+    resolveKnownTags: false,
+    intAsBigInt: true,
+    logLevel: 'silent',
+    // Compares each key with each other one: 3,000 keys take 0.4 s. findRepeatedKeys takes linear time.
+    uniqueKeys: false,
+  })
+  const [document, second] = [...documents]
+  if (!document) return refuse('is empty; it begins with "deliveries:"')
+  const lineAt = (position: number): number => lines.linePos(position).line
+  const syntaxErrors = [...document.errors, ...document.warnings].map(({ code, pos, message }) => {
+    const reason = code === 'RESOURCE_EXHAUSTION' ? 'nested too deeply' : message
+    return new RuleError({ steps: [], line: lineAt(pos[0]) }, `is no valid YAML: ${reason}`)
+  })
+  if (syntaxErrors.length > 0) return { errors: syntaxErrors }
+  if (second) return refuse('has several documents (---)', lineAt(second.range[0]))
+  const repeated = findRepeatedKeys(document).map(({ key, position }) => {
+    return new RuleError(
+      { steps: [], line: lineAt(position) },
+      `has the key ${JSON.stringify(key)} twice in one object`,
+    )
+  })
+  if (repeated.length > 0) return { errors: repeated }
+  const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
+  try {
+    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
+    const errors = findRulesShapeErrors(value).map(({ path, message }) => {
+      const steps = path.match(/[^.[\]]+/g)?.map((step) => (/^\d+$/.test(step) ? Number(step) : step)) ?? []
+      return new RuleError(placeOf(steps), message)
+    })
+    return errors.length > 0 ? { errors } : { value: value as RulesFile, placeOf }
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function refuse(reason: string, line?: number): { errors: RuleError[] } {
+  return { errors: [new RuleError({ steps: [], line }, reason)] }
+}
+
+/** Says which limit the text exceeds before it is parsed. */
+function findExceededLimit(text: string): string | undefined {
+  let tokens = 0
+  let depth = 0
+  for (const token of new Lexer().lex(text)) {
+    tokens += 1
+    if (token === '[' || token === '{') depth += 1
+    else if (token === ']' || token === '}') depth -= 1
+    if (tokens > MAX_TOKENS) return `has more than ${MAX_TOKENS.toLocaleString('en')} words and signs of YAML`
+    if (depth > MAX_NESTING) return `has brackets more than ${MAX_NESTING} levels deep`
+  }
+  return undefined
+}
+
+function findRepeatedKeys(document: Document.Parsed): { key: string; position: number }[] {
+  const repeated: { key: string; position: number }[] = []
+  visit(document, {
+    Map(_key, { items }) {
+      const keys = new Set<string>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        const name = String(key.value)
+        if (keys.has(name)) repeated.push({ key: name, position: key.range?.[0] ?? 0 })
+        keys.add(name)
+      }
+    },
+  })
+  return repeated
+}
+
+/** The line of the node, or of its nearest parent. */
+function findLine(document: Document.Parsed, lines: LineCounter, steps: readonly Step[]): number | undefined {
+  for (let length = steps.length; length >= 0; length -= 1) {
+    const node = length === 0 ? document.contents : document.getIn(steps.slice(0, length), true)
+    if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
+  }
+  return undefined
+}
+
+/** Evaluates a value of a payload. */
+type Template = (evaluation: Evaluation) => JsonValue
+
+class RulesCompiler {
+  readonly errors: RuleError[] = []
+  readonly #placeOf: PlaceOf
+  #nodes = 0
+  #turnBeganMs = performance.now()
+
+  constructor(placeOf: PlaceOf) {
+    this.#placeOf = placeOf
+  }
+
+  async compile({ to, when, payload = {} }: RulesFile['deliveries'][number], steps: readonly Step[]): Promise<Rule> {
+    const placeOf = this.#placeOf
+    const condition =
+      when === undefined ? undefined : await this.#compileExpression(when, 'condition', [...steps, 'when'])
+    const fields = await this.#compileObject(payload, [...steps, 'payload'])
+    return {
+      to,
+      applies(evaluation) {
+        const result = condition ? condition(evaluation) : true
+        if (typeof result === 'boolean') return result
+        throw new RuleError(
+          placeOf([...steps, 'when']),
+          `must be true or false, but is ${JSON.stringify(result).slice(0, 100)}`,
+        )
+      },
+      values: (evaluation) => evaluateObject(fields, evaluation),
+      errorAt: (inner, reason) => new RuleError(placeOf([...steps, ...inner]), reason),
+    }
+  }
+
+  async #compileValue(value: unknown, steps: readonly Step[]): Promise<Template> {
+    this.#addNodes(1)
+    if (typeof value === 'string') return await this.#compileExpression(value, 'value', steps)
+    if (Array.isArray(value) || (typeof value === 'object' && value !== null)) {
+      // The file's levels down to the delivery's payload are not part of the payload.
+      if (steps.length - 2 > PAYLOAD_MAX_DEPTH) return this.#refuse(steps, `has more than ${PAYLOAD_MAX_DEPTH} levels`)
+      if (!Array.isArray(value)) {
+        const fields = await this.#compileObject(value as Record<string, unknown>, steps)
+        return (evaluation) => evaluateObject(fields, evaluation)
+      }
+      const items: Template[] = []
+      for (const [index, item] of value.entries()) items.push(await this.#compileValue(item, [...steps, index]))
+      return (evaluation) => items.map((item) => item(evaluation))
+    }
+    const constant = typeof value === 'bigint' ? Number(value) : value
+    if (
+      typeof constant === 'number' &&
+      !(typeof value === 'bigint' ? Number.isSafeInteger(constant) : Number.isFinite(constant))
+    ) {
+      return this.#refuse(steps, 'is a number that JSON cannot keep')
+    }
+    return () => constant as JsonValue
+  }
+
+  async #compileObject(object: Record<string, unknown>, steps: readonly Step[]): Promise<[string, Template][]> {
+    const fields: [string, Template][] = []
+    for (const [name, value] of Object.entries(object))
+      fields.push([name, await this.#compileValue(value, [...steps, name])])
+    return fields
+  }
+
+  async #compileExpression(source: string, purpose: 'condition' | 'value', steps: readonly Step[]): Promise<Template> {
+    if (performance.now() - this.#turnBeganMs > TURN_MS) {
+      await nextTurn()
+      this.#turnBeganMs = performance.now()
+    }
+    if (this.#nodes > MAX_NODES) return () => null
+    let expression: Expression
+    try {
+      expression = compileExpression(source, purpose)
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error
+      return this.#refuse(steps, error.message)
+    }
+    this.#addNodes(expression.nodes)
+    return (evaluation) => {
+      try {
+        return expression.evaluate(evaluation)
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error
+        throw new RuleError(this.#placeOf(steps), error.message)
+      }
+    }
+  }
+
+  #addNodes(count: number): void {
+    const wasTooMany = this.#nodes > MAX_NODES
+    this.#nodes += count
+    if (this.#nodes > MAX_NODES && !wasTooMany) {
+      this.#refuse([], `has more than ${MAX_NODES.toLocaleString('en')} values and operations`)
+    }
+  }
+
+  #refuse(steps: readonly Step[], reason: string): Template {
+    this.errors.push(new RuleError(this.#placeOf(steps), reason))
+    return () => null
+  }
+}
+
+function evaluateObject(fields: readonly [string, Template][], evaluation: Evaluation): { [name: string]: JsonValue } {
+  return Object.fromEntries(fields.map(([name, template]) => [name, template(evaluation)]))
+}

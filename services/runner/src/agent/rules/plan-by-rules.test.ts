@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from '@jest/globals'
+import {
+  createInMemoryRun,
+  executeWithCrashes,
+  type InMemoryRunOptions,
+  webhookSource,
+} from '../../../test/support/in-memory-run.ts'
+import { createBuiltinAgent } from '../builtin/builtin-agent.ts'
+
+const agent = createBuiltinAgent()
+const bigDeals = webhookSource('Big deals', { channel: '#sales', cents: 1, customer: { name: 'Eve', email: '' } })
+const desk = webhookSource('Support desk', { subject: 'Help', tags: ['a'] })
+
+function ruledRun(rules: string, options: InMemoryRunOptions = {}) {
+  return createInMemoryRun({
+    description: 'Never send anything to Support desk.',
+    sources: [bigDeals, desk],
+    files: [
+      { id: randomUUID(), name: 'rules.yaml', path: ['old'], content: 'not read: in a folder' },
+      { id: randomUUID(), name: 'rules.yaml', path: [], content: rules },
+    ],
+    context: 'Total: 250.50\nCustomer name: Ada\nSubject: Broken',
+    ...options,
+  })
+}
+
+async function errorOf(run: ReturnType<typeof ruledRun>): Promise<unknown> {
+  return await run.execute(agent).catch((error: unknown) => error)
+}
+
+describe('the built-in agent with rules', () => {
+  test('sends what the rules say, and fills the other fields by name', async () => {
+    const run = ruledRun(`deliveries:
+  - to: big deals
+    when: number(fields.total) > 100.0
+    payload: { channel: '"#support"', cents: 'int(number(fields.total) * 100.0)' }
+  - to: Support desk
+    when: number(fields.total) > 1000.0
+`)
+    await run.execute(agent)
+    expect(run.sent.map(({ sourceId, payload }) => ({ sourceId, payload }))).toEqual([
+      { sourceId: bigDeals.id, payload: { channel: '#support', cents: 25_050, customer: { name: 'Ada', email: '' } } },
+    ])
+    expect(run.steps.flatMap((step) => (step.kind === 'note' ? [step.data.text] : []))).toEqual([
+      expect.stringContaining('Big deals: given by rules.yaml: channel, cents; filled by name: customer.name'),
+    ])
+  })
+
+  test('merges given fields of an object with those filled by name, and sends to a source as often as the rules say', async () => {
+    const run = ruledRun(`deliveries:
+  - { to: Big deals, payload: { customer: { email: '"ada@shop.test"' }, channel: workflow.name, cents: 3 } }
+  - { to: Big deals, payload: { customer: '{"name": upper("Bob")}', channel: text(now), cents: 4 } }
+  - { to: Support desk, payload: { subject: lower(fields.SUBJECT), tags: ['"x"', 'input_message'] } }
+`)
+    await run.execute(agent)
+    expect(run.sent.map(({ payload }) => payload)).toEqual([
+      { channel: 'Orders', cents: 3, customer: { name: 'Ada', email: 'ada@shop.test' } },
+      { channel: '2026-01-31T08:59:58.123Z', cents: 4, customer: { name: 'BOB', email: '' } },
+      { subject: 'broken', tags: ['x', ''] },
+    ])
+  })
+
+  test('succeeds with a note when no condition is true', async () => {
+    const run = ruledRun('deliveries: [{ to: Big deals, when: "false" }]')
+    await run.execute(agent)
+    expect(run.sent).toEqual([])
+    expect(run.steps.at(-1)?.data).toMatchObject({ code: 'no_rule_matched' })
+  })
+
+  test.each([
+    ['of the file', 'deliveries: 5', /^rules\.yaml, line 1, deliveries: must be a list/],
+    [
+      'of an expression',
+      'deliveries:\n  - to: Big deals\n  - to: Support desk\n    when: total > 1',
+      /^rules\.yaml, line 4, delivery 2, when: there is no variable total/,
+    ],
+    [
+      'of the second condition',
+      'deliveries:\n  - to: Big deals\n  - to: Support desk\n    when: fields.vip',
+      /^rules\.yaml, line 4, delivery 2, when: there is no field "vip"/,
+    ],
+    [
+      'of a condition that is a text',
+      'deliveries:\n  - to: Support desk\n    when: fields.total',
+      /^rules\.yaml, line 3, delivery 1, when: must be true or false, but is "250.50"/,
+    ],
+    [
+      'of the second payload',
+      'deliveries:\n  - to: Big deals\n  - to: Support desk\n    payload: { subject: number(fields.subject) }',
+      /^rules\.yaml, line 4, delivery 2, payload\.subject: "Broken" is not a number/,
+    ],
+    [
+      'of a type',
+      'deliveries:\n  - to: Big deals\n    payload:\n      cents: fields.total',
+      /^rules\.yaml, line 4, delivery 1, payload\.cents: must be a number/,
+    ],
+    [
+      'of a field',
+      'deliveries:\n  - to: Big deals\n    payload: { cnets: 5 }',
+      /^rules\.yaml, line 3, delivery 1, payload\.cnets: is not in the example/,
+    ],
+    [
+      'of a name',
+      'deliveries:\n  - to: Big deal',
+      /^rules\.yaml, line 2, delivery 1, to: there is no webhook source "Big deal"; did you mean "Big deals"\?/,
+    ],
+    [
+      'of the size',
+      'deliveries:\n  - to: Support desk\n    payload:\n      subject: replace(context, "o", context + context + context)',
+      /^rules\.yaml, line 4, delivery 1, payload\.subject: a text would be longer/,
+    ],
+  ])('sends nothing of the run after an error %s', async (_name, rules, message) => {
+    const run = ruledRun(rules, { context: `Total: 250.50\nSubject: Broken\nNotes: ${'o'.repeat(9_000)}` })
+    expect(await errorOf(run)).toMatchObject({ code: 'rule_failed', message: expect.stringMatching(message) })
+    expect(run.sent).toEqual([])
+    expect(run.steps).toEqual([])
+  })
+
+  test('continues with the same payloads after a crash', async () => {
+    const rules = 'deliveries: [{ to: Big deals, payload: { cents: "size(context)" } }, { to: Support desk }]'
+    const run = ruledRun(rules)
+    await executeWithCrashes(run, agent, 'after')
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([bigDeals.id, desk.id])
+  })
+
+  test('finds the fields of a context in JSON in any spelling, also in lists', async () => {
+    const context = '{"Order ID": 12345678901234567890, "order": {"Lines": [{"Unit-Price": 2.5}, {"unitPrice": 4}]}}'
+    const rules = `deliveries:
+  - to: Support desk
+    payload:
+      subject: text(fields.order_id)
+      tags: fields.order.lines.map(line, text(line.unit_price))`
+    const run = ruledRun(rules, { context })
+    await run.execute(agent)
+    expect(run.sent.map(({ payload }) => payload)).toEqual([{ subject: '12345678901234567890', tags: ['2.5', '4'] }])
+  })
+})
