@@ -150,7 +150,6 @@ function answerVictim(request: ModelRequest): ModelAnswer | undefined {
   return isFirst ? { toolCalls: [{ name: tools[0] ?? '', arguments: { text } }] } : sayDone()
 }
 
-function toQuestion({ body }: ModelRequest): ModelQuestion {
-  const { tools, messages } = body as { tools: { name: string }[]; messages: unknown[] }
+function toQuestion({ conversation: { tools, messages } }: ModelRequest): ModelQuestion {
   return { tools: tools.map(({ name }) => name), isFirst: messages.length === 1 }
 }

@@ -1,6 +1,6 @@
 /**
- * Test doubles and servers: PostgreSQL and RabbitMQ for test files, customer endpoints that fail on demand, a model provider
- * with a script, services as child processes. Nothing is mocked and no test is skipped: if a server cannot be started, the
+ * Test doubles and servers: PostgreSQL and RabbitMQ for test files, customer endpoints that fail on demand, a model with
+ * a script behind the APIs of five providers, services as child processes. Nothing is mocked and no test is skipped: if a server cannot be started, the
  * test fails and says how to get one.
  *
  * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest run
@@ -35,9 +35,16 @@ export { startProcess, type StartedProcess, type StartProcessOptions } from './s
 export {
   startStubModelServer,
   type ModelAnswer,
+  type ModelConversation,
   type ModelFailure,
+  type ModelFinish,
+  type ModelMessage,
+  type ModelProtocolName,
   type ModelRequest,
+  type ModelSpeech,
+  type ModelTokens,
   type ModelToolCall,
+  type ModelToolDefinition,
   type ModelTurn,
   type StubModelServer,
 } from './start-stub-model-server.ts'

@@ -1,18 +1,45 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { anthropicProtocol } from './stub-model/anthropic-protocol.ts'
-import { openAiProtocol } from './stub-model/openai-protocol.ts'
-import type { ModelAnswer, ModelFailure, ModelProtocol, ModelRequest, ModelTurn } from './stub-model/turn.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/dev-servers'
+import { anthropicMessages } from './stub-model/anthropic-messages.ts'
+import { bedrockConverse } from './stub-model/bedrock-converse.ts'
+import { ProtocolViolation } from './stub-model/check.ts'
+import { googleGenerateContent } from './stub-model/google-generate-content.ts'
+import { openAiChat } from './stub-model/openai-chat.ts'
+import { openAiResponses } from './stub-model/openai-responses.ts'
+import type {
+  ModelAnswer,
+  ModelFailure,
+  ModelProtocol,
+  ModelRequest,
+  ModelSpeech,
+  ModelTurn,
+} from './stub-model/turn.ts'
 
-export type { ModelAnswer, ModelFailure, ModelRequest, ModelToolCall, ModelTurn } from './stub-model/turn.ts'
+export type {
+  ModelAnswer,
+  ModelConversation,
+  ModelFailure,
+  ModelFinish,
+  ModelMessage,
+  ModelProtocolName,
+  ModelRequest,
+  ModelSpeech,
+  ModelTokens,
+  ModelToolCall,
+  ModelToolDefinition,
+  ModelTurn,
+} from './stub-model/turn.ts'
 
 /** A model provider whose answers the test scripts. */
 export interface StubModelServer {
-  /** A value for `AGENT_BASE_URL`, for both protocols; ends in /v1. */
+  /** A value for `AGENT_BASE_URL`, for all providers; ends in /v1. */
   baseUrl: string
   requests: ModelRequest[]
+  /** Why requests were rejected that the real API would reject, too. */
+  violations: string[]
   /** Appends turns to the script. */
   script: (...turns: ModelTurn[]) => void
   /** The number of turns that no request has taken yet. */
@@ -26,23 +53,34 @@ export interface StubModelServer {
 }
 
 /**
- * Starts a server for OpenAI's chat completions (`POST /v1/chat/completions`) and Anthropic's messages
- * (`POST /v1/messages`), with and without streaming. Each request takes the next turn of the script. After the last turn it
- * gets `otherwise`, or a 400, which no client retries.
+ * Starts a server that speaks OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's generateContent and Amazon
+ * Bedrock's Converse, with and without streaming. It rejects what the real API rejects (`violations`), and such a request takes no
+ * turn. Each other request takes the next turn of the script. After the last turn it gets `otherwise`, or a 400, which no client
+ * retries.
  */
 export async function startStubModelServer(
   options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},
 ): Promise<StubModelServer> {
   const turns = [...(options.turns ?? [])]
   const requests: ModelRequest[] = []
+  const violations: string[] = []
   const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
-    const protocol = protocolOf(incoming)
-    if (!protocol) {
+    const protocol = PROTOCOLS.find(({ path }) => path.test(incoming.url ?? ''))
+    if (incoming.method !== 'POST' || !protocol) {
       response.writeHead(404).end()
       return
     }
     const request = await readRequest(incoming, protocol)
     const index = requests.push(request) - 1
+    try {
+      request.conversation = protocol.read(request)
+    } catch (error) {
+      if (!(error instanceof ProtocolViolation)) throw error
+      violations.push(`${protocol.name}: ${error.message}`)
+      const { status, message } = error
+      answerWithFailure(response, protocol, request, { failure: 'status', status, message })
+      return
+    }
     const turn = turns.shift() ?? options.otherwise ?? OUT_OF_TURNS
     await answer(response, protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
   }
@@ -55,6 +93,7 @@ export async function startStubModelServer(
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests,
+    violations,
     script: (...more) => void turns.push(...more),
     get left() {
       return turns.length
@@ -75,24 +114,29 @@ export async function startStubModelServer(
 
 const OUT_OF_TURNS: ModelAnswer = { failure: 'status', status: 400, message: 'The stub model has no turn left' }
 
-function protocolOf({ method, url }: IncomingMessage): ModelProtocol | undefined {
-  if (method !== 'POST') return undefined
-  if (url === '/v1/chat/completions') return openAiProtocol
-  if (url === '/v1/messages') return anthropicProtocol
-  return undefined
-}
+const PROTOCOLS: readonly ModelProtocol[] = [
+  openAiResponses,
+  openAiChat,
+  anthropicMessages,
+  googleGenerateContent,
+  bedrockConverse,
+]
 
 async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): Promise<ModelRequest> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
   const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>
+  const path = incoming.url ?? ''
+  const model = protocol.path.exec(path)?.groups?.['model']
   return {
     protocol: protocol.name,
-    path: incoming.url ?? '',
+    path,
     headers: incoming.headers,
     body,
-    isStreaming: body['stream'] === true,
+    isStreaming: protocol.isStreaming(path, body),
     receivedAt: Date.now(),
+    model: model === undefined ? String(body['model']) : decodeURIComponent(model),
+    conversation: { instructions: '', messages: [], tools: [] },
   }
 }
 
@@ -103,22 +147,44 @@ async function answer(
   turn: ModelAnswer,
 ): Promise<void> {
   if ('failure' in turn) {
-    answerWithFailure(response, protocol, turn)
+    answerWithFailure(response, protocol, request, turn)
     return
   }
-  if (turn.delayMs) await new Promise((done) => setTimeout(done, turn.delayMs).unref())
-  const type = request.isStreaming ? 'text/event-stream' : 'application/json'
-  const text = request.isStreaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
+  if (turn.delayMs) await sleep(turn.delayMs, undefined, { ref: false })
+  const type = request.isStreaming ? protocol.streamType : 'application/json'
+  const body = request.isStreaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
   response.writeHead(200, { 'content-type': type })
-  if (!turn.isCutOff) {
-    response.end(text)
-    return
-  }
-  // Half of the answer, then a reset before the end of the chunked body.
-  response.write(text.slice(0, Math.floor(text.length / 2)), () => response.socket?.resetAndDestroy())
+  await writeBody(response, Buffer.from(body), turn)
 }
 
-function answerWithFailure(response: ServerResponse, protocol: ModelProtocol, turn: ModelFailure): void {
+/** The bytes of each piece of an answer that drips. */
+const DRIP_BYTES = 16
+
+async function writeBody(response: ServerResponse, body: Buffer, { isCutOff, dripMs }: ModelSpeech): Promise<void> {
+  // Half of the answer, then a reset before the end of the chunked body.
+  const sent = isCutOff ? body.subarray(0, Math.floor(body.length / 2)) : body
+  const last = dripMs === undefined ? sent : await writeInPieces(response, sent, dripMs)
+  if (isCutOff) response.write(last, () => response.socket?.resetAndDestroy())
+  else response.end(last)
+}
+
+/** Writes all but the last piece, and returns that. */
+async function writeInPieces(response: ServerResponse, body: Buffer, delayMs: number): Promise<Buffer> {
+  let rest = body
+  while (rest.length > DRIP_BYTES && !response.destroyed) {
+    response.write(rest.subarray(0, DRIP_BYTES))
+    rest = rest.subarray(DRIP_BYTES)
+    await sleep(delayMs, undefined, { ref: false })
+  }
+  return rest
+}
+
+function answerWithFailure(
+  response: ServerResponse,
+  protocol: ModelProtocol,
+  request: ModelRequest,
+  turn: ModelFailure,
+): void {
   if (turn.failure === 'hang') return
   if (turn.failure === 'custom') {
     turn.respond(response)
@@ -128,7 +194,18 @@ function answerWithFailure(response: ServerResponse, protocol: ModelProtocol, tu
     response.socket?.resetAndDestroy()
     return
   }
-  const headers = turn.retryAfterSeconds === undefined ? {} : { 'retry-after': String(turn.retryAfterSeconds) }
-  const body = turn.body ?? JSON.stringify(protocol.errorBody(turn.status, turn.message ?? 'scripted failure'))
-  response.writeHead(turn.status, { 'content-type': 'application/json', ...headers }).end(body)
+  if (turn.failure === 'redirect') {
+    response.writeHead(307, { location: turn.location }).end()
+    return
+  }
+  if (turn.failure === 'prompt_blocked') {
+    const { status, body } = protocol.promptBlocked(request)
+    const type = request.isStreaming && status === 200 ? protocol.streamType : 'application/json'
+    response.writeHead(status, { 'content-type': type }).end(body)
+    return
+  }
+  const { headers, body } = protocol.error(turn.status, turn.message ?? 'scripted failure', turn.code)
+  const retryAfter = turn.retryAfterSeconds === undefined ? {} : { 'retry-after': String(turn.retryAfterSeconds) }
+  response.writeHead(turn.status, { 'content-type': 'application/json', ...headers, ...retryAfter })
+  response.end(turn.body ?? JSON.stringify(body))
 }

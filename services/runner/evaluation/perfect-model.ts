@@ -1,13 +1,12 @@
-import { type ModelAnswer, type ModelRequest, type ModelToolCall, type ModelTurn } from '@workflow-service/testkit'
+import type {
+  ModelAnswer,
+  ModelRequest,
+  ModelToolCall,
+  ModelToolDefinition,
+  ModelTurn,
+} from '@workflow-service/testkit'
 import type { EvaluationCase, ExpectedDelivery } from './case-schema.ts'
 import { isObject, toSamplePayload } from './matchers.ts'
-
-/** A tool in a request, in the words of either protocol. */
-interface OfferedTool {
-  readonly name: string
-  readonly description: string
-  readonly schema: Record<string, unknown>
-}
 
 /**
  * The turns of a model that does what the case expects: one expected delivery in each answer, and then it is done. Finds
@@ -16,15 +15,15 @@ interface OfferedTool {
 export function toPerfectTurns(entry: EvaluationCase): ModelTurn[] {
   const examples = new Map(entry.sources.map(({ name, example }) => [name, example]))
   const deliveries = entry.expect.deliveries.map((delivery) => (request: ModelRequest) => ({
-    toolCalls: [toCall(delivery, examples, listTools(request))],
+    toolCalls: [toCall(delivery, examples, request.conversation.tools)],
   }))
-  return [...deliveries, (request) => toEnd(entry, listTools(request))]
+  return [...deliveries, (request) => toEnd(entry, request.conversation.tools)]
 }
 
 function toCall(
   { source, payload }: ExpectedDelivery,
   examples: ReadonlyMap<string, Record<string, unknown>>,
-  tools: readonly OfferedTool[],
+  tools: readonly ModelToolDefinition[],
 ): ModelToolCall {
   const offered = tools.find(({ description }) => description.includes(`webhook source ${JSON.stringify(source)}`))
   if (!offered) throw new Error(`No tool is described as the webhook source ${source}`)
@@ -32,25 +31,18 @@ function toCall(
   return { name: offered.name, arguments: useAliases(sample, offered.schema) }
 }
 
-function toEnd({ expect, id }: EvaluationCase, tools: readonly OfferedTool[]): ModelAnswer {
+function toEnd({ expect, id }: EvaluationCase, tools: readonly ModelToolDefinition[]): ModelAnswer {
   const status = expect.status === 'failed' ? 'failed' : expect.deliveries.length === 0 ? 'nothing_to_do' : 'done'
   const hasEnd = tools.some(({ name }) => name === 'end_run')
   if (!hasEnd) return { text: `Done: ${id}.` }
   return { toolCalls: [{ name: 'end_run', arguments: { status, reason: `As the case ${id} expects.` } }] }
 }
 
-function listTools({ protocol, body }: ModelRequest): OfferedTool[] {
-  const tools = (body['tools'] ?? []) as Record<string, unknown>[]
-  return tools.map((entry) => {
-    const tool = protocol === 'openai' ? (entry['function'] as Record<string, unknown>) : entry
-    const schema = (tool['parameters'] ?? tool['input_schema']) as Record<string, unknown>
-    return { name: String(tool['name']), description: String(tool['description']), schema }
-  })
-}
-
 /** Replaces field names by those of the tool's schema, which says in descriptions what an alias is sent as. */
 function useAliases(value: unknown, schema: unknown): unknown {
   if (!isObject(schema)) return value
+  // A field without a known structure takes JSON text.
+  if (schema['type'] === 'string' && typeof value === 'object' && value !== null) return JSON.stringify(value)
   if (Array.isArray(value)) return value.map((item) => useAliases(item, schema['items']))
   if (!isObject(value)) return value
   const properties = isObject(schema['properties']) ? schema['properties'] : {}

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 
 /** A tool call that the model requests. */
@@ -9,17 +10,36 @@ export interface ModelToolCall {
   arguments: unknown
 }
 
+/**
+ * Why an answer ends. Each protocol has its own word, or the nearest one that it has: `refusal` is the model's own,
+ * `content_filter` the provider's; `pause` is Anthropic's pause_turn; `unknown` is a word that no documentation has.
+ */
+export type ModelFinish = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'refusal' | 'pause' | 'unknown'
+
+/** Tokens as the provider counts them; the input includes the cached ones, the output the reasoning. */
+export interface ModelTokens {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens?: number
+  cacheWriteTokens?: number
+  reasoningTokens?: number
+}
+
 /** The model's output of one turn: text, tool calls or both. */
 export interface ModelSpeech {
   text?: string
   toolCalls?: ModelToolCall[]
+  /** Disclosed reasoning, signed or encrypted where the protocol does so. */
+  reasoning?: string
   /** @default 'tool_calls' if there are any, else 'stop' */
-  finishReason?: 'stop' | 'tool_calls' | 'length' | 'content_filter'
+  finishReason?: ModelFinish
   /** @default 10 and 5 */
-  usage?: { inputTokens: number; outputTokens: number }
+  usage?: ModelTokens
   /** Resets the connection in the middle of the answer. */
   isCutOff?: boolean
   delayMs?: number
+  /** Sends the answer in pieces of 16 bytes with this delay after each. */
+  dripMs?: number
 }
 
 /** A failure instead of an answer: no answer, a connection reset, an HTTP status, or bytes that the test writes itself. */
@@ -27,7 +47,10 @@ export type ModelFailure =
   | { failure: 'hang' }
   | { failure: 'reset' }
   | { failure: 'custom'; respond: (response: ServerResponse) => void }
-  | { failure: 'status'; status: number; message?: string; retryAfterSeconds?: number; body?: string }
+  | { failure: 'redirect'; location: string }
+  /** The provider's filter rejects the prompt: Azure answers 400, Gemini 200 without an answer, the others refuse. */
+  | { failure: 'prompt_blocked' }
+  | { failure: 'status'; status: number; message?: string; code?: string; retryAfterSeconds?: number; body?: string }
 
 /** The answer to one request. */
 export type ModelAnswer = ModelSpeech | ModelFailure
@@ -35,25 +58,69 @@ export type ModelAnswer = ModelSpeech | ModelFailure
 /** An answer, or a function of the request and the number of requests before it that returns one. */
 export type ModelTurn = ModelAnswer | ((request: ModelRequest, index: number) => ModelAnswer | Promise<ModelAnswer>)
 
+/** The protocols, named as the providers in `AGENT_MODEL` that speak them. */
+export type ModelProtocolName = 'openai' | 'openai-compatible' | 'anthropic' | 'google' | 'bedrock'
+
 /** One request as it arrived. */
 export interface ModelRequest {
-  protocol: 'openai' | 'anthropic'
+  protocol: ModelProtocolName
   path: string
   headers: IncomingHttpHeaders
   body: Record<string, unknown>
   isStreaming: boolean
   /** Milliseconds since 1970. */
   receivedAt: number
+  /** The name of the model. */
+  model: string
+  /** What the request says, in the same form for all protocols; empty if the request violates its protocol. */
+  conversation: ModelConversation
 }
 
-/** Encodes a turn for one provider's API. */
+export interface ModelConversation {
+  instructions: string
+  messages: ModelMessage[]
+  tools: ModelToolDefinition[]
+}
+
+export interface ModelMessage {
+  role: 'user' | 'assistant'
+  /** All texts, one after another. */
+  text: string
+  calls: { id: string; name: string; arguments: Record<string, unknown> }[]
+  results: { id: string; text: string }[]
+}
+
+export interface ModelToolDefinition {
+  name: string
+  description: string
+  schema: Record<string, unknown>
+}
+
+/** What a protocol reads from a request before it answers. */
+export type IncomingModelRequest = Pick<ModelRequest, 'path' | 'headers' | 'body' | 'isStreaming' | 'model'>
+
+/** One provider's API. */
 export interface ModelProtocol {
-  name: ModelRequest['protocol']
+  name: ModelProtocolName
+  /** Matches the paths that the API has, without the base URL's; the group `model` is the model's name if the path has it. */
+  path: RegExp
+  isStreaming: (path: string, body: Record<string, unknown>) => boolean
+  /**
+   * Reads a request as strictly as the real API.
+   * @throws ProtocolViolation with the text of the API's error
+   */
+  read: (request: IncomingModelRequest) => ModelConversation
   /** The JSON body of an answer without streaming. */
-  whole: (speech: ModelSpeech, request: ModelRequest) => object
-  /** The server-sent events of a streamed answer. */
-  stream: (speech: ModelSpeech, request: ModelRequest) => string
-  errorBody: (status: number, message: string) => object
+  whole: (speech: ModelSpeech, request: IncomingModelRequest) => object
+  /** The body of a streamed answer. */
+  stream: (speech: ModelSpeech, request: IncomingModelRequest) => string | Buffer
+  streamType: string
+  error: (
+    status: number,
+    message: string,
+    code?: string,
+  ) => { readonly headers?: Readonly<Record<string, string>>; readonly body: object }
+  promptBlocked: (request: IncomingModelRequest) => { readonly status: number; readonly body: string | Buffer }
 }
 
 /** Serializes a tool call's arguments. */
@@ -61,7 +128,39 @@ export function argumentsText(call: ModelToolCall): string {
   return typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments)
 }
 
+/** The arguments as a value, for APIs whose answers have an object there; undefined if they are not JSON. */
+export function argumentsValue(call: ModelToolCall): unknown {
+  if (typeof call.arguments !== 'string') return call.arguments
+  try {
+    return JSON.parse(call.arguments) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+/** Why the answer ends. */
+export function finishOf({ finishReason, toolCalls = [] }: ModelSpeech): ModelFinish {
+  return finishReason ?? (toolCalls.length > 0 ? 'tool_calls' : 'stop')
+}
+
+export function tokensOf({ usage = { inputTokens: 10, outputTokens: 5 } }: ModelSpeech): Required<ModelTokens> {
+  return { cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, ...usage }
+}
+
+export function newId(prefix: string): string {
+  return `${prefix}${randomUUID().replaceAll('-', '').slice(0, 24)}`
+}
+
 /** Splits a text into the pieces of a stream; at least one. */
 export function splitIntoPieces(text: string, size = 8): string[] {
-  return text.match(new RegExp(`[^]{1,${size}}`, 'gu')) ?? ['']
+  // A long text in larger pieces, so that a stream of many MiB has few events.
+  const length = Math.max(size, Math.ceil(text.length / 1_000))
+  return text.match(new RegExp(`[^]{1,${length}}`, 'gu')) ?? ['']
+}
+
+/** Server-sent events, each with its type if it has one. */
+export function toServerSentEvents(events: readonly { readonly type?: string }[]): string {
+  return events
+    .map((event) => `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
+    .join('')
 }
