@@ -1,4 +1,4 @@
-import { findUnknownNames, locateNamedSources } from '../named-sources.ts'
+import { findUnknownNames, locateNamedSources, normalizeText } from '../named-sources.ts'
 import { truncateText } from '../schema/text.ts'
 import { findInstruction } from './condition-words.ts'
 
@@ -23,21 +23,16 @@ const EXCERPT_MAX_LENGTH = 200
 
 /**
  * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns warnings
- * in the order of their codes above; none if the agent can follow the description.
- *
- * A description that names a source may hold no condition, negation or choice, nor work on the values, in any sentence:
- * "Orders over 100 are special. Send these to Big deals" spreads a condition over two sentences. Sentences that only say
- * that something arrives ("When an order comes in, …"), or that nothing may be invented, are not counted.
- *
- * Takes time in proportion to the description and the names together.
+ * in the order of their codes above; none if the agent can follow the description. Takes time in proportion to the
+ * description and the names together.
  */
 export function checkDescription(
   description: string,
   sources: readonly { readonly name: string }[],
 ): DescriptionWarning[] {
-  const { text, mentions } = locateNamedSources(description, sources)
+  const { named, rulesNeeded } = readDescription(description, sources)
   const warnings: DescriptionWarning[] = []
-  if (mentions.length === 0) {
+  if (named.length === 0) {
     const message =
       sources.length === 0
         ? 'The organization has no webhook source, so nothing is sent'
@@ -48,13 +43,38 @@ export function checkDescription(
     const message = `The description names ${JSON.stringify(name)}, and no webhook source has this name`
     warnings.push({ code: 'unknown_source_named', message, excerpt: name })
   }
-  const found = mentions.length === 0 ? undefined : findRulesNeeded(text, mentions)
-  if (found) {
-    const excerpt = truncateText(found.sentence, EXCERPT_MAX_LENGTH)
-    const message = `The description holds ${found.kind} (${JSON.stringify(found.word)}), which the built-in agent does not interpret. Write a rules.yaml, or set a model`
-    warnings.push({ code: 'rules_needed', message, excerpt })
-  }
-  return warnings
+  return rulesNeeded ? [...warnings, rulesNeeded] : warnings
+}
+
+/** What the built-in agent takes from a description. */
+export interface ReadDescription<Source> {
+  /** The webhook sources that it names, in order of first appearance. */
+  readonly named: readonly Source[]
+  /** Why the built-in agent does not follow it; undefined if it names no source. */
+  readonly rulesNeeded: DescriptionWarning | undefined
+}
+
+/**
+ * Reads which webhook sources a description names, and whether it holds more than the built-in agent understands.
+ *
+ * A description that names a source may hold no condition, negation or choice, nor work on the values, in any sentence:
+ * "Orders over 100 are special. Send these to Big deals" spreads a condition over two sentences. The same applies to the
+ * trigger's input message. Sentences that only say that something arrives ("When an order comes in, …"), or that nothing
+ * may be invented, do not count.
+ */
+export function readDescription<Source extends { readonly name: string }>(
+  description: string,
+  sources: readonly Source[],
+  inputMessage = '',
+): ReadDescription<Source> {
+  const { text, mentions } = locateNamedSources(`${description}\n${inputMessage}`, sources)
+  const end = text.length - normalizeText(inputMessage).length
+  const named = [...new Set(mentions.filter(({ start }) => start < end).map(({ source }) => source))]
+  const found = named.length === 0 ? undefined : findRulesNeeded(text, mentions)
+  if (!found) return { named, rulesNeeded: undefined }
+  const message = `The description holds ${found.kind} (${JSON.stringify(found.word)}), which the built-in agent does not interpret. Write a rules.yaml, or set a model`
+  const excerpt = truncateText(found.sentence, EXCERPT_MAX_LENGTH)
+  return { named, rulesNeeded: { code: 'rules_needed', message, excerpt } }
 }
 
 interface Found {

@@ -60,8 +60,12 @@ const JUDGEMENTS = `
 const FIXED_VALUE =
   /\b(?:set|setze)\b[^.]{1,60}\b(?:to|as|auf)\b|\bwith (?:the )?(?:\w{1,20} ){1,2}(?:set to|equal to) |\buse (?:the )?(?:channel|priority|status|value|language|currency)\b|#\w/u
 
+/** Values that are elsewhere, or in another unit: "the price in the file prices.csv", "in cents". */
+const ELSEWHERE =
+  /(?<![\p{L}\p{N}_])(?:files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
+
 const JAPANESE =
-  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|でなければ|しない|せず|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u
+  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u
 
 const CHINESE = /如果|若是|假如|除非|除了|否则|或者|还是|不要|仅|只有|只在|当[^\s。]{1,30}时|超过|低于|总结|翻译/u
 
@@ -76,6 +80,7 @@ const KINDS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'a condition', pattern: words(QUALIFIERS, String.raw`\s{1,3}(?!(?:to|and|the|in|on|for|an|und)\s)\p{L}`) },
   { kind: 'work on the values', pattern: words(JUDGEMENTS) },
   { kind: 'a fixed value', pattern: FIXED_VALUE },
+  { kind: 'a value from elsewhere', pattern: ELSEWHERE },
   { kind: 'a condition', pattern: JAPANESE },
   { kind: 'a condition', pattern: CHINESE },
   { kind: 'a condition', pattern: KOREAN },

@@ -50,7 +50,9 @@ test('the payloads of runs that begin at the same time are planned in turns', as
       )
       let isRead = false
       const source = { ...webhookSource('Endpoint', {}), exampleRequestBody: example }
-      return createInMemoryRun({ description: 'Send it to Endpoint.', sources: [source] }).execute(createBuiltinAgent())
+      return createInMemoryRun({ description: 'Send it to Endpoint.', context: 'x', sources: [source] }).execute(
+        createBuiltinAgent(),
+      )
     }),
   )
   expect(most).toBeLessThanOrEqual(ONE_OR_TWO)

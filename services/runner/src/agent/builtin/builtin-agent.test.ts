@@ -60,17 +60,38 @@ describe('the built-in agent', () => {
     ])
   })
 
-  test('records why a field is empty', async () => {
-    const run = createInMemoryRun({ description, context: 'total: soon', sources: [orders] })
-    await run.execute(agent)
-    expect(run.steps).toContainEqual(
-      expect.objectContaining({
-        data: {
-          code: 'payload_filled',
-          text: 'Order intake: left empty, the value does not fit: total ("soon" is not a number); left empty, not in the context: order_id',
-        },
-      }),
-    )
+  test.each([
+    [
+      'a value does not fit',
+      'order_id: B-7\ntotal: soon',
+      'Nothing was sent to Order intake: values that do not fit: total ("soon" is not a number)',
+    ],
+    [
+      'the context names nothing',
+      'Please call me back',
+      'Nothing was sent to Order intake: the context names no value for: order_id, total. The built-in agent reads names and values (JSON, "name: value" lines, tables); to understand prose, set a model',
+    ],
+  ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, message) => {
+    const run = createInMemoryRun({ description, context: text, sources: [orders, audit] })
+    const failure = { name: 'RunError', code: 'payload_incomplete', message }
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    expect(run.steps.map(({ kind, data }) => [kind, 'code' in data ? data.code : ''])).toEqual([
+      ['message', ''],
+      ['note', 'payload_incomplete'],
+    ])
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    expect(run.sent).toEqual([])
+  })
+
+  test.each([
+    ['the description', { description: 'Send it to Order intake only if it is paid.' }],
+    ['the input message', { description, inputMessage: 'Never send orders of less than 5 EUR.' }],
+  ])('sends nothing when %s holds a condition', async (_what, options) => {
+    const run = createInMemoryRun({ context, sources: [orders, audit], ...options })
+    const failure = { code: 'rules_needed', message: expect.stringMatching(/rules\.yaml.*The sentence is: "/) }
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    expect(run.sent).toEqual([])
   })
 
   test.each([
@@ -175,7 +196,7 @@ describe('the built-in agent', () => {
     expect(run.steps.at(-1)?.kind).toBe('tool_result')
   })
 
-  test('sends nothing to a source whose stored example exceeds a limit, and fails after it has sent the others', async () => {
+  test('sends nothing at all when the stored example of a source exceeds a limit', async () => {
     const items = Array.from({ length: 20_000 }, (_, index) => ({ [`n${index % 7}`]: index }))
     const stored = webhookSource('Stored', { items })
     const run = createInMemoryRun({ description: 'Stored, Audit log', context: 'x', sources: [stored, audit] })
@@ -183,7 +204,7 @@ describe('the built-in agent', () => {
       code: 'delivery_invalid',
       message: expect.stringMatching(/^Nothing was sent to Stored: its example request body .* 100 /),
     })
-    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([audit.id])
+    expect(run.sent).toEqual([])
   })
 
   describe('with a payload that would be too large', () => {
@@ -191,7 +212,7 @@ describe('the built-in agent', () => {
     const large = webhookSource('Large', Object.fromEntries(fields) as Record<string, unknown>)
     const longContext = 'y'.repeat(10_000)
 
-    test('fails the run with delivery_invalid, after it has sent the others, and journals nothing of that size', async () => {
+    test('sends nothing at all, fails the run with delivery_invalid, and journals nothing of that size', async () => {
       const run = createInMemoryRun({ description: 'Large, Audit log', context: longContext, sources: [large, audit] })
       const failure = {
         name: 'RunError',
@@ -199,10 +220,9 @@ describe('the built-in agent', () => {
         message: 'Nothing was sent to Large: the payload would be larger than 256 KiB',
       }
       await expect(run.execute(agent)).rejects.toMatchObject(failure)
-      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([audit.id])
       expect(JSON.stringify(run.steps).length).toBeLessThan(30_000)
       await expect(run.execute(agent)).rejects.toMatchObject(failure)
-      expect(run.sent).toHaveLength(1)
+      expect(run.sent).toEqual([])
     })
 
     test('sends at most 4 MiB in one run', async () => {
@@ -212,12 +232,9 @@ describe('the built-in agent', () => {
       const run = createInMemoryRun({ description: names, context: longContext, sources })
       await expect(run.execute(agent)).rejects.toMatchObject({
         code: 'delivery_invalid',
-        message: expect.stringMatching(
-          /^Nothing was sent to Source 16: the payloads of one run would be larger than 4 MiB; /,
-        ),
+        message: 'Nothing was sent to Source 16: the payloads of one run would be larger than 4 MiB',
       })
-      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual(sources.slice(0, 16).map(({ id }) => id))
-      expect(JSON.stringify(run.steps).length).toBeLessThan(4.2 * 1024 * 1024)
+      expect(run.sent).toEqual([])
     })
 
     test('keeps the note about many fields with long names short', async () => {
@@ -226,9 +243,9 @@ describe('the built-in agent', () => {
       )
       const source = webhookSource('Large', { parent: longNames })
       const run = createInMemoryRun({ description: 'Large', context: 'nothing', sources: [source] })
-      await run.execute(agent)
+      await expect(run.execute(agent)).rejects.toMatchObject({ code: 'payload_incomplete' })
       const note = run.steps.find(({ kind }) => kind === 'note')
-      expect(note?.data).toMatchObject({ text: expect.stringMatching(/ and 380 more$/) })
+      expect(note?.data).toMatchObject({ text: expect.stringMatching(/ and 380 more\. /) })
       expect(JSON.stringify(note?.data).length).toBeLessThan(5_000)
     })
   })

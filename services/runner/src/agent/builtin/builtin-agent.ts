@@ -1,10 +1,16 @@
-import { findNamedSources, type NewJournalStep, type NoteStep, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import {
+  type DescriptionWarning,
+  type NewJournalStep,
+  type NoteStep,
+  PAYLOAD_MAX_BYTES,
+  readDescription,
+} from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
 import { describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
-import { fillPayload } from './fill-payload.ts'
+import { type FilledPayload, fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
@@ -23,14 +29,16 @@ const RUN_MAX_BYTES = 4 * 1024 * 1024
  * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
  * It writes the whole plan, delivery ids included, to the journal before it sends anything, so that a resumed run sends
- * the same payloads. It cannot correct a payload and so never sends twice to a source: a payload that is not accepted, or
- * would exceed a limit, fails the run, after the other payloads were sent.
+ * the same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a start
+ * can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not accepted
+ * fails the run, after the other payloads were sent.
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
     run.signal.throwIfAborted()
     const steps = openAgentSteps(run)
     if (steps.all.length === 0) await steps.append(...(await planRun(run)))
+    failIfRefused(steps)
     for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
       run.signal.throwIfAborted()
       await steps.append(await sendDelivery(run, call))
@@ -41,71 +49,99 @@ export function createBuiltinAgent(): Agent {
 
 async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   const { run } = agentRun
+  const begin: NewJournalStep = { kind: 'message', data: { agent: BUILTIN, text: startText(run) } }
   const sources = await agentRun.listSources()
   const rules = await readRules(agentRun)
-  const named = findNamedSources(run.workflow.description, sources)
-  const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: BUILTIN, text: startText(run) } }]
-  if (rules)
-    return [
-      ...steps,
-      ...(await planByRules(agentRun, rules, { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES, formatReport })),
-    ]
-  if (named.length === 0) return [...steps, { kind: 'note', data: noSourceNote(sources) }]
-  let number = 0
+  if (rules) {
+    const options = { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES, formatReport }
+    return [begin, ...(await planByRules(agentRun, rules, options))]
+  }
+  const { named, rulesNeeded } = readDescription(run.workflow.description, sources, run.inputMessage)
+  if (rulesNeeded) return [begin, noteRefusal(new PlanError('rules_needed', formatWarning(rulesNeeded)))]
+  if (named.length === 0) return [begin, { kind: 'note', data: noSourceNote(sources) }]
+  try {
+    return [begin, ...(await planDeliveries(agentRun, named))]
+  } catch (error) {
+    if (!(error instanceof PlanError)) throw error
+    return [begin, noteRefusal(error)]
+  }
+}
+
+/** Plans one delivery to each source. @throws PlanError if the payload of one of them cannot be built. */
+async function planDeliveries(agentRun: AgentRun, named: readonly AgentSourceName[]): Promise<NewJournalStep[]> {
+  const steps: NewJournalStep[] = []
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
-    number += 1
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    const plan = await inTurn(() => planDelivery(source, run.context, number, freeBytes))
-    freeBytes -= plan.bytes
-    steps.push(...plan.steps)
+    const { payload, bytes, report } = await inTurn(() => buildPayload(source, agentRun.run.context, freeBytes))
+    freeBytes -= bytes
+    const note = { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` }
+    const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
+    steps.push(
+      { kind: 'note', data: note },
+      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${steps.length / 2 + 1}`, tool: BUILTIN, delivery } },
+    )
   }
   return steps
 }
 
-function planDelivery(
-  source: AgentWebhookSource,
-  context: string,
-  number: number,
-  freeBytes: number,
-): { steps: NewJournalStep[]; bytes: number } {
-  const call = { call_id: `${BUILTIN}-${number}`, tool: BUILTIN }
-  if (source.exampleError !== undefined) return planNothing(source, call, source.exampleError)
+/** @throws PlanError if the payload is incomplete or too large. */
+function buildPayload(source: AgentWebhookSource, context: string, freeBytes: number): FilledPayload {
+  const nothing = `Nothing was sent to ${source.name}`
+  if (source.exampleError !== undefined) throw new PlanError('delivery_invalid', `${nothing}: ${source.exampleError}`)
   try {
-    const maxBytes = Math.min(PAYLOAD_MAX_BYTES, freeBytes)
-    const { payload, bytes, report } = fillPayload(source.exampleRequestBody, context, maxBytes)
-    const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
-    const note = { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` }
-    return {
-      steps: [
-        { kind: 'note', data: note },
-        { kind: 'tool_call', data: { ...call, delivery } },
-      ],
-      bytes,
-    }
+    const filled = fillPayload(source.exampleRequestBody, context, Math.min(PAYLOAD_MAX_BYTES, freeBytes))
+    const reason = findIncomplete(filled.report)
+    if (reason) throw new PlanError('payload_incomplete', `${nothing}: ${reason}`)
+    return filled
   } catch (error) {
     if (!(error instanceof PayloadTooLargeError)) throw error
     const isRunFull = error.limit === 'bytes' && freeBytes < PAYLOAD_MAX_BYTES
     const reason = isRunFull
       ? `the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 / 1024} MiB`
       : error.message
-    return planNothing(source, call, reason)
+    throw new PlanError('delivery_invalid', `${nothing}: ${reason}`)
   }
 }
 
-function planNothing(
-  { name }: AgentWebhookSource,
-  call: { call_id: string; tool: string },
-  reason: string,
-): { steps: NewJournalStep[]; bytes: number } {
-  const text = `Nothing was sent to ${name}: ${reason}.`
-  return {
-    steps: [
-      { kind: 'tool_call', data: call },
-      { kind: 'tool_result', data: { ...call, ok: false, text } },
-    ],
-    bytes: 0,
+/** Why a payload must not be sent: a value cannot be used, or there is none. Undefined if it can be sent. */
+function findIncomplete({ named, wholeContext, unconverted, empty }: FillReport): string | undefined {
+  if (unconverted.total > 0) return formatFields('values that do not fit', unconverted)
+  const hasValue = named.total + wholeContext.total > 0
+  if (hasValue || empty.total === 0) return undefined
+  return `${formatFields('the context names no value for', empty)}. ${ONLY_NAMES}`
+}
+
+const ONLY_NAMES =
+  'The built-in agent reads names and values (JSON, "name: value" lines, tables); to understand prose, set a model'
+
+/** Reasons for which a run sends nothing at all; the codes of the run's error and of the note in the journal. */
+const REFUSALS = ['payload_incomplete', 'rules_needed', 'delivery_invalid'] as const
+
+class PlanError extends Error {
+  override name = 'PlanError'
+  readonly code: (typeof REFUSALS)[number]
+
+  constructor(code: (typeof REFUSALS)[number], message: string) {
+    super(message)
+    this.code = code
   }
+}
+
+function noteRefusal({ code, message }: PlanError): NewJournalStep {
+  return { kind: 'note', data: { code, text: `${message}.` } }
+}
+
+function failIfRefused({ all }: AgentSteps): void {
+  for (const step of all) {
+    if (step.kind !== 'note') continue
+    const code = REFUSALS.find((refusal) => refusal === step.data.code)
+    if (code) throw new RunError(code, step.data.text.replace(/\.$/, ''))
+  }
+}
+
+function formatWarning({ message, excerpt }: DescriptionWarning): string {
+  return `${message}. The sentence is: ${JSON.stringify(excerpt)}`
 }
 
 function noSourceNote(sources: readonly AgentSourceName[]): NoteStep {
@@ -116,11 +152,10 @@ function noSourceNote(sources: readonly AgentSourceName[]): NoteStep {
   return { code: 'no_source_named', text }
 }
 
-function formatReport({ named, wholeContext, unconverted, empty }: FillReport): string {
+function formatReport({ named, wholeContext, empty }: FillReport): string {
   const parts = [
     formatFields('filled by name', named),
     formatFields('filled with the whole context', wholeContext),
-    formatFields('left empty, the value does not fit', unconverted),
     formatFields('left empty, not in the context', empty),
   ]
   return parts.filter((part) => part !== '').join('; ') || 'the example has no fields'
@@ -132,7 +167,7 @@ function formatFields(title: string, { listed, total }: FieldList): string {
   return `${title}: ${listed.join(', ')}${more}`
 }
 
-/** A result without a delivery is that of a payload which was too large to be planned. */
+/** A result without a delivery is in journals from before a plan sent all or nothing: its payload was too large. */
 function failUnlessAllAccepted(steps: AgentSteps): void {
   const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
   const [first] = failed
