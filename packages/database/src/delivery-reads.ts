@@ -7,7 +7,8 @@ import {
   isVisible,
   type ReadPage,
   type RowOf,
-  selectVisible,
+  readVisible,
+  type TimePosition,
   toWire,
   USER_NAME,
   type Viewer,
@@ -50,22 +51,19 @@ const isDeliveryVisible = (memberId: string) =>
 const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BODY_MAX_BYTES}`
 
 /** Entries of the log that are read for a page of a member, who may not see all of them. */
-const MAX_ENTRIES_READ = 1_000
+const MAX_ENTRIES_READ = 4_000
 
-/**
- * The entries of a source's log that the viewer sees, newest first. For a member, a page may have fewer entries than the limit,
- * or none, although older ones follow: it reads 1,000 entries at most.
- */
+/** The entries of a source's log that the viewer sees, newest first. */
 export async function listVisibleDeliveries(
   db: Pick<Database, 'pool'>,
   { organizationId, memberId }: Viewer,
   query: DeliveryQuery,
 ): Promise<ReadPage<AppDeliveryOut>> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
-  const maxRead = memberId === null ? limit + 1 : MAX_ENTRIES_READ
-  // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
-  const { rows: read } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
-    `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
+  const read = async (position: TimePosition | undefined, count: number) => {
+    // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
+    const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
+      `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
      FROM (
        SELECT id, created_at, run_id, organization_id FROM deliveries
        WHERE organization_id = $1 AND source_id = $3
@@ -75,9 +73,11 @@ export async function listVisibleDeliveries(
        ORDER BY created_at DESC, id DESC LIMIT $7
      ) AS delivery ${JOIN_WORKFLOW}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
-    [organizationId, memberId, sourceId, since ?? '-infinity', ...beforePosition(after, until), maxRead],
-  )
-  const { rows, next } = selectVisible(read, { limit, maxRead }, (row) => row)
+      [organizationId, memberId, sourceId, since ?? '-infinity', ...beforePosition(position, until), count],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
   const ids = rows.map((row) => row.id)
   return { rows: await readDeliveries(db, organizationId, ids), next }
 }

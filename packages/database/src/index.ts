@@ -219,7 +219,7 @@ export {
 } from './workflows.ts'
 export { type DeliveryDetail, findVisibleDelivery, listVisibleDeliveries } from './delivery-reads.ts'
 export { readOverview } from './overview.ts'
-export { findVisibleRun, listVisibleRuns, type RunQuery } from './run-lists.ts'
+export { findVisibleRun, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'
 export { searchEverything } from './search.ts'
 export { findSession, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'

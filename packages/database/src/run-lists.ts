@@ -2,20 +2,34 @@ import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/con
 import { escapeLiteral } from 'pg'
 import type { Database } from './client.ts'
 import { listDeliveriesOfRun } from './delivery-reads.ts'
-import { beforePosition, isVisible, type TimePosition, type RowOf, toWire, USER_NAME, type Viewer } from './viewer.ts'
+import {
+  beforePosition,
+  isVisible,
+  type ReadPage,
+  readVisible,
+  type TimePosition,
+  type RowOf,
+  toWire,
+  USER_NAME,
+  type Viewer,
+} from './viewer.ts'
 
 /** Which runs to list: those that match every given filter. */
 export interface RunQuery {
   readonly status?: RunOut['status'] | undefined
   readonly workflowId?: string | undefined
-  readonly sessionId?: string | undefined
   /** Accepted at this time or later. */
   readonly since?: Date | undefined
   /** Accepted before this time. */
   readonly until?: Date | undefined
   readonly limit: number
-  /** Continues after this run: its position in time, or, of one session, its number. */
-  readonly after?: TimePosition | { readonly number: number } | undefined
+  /** Continues after this run. */
+  readonly after?: TimePosition | undefined
+}
+
+/** The position of a run in its session. */
+export interface RunNumber {
+  readonly number: number
 }
 
 /** The runs that one statement reads for a page; a member may not see all of them. */
@@ -35,7 +49,7 @@ const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', work
   start.created_at, start.started_at, start.finished_at`
 
 /**
- * Runs that the viewer sees, newest first; of one session, the last of it first. Reads a bounded number of rows by an index for
+ * Runs that the viewer sees, newest first. Reads a bounded number of rows by an index for
  * each filter. Of a member whose workflows ran rarely, it reads the newest runs of each of them.
  */
 export async function listVisibleRuns(
@@ -44,48 +58,84 @@ export async function listVisibleRuns(
   query: RunQuery,
 ): Promise<readonly RunOut[]> {
   const { organizationId, memberId } = viewer
-  const { status, workflowId, sessionId, since, until, limit, after } = query
-  const [position, number] = after && 'number' in after ? [undefined, after.number] : [after, undefined]
-  const values = [
-    organizationId,
-    memberId,
-    since ?? '-infinity',
-    ...beforePosition(position, until),
-    limit,
-    ...(sessionId === undefined ? [] : [number ?? Number.MAX_SAFE_INTEGER]),
-  ]
+  const { status, workflowId, since, until, limit, after } = query
+  const values = [organizationId, memberId, since ?? '-infinity', ...beforePosition(after, until), limit]
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const withStatus = status ? `AND status = ${escapeLiteral(status)}` : ''
-  const filter = `organization_id = $1 AND created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
-  const read = async (candidates: string, order = 'start.created_at DESC, start.id DESC'): Promise<RunOut[]> => {
+  const filter = `created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
+  const read = async (candidates: string): Promise<RunOut[]> => {
     const { rows } = await db.pool.query<RowOf<RunOut>>(
       `SELECT ${RUN_COLUMNS} FROM (${candidates}) AS start
        JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-       ORDER BY ${order} LIMIT $6`,
+       WHERE start.organization_id = $1 ORDER BY start.created_at DESC, start.id DESC LIMIT $6`,
       values,
     )
     return rows.map((row) => toWire<RunOut>(row))
   }
+  // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the organization.
   const rowsOf = (condition: string, rows: string) =>
-    `SELECT * FROM starts WHERE ${filter} ${condition} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
-  if (sessionId !== undefined) {
-    const ofWorkflow = workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''
-    // Adding nothing to the times keeps PostgreSQL from reading the runs of all sessions by the index of times.
-    const ofSession = `SELECT * FROM starts
-      WHERE session_id = ${escapeLiteral(sessionId)} AND number < $7 AND organization_id = $1
-        AND created_at + interval '0' >= $3 AND (created_at + interval '0', id) < ($4, $5) ${withStatus} ${ofWorkflow}
-      ORDER BY number DESC`
-    return await read(memberId === null ? `${ofSession} LIMIT $6` : ofSession, 'start.number DESC')
-  }
-  if (workflowId !== undefined) return await read(rowsOf(`AND workflow_id = ${escapeLiteral(workflowId)}`, '$6'))
-  if (memberId === null) return await read(rowsOf('', '$6'))
-  const near = await read(rowsOf('', String(Math.max(NEAR_ROWS, limit))))
+    `SELECT * FROM starts WHERE ${condition} AND ${filter} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
+  if (workflowId !== undefined) return await read(rowsOf(`workflow_id = ${escapeLiteral(workflowId)}`, '$6'))
+  if (memberId === null) return await read(rowsOf('organization_id = $1', '$6'))
+  const near = await read(rowsOf('organization_id = $1', String(Math.max(NEAR_ROWS, limit))))
   if (near.length === limit) return near
   return await read(
     `SELECT newest.* FROM (
        SELECT workflow.id FROM workflows AS workflow WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
-     ) AS visible CROSS JOIN LATERAL (${rowsOf('AND workflow_id = visible.id', '$6')}) AS newest`,
+     ) AS visible CROSS JOIN LATERAL (${rowsOf('workflow_id = visible.id', '$6')}) AS newest`,
   )
+}
+
+/** Runs of a session that are read for a page, some of which a filter leaves out or a member does not see. */
+const MAX_OF_SESSION_READ = 4_000
+
+/** Runs of one session that the viewer sees, the last one first. */
+export async function listRunsOfSession(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  sessionId: string,
+  {
+    status,
+    workflowId,
+    since,
+    until,
+    limit,
+    after,
+  }: Omit<RunQuery, 'after'> & { readonly after?: RunNumber | undefined },
+): Promise<ReadPage<RunOut, RunNumber>> {
+  const read = async (position: RunNumber | undefined, count: number) => {
+    const { rows } = await db.pool.query<RunNumber & { id: string; isVisible: boolean }>(
+      `SELECT start.id, start.number::float8 AS number, ${isVisible('workflow', '$2')}
+         AND start.created_at >= $6 AND start.created_at < $7 AND ($8::text IS NULL OR start.status = $8)
+         AND ($9::uuid IS NULL OR start.workflow_id = $9) AS "isVisible"
+       FROM (
+         SELECT * FROM starts WHERE session_id = $3 AND number < $4 ORDER BY number DESC LIMIT $5
+       ) AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id
+       WHERE start.organization_id = $1 ORDER BY start.number DESC`,
+      [
+        organizationId,
+        memberId,
+        sessionId,
+        position?.number ?? Number.MAX_SAFE_INTEGER,
+        count,
+        since ?? '-infinity',
+        until ?? 'infinity',
+        status ?? null,
+        workflowId ?? null,
+      ],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_OF_SESSION_READ }, read, (row) => row)
+  const { rows: runs } = await db.pool.query<RowOf<RunOut>>(
+    // OFFSET 0 makes PostgreSQL begin with the runs, and not with all runs of a workflow.
+    `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($2::uuid[]) OFFSET 0) AS start
+     JOIN workflows AS workflow ON workflow.id = start.workflow_id
+     WHERE start.organization_id = $1 ORDER BY start.number DESC`,
+    [organizationId, rows.map(({ id }) => id)],
+  )
+  return { rows: runs.map((row) => toWire<RunOut>(row)), next }
 }
 
 /** The steps of a run that are read, and the bytes of its larger ones. */

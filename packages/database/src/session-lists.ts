@@ -1,12 +1,12 @@
 import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
 import type { Database } from './client.ts'
-import { listVisibleRuns } from './run-lists.ts'
+import { listRunsOfSession } from './run-lists.ts'
 import {
   beforePosition,
   isSessionVisible,
   type ReadPage,
   type RowOf,
-  selectVisible,
+  readVisible,
   type TimePosition,
   toWire,
   type Viewer,
@@ -25,28 +25,30 @@ export interface SessionQuery {
 }
 
 /** Sessions that are read for a page of a member, who may not see all of them. */
-const MAX_SESSIONS_READ = 200
+const MAX_SESSIONS_READ = 1_000
 
-/**
- * The sessions that the viewer sees, newest first. For a member, a page may have fewer entries than the limit, or none, although
- * older ones follow: it reads 200 sessions at most.
- */
+/** The sessions that the viewer sees, newest first. */
 export async function listSessions(
   db: Pick<Database, 'pool'>,
   { organizationId, memberId }: Viewer,
   { isOpen, limit, after }: SessionQuery,
 ): Promise<ReadPage<SessionOut>> {
-  const maxRead = memberId === null ? limit + 1 : Math.max(MAX_SESSIONS_READ, limit + 1)
-  const { rows: read } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
-    `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
+  const read = async (position: TimePosition | undefined, count: number) => {
+    const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
+      `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
        SELECT ${SESSION_COLUMNS} FROM sessions
        WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
          ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
        ORDER BY created_at DESC, id DESC LIMIT $4
      ) AS session ORDER BY created_at DESC, id DESC`,
-    [organizationId, ...beforePosition(after), maxRead, memberId],
-  )
-  const { rows, next } = selectVisible(read, { limit, maxRead }, (row) => ({ id: row.id, createdAt: row.created_at }))
+      [organizationId, ...beforePosition(position), count, memberId],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_SESSIONS_READ }, read, (row) => ({
+    id: row.id,
+    createdAt: row.created_at,
+  }))
   return { rows: rows.map(({ isVisible: _isVisible, ...row }) => toWire<SessionOut>(row)), next }
 }
 
@@ -65,6 +67,6 @@ export async function findSession(
   )
   const [session] = rows
   if (!session) return undefined
-  const runs = await listVisibleRuns(db, viewer, { sessionId, limit: MAX_RUNS })
-  return { ...toWire<SessionOut>(session), runs: runs.toReversed() }
+  const runs = await listRunsOfSession(db, viewer, sessionId, { limit: MAX_RUNS })
+  return { ...toWire<SessionOut>(session), runs: runs.rows.toReversed() }
 }

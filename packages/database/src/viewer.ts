@@ -81,22 +81,37 @@ export function beforePosition(after: TimePosition | undefined, until?: Date): r
   return until ? [until, FIRST_ID] : ['infinity', LAST_ID]
 }
 
-/** Entries of a list that are read for a page, some of which a member may not see. */
-export interface ReadPage<Row> {
-  /** The first visible entries, at most the limit. */
+/** A page of a list of which the viewer may not see all entries. */
+export interface ReadPage<Row, Position = TimePosition> {
   readonly rows: readonly Row[]
-  /** The last entry that was looked at, if others may follow. */
-  readonly next: TimePosition | undefined
+  /** After which entry the next page begins, if others may follow. */
+  readonly next: Position | undefined
 }
 
-/** Selects a page from `read`, which has all entries that follow in the list if they are fewer than `maxRead`. */
-export function selectVisible<Row extends { readonly isVisible: boolean }>(
-  read: readonly Row[],
-  { limit, maxRead }: { readonly limit: number; readonly maxRead: number },
-  positionOf: (row: Row) => TimePosition,
-): ReadPage<Row> {
-  const visible = read.filter((row) => row.isVisible)
-  const rows = visible.slice(0, limit)
-  const last = visible.length > limit ? rows.at(-1) : read.length === maxRead ? read.at(-1) : undefined
-  return { rows, next: last && positionOf(last) }
+/** Entries that are read at once for a page of a member. */
+const MAX_CHUNK = 1_000
+
+/**
+ * Reads a page of the entries that the viewer sees: as many as fit, then more and more at a time until the page is full. Only a page
+ * for which `maxRead` entries had few visible ones has fewer than the limit although others may follow.
+ */
+export async function readVisible<Row extends { readonly isVisible: boolean }, Position>(
+  { limit, after, maxRead }: { limit: number; after: Position | undefined; maxRead: number },
+  read: (after: Position | undefined, count: number) => Promise<readonly Row[]>,
+  positionOf: (row: Row) => Position,
+): Promise<ReadPage<Row, Position>> {
+  const visible: Row[] = []
+  let position = after
+  let count = limit + 1
+  for (let readCount = 0; readCount < maxRead; count = Math.min(4 * count, MAX_CHUNK)) {
+    const chunk = await read(position, count)
+    visible.push(...chunk.filter(({ isVisible }) => isVisible))
+    const rows = visible.slice(0, limit)
+    const last = chunk.at(-1)
+    if (visible.length > limit) return { rows, next: positionOf(rows.at(-1)!) }
+    if (last === undefined || chunk.length < count) return { rows, next: undefined }
+    position = positionOf(last)
+    readCount += count
+  }
+  return { rows: visible, next: position }
 }

@@ -7,6 +7,7 @@ import {
   findVisibleDelivery,
   findVisibleRun,
   listApiKeyPage,
+  listRunsOfSession,
   listSessions,
   listSourcesWithLastRequests,
   listVisibleDeliveries,
@@ -45,6 +46,8 @@ const sqlId = (table: string): string =>
 
 const admin = { organizationId, memberId: null }
 const member = { organizationId, memberId }
+/** With many runs: of a workflow that the member sees, and of one that the member does not. */
+const [longSession, hiddenSession] = [id('sessions', 1), id('sessions', 2)]
 const after = { createdAt: new Date(Date.now() - 12_000_000), id: newId() }
 const limit = 26
 
@@ -59,7 +62,13 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
     100,
     (on) => listVisibleRuns(on, admin, { limit, status: 'failed', workflowId: workflowIds[3] }),
   ],
-  'runs of a session': [100, (on) => listVisibleRuns(on, admin, { limit, sessionId: id('sessions', 7) })],
+  'runs of a session': [100, (on) => listRunsOfSession(on, admin, longSession, { limit })],
+  'runs of a session that a member sees': [100, (on) => listRunsOfSession(on, member, longSession, { limit })],
+  'failed runs of a session': [4_700, (on) => listRunsOfSession(on, member, longSession, { limit, status: 'failed' })],
+  'runs of a session that a member does not see': [
+    4_700,
+    (on) => listRunsOfSession(on, member, hiddenSession, { limit }),
+  ],
   'runs of a member': [1_100, (on) => listVisibleRuns(on, member, { limit })],
   'runs of a workflow that a member does not see': [
     100,
@@ -68,12 +77,12 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'a run': [100, (on) => findVisibleRun(on, member, id('starts', 20))],
   sessions: [100, (on) => listSessions(on, admin, { limit, after })],
   'closed sessions': [100, (on) => listSessions(on, admin, { limit, isOpen: false })],
-  'sessions of a member': [500, (on) => listSessions(on, member, { limit, after })],
+  'sessions of a member': [1_700, (on) => listSessions(on, member, { limit, after })],
   'a session': [200, (on) => findSession(on, member, id('sessions', 7))],
   'a log': [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, after })],
   'rejected deliveries': [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, outcome: 'rejected' })],
   verifications: [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, kind: 'verification' })],
-  'a log for a member': [1_100, (on) => listVisibleDeliveries(on, member, { sourceId, limit })],
+  'a log for a member': [4_700, (on) => listVisibleDeliveries(on, member, { sourceId, limit })],
   'a delivery': [300, (on) => findVisibleDelivery(on, member, id('deliveries', 20))],
   sources: [300, (on) => listSourcesWithLastRequests(on, member)],
   keys: [100, (on) => listApiKeyPage(on, organizationId, { limit, after })],
@@ -110,6 +119,17 @@ async function seed({ pool }: Pooled): Promise<void> {
        now() - interval '2 hours' - n * interval '1 second', now() - interval '2 hours' - n * interval '1 second', now()
      FROM generate_series(1, ${ROWS}) n`,
     [workflowIds],
+  )
+  await run(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at,
+       started_at, finished_at)
+     SELECT gen_random_uuid(), :organization, ($1::uuid[])[1 + n % 2], ($2::uuid[])[1 + n % 2], 2 + n / 2, 'api', 'go', 'r',
+       'succeeded', now() - interval '7 hours' - n * interval '1 second', now(), now()
+     FROM generate_series(0, ${2 * ROWS - 1}) n`,
+    [
+      [workflowIds[1], workflowIds[3]],
+      [longSession, hiddenSession],
+    ],
   )
   await run(`INSERT INTO run_steps (run_id, position, kind, data, epoch)
     SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)

@@ -207,10 +207,9 @@ describe('Sessions', () => {
        SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'go', 'r' FROM opened`,
       [id, busy],
     )
-    const first = (await data.call(member, 'listSessions')).body
-    expect(first).toMatchObject({ data: [], pagination: { has_more: true } })
-    const query = { cursor: first.pagination.next_cursor ?? '' }
-    const second = (await data.call(member, 'listSessions', { query })).body
-    expect(second).toMatchObject({ data: [{ id: sessionId }], pagination: { has_more: false } })
+    expect((await data.call(member, 'listSessions')).body).toMatchObject({
+      data: [{ id: sessionId }],
+      pagination: { has_more: false },
+    })
   })
 })

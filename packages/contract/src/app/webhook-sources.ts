@@ -72,7 +72,7 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
 })
 export type DeliveryDetailOut = Static<typeof DeliveryDetailOut>
 
-/** For a member, a page may have fewer entries than the limit although older ones follow: it has what the member may see. */
+/** A page of a member may have fewer entries than the limit although others follow: contract README, "Application". */
 export const AppDeliveryPage = PageOf('AppDeliveryPage', AppDeliveryOut)
 export type AppDeliveryPage = Static<typeof AppDeliveryPage>
 

@@ -55,10 +55,7 @@ export function readCursor<Position>({ cursor }: PageQuery, format: CursorFormat
 }
 
 /** Returns a page that was read, with the cursor of the next one. */
-export function toPage<Row, Position>(
-  { rows, next }: Pick<ReadPage<Row>, 'rows'> & { readonly next: Position | undefined },
-  format: CursorFormat<Position>,
-) {
+export function toPage<Row, Position>({ rows, next }: ReadPage<Row, Position>, format: CursorFormat<Position>) {
   const cursor = next === undefined ? null : Buffer.from(format.encode(next)).toString('base64url')
   return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
 }

@@ -4,6 +4,7 @@ import {
   createSession,
   findSession,
   findVisibleRun,
+  listRunsOfSession,
   listSessions,
   listVisibleRuns,
   type RunQuery,
@@ -24,11 +25,16 @@ export function runHandlers(ctx: AppContext) {
   return {
     listRuns: async ({ principal, query }) => {
       const { status, since, until, workflow_id: workflowId, session_id: sessionId } = query
-      const filter = { status, workflowId, sessionId, since: toDate(since), until: toDate(until) }
-      const read = (limit: number, after: RunQuery['after']) =>
-        listVisibleRuns(db, viewerOf(principal), { ...filter, limit, after })
-      if (sessionId === undefined) return { body: await readPage(query, BY_TIME, read, timeOf) }
-      return { body: await readPage(query, BY_NUMBER, read, ({ number }) => ({ number })) }
+      const viewer = viewerOf(principal)
+      const filter = { status, workflowId, since: toDate(since), until: toDate(until) }
+      if (sessionId === undefined) {
+        const read = (limit: number, after: RunQuery['after']) =>
+          listVisibleRuns(db, viewer, { ...filter, limit, after })
+        return { body: await readPage(query, BY_TIME, read, timeOf) }
+      }
+      const { limit = LIST_DEFAULT_LIMIT } = query
+      const after = readCursor(query, BY_NUMBER)
+      return { body: toPage(await listRunsOfSession(db, viewer, sessionId, { ...filter, limit, after }), BY_NUMBER) }
     },
     getRun: async ({ principal, params }) => ({
       body: found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
