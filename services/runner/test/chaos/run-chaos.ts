@@ -28,7 +28,7 @@ export interface ChaosReport extends Findings {
 
 /**
  * The time limit for all runs to end after the last incident. A delivery whose dispatcher was killed becomes `unknown`
- * only at its deadline, after 40 s; the rest of the time is for the backlog of its session on a busy machine.
+ * only at its deadline; the rest of the time is for the backlog of its session on a busy machine.
  */
 const DRAIN_TIMEOUT_MS = 240_000
 
