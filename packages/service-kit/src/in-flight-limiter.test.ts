@@ -50,6 +50,47 @@ describe('the in-flight limiter', () => {
     expect(limiter).toMatchObject({ inFlight: 3, waiting: 0 })
   })
 
+  test('serves a caller that asks again by the time when it first asked', async () => {
+    const limiter = createLimiter({})
+    const release = await acquireSlot(limiter, 'a')
+    const firstMs = performance.now()
+    const served: string[] = []
+    const wait = async (name: string, arrivedMs?: number): Promise<void> => {
+      const slot = await limiter.acquire('a', LONG_MS, arrivedMs)
+      if (typeof slot === 'string') throw new Error(slot)
+      served.push(name)
+      slot()
+    }
+    const calls = [wait('second', firstMs + 1), wait('third', firstMs + 2), wait('first again', firstMs)]
+    release()
+    await Promise.all(calls)
+    expect(served).toEqual(['first again', 'second', 'third'])
+  })
+
+  test('lets a caller that asks again replace the latest one if too many wait', async () => {
+    const limiter = createLimiter({ maxWaitingPerKey: 2 })
+    const release = await acquireSlot(limiter, 'a')
+    const [one, two] = [limiter.acquire('a', LONG_MS, 1), limiter.acquire('a', LONG_MS, 3)]
+    const again = limiter.acquire('a', LONG_MS, 2)
+    expect(await two).toBe('key_limit')
+    expect(await limiter.acquire('a', LONG_MS, 4)).toBe('key_limit')
+    expect(limiter.waiting).toBe(2)
+    release()
+    const slot = await one
+    if (typeof slot === 'function') slot()
+    expect(typeof (await again)).toBe('function')
+  })
+
+  test('a caller that replaces the only one of its key is served', async () => {
+    const limiter = createLimiter({ maxWaiting: 1 })
+    const release = await acquireSlot(limiter, 'a')
+    const replaced = limiter.acquire('b', LONG_MS, 2)
+    const again = limiter.acquire('b', LONG_MS, 1)
+    expect(await replaced).toBe('total_limit')
+    release()
+    expect(typeof (await again)).toBe('function')
+  })
+
   test('takes a free slot at once, or gives the limit that is reached', () => {
     const limiter = createLimiter({ total: 2 })
     const release = limiter.tryAcquire('a')

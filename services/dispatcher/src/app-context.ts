@@ -18,6 +18,7 @@ import {
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deliver-payload.ts'
 import { createDeliveryStore, type DeliveryStore } from './deliveries/delivery-store.ts'
+import { createFirstArrivals, type FirstArrivals } from './deliveries/first-arrivals.ts'
 import { createKeyedMutex, type KeyedMutex } from './deliveries/keyed-mutex.ts'
 import { createOutcomeRecorder, type OutcomeRecorder } from './deliveries/outcome-recorder.ts'
 import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
@@ -35,6 +36,8 @@ export interface AppContext {
   readonly sendRequest: SendRequest
   /** Limits the requests to endpoints that are in flight. */
   readonly limiter: InFlightLimiter
+  /** When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for again. */
+  readonly firstArrivals: FirstArrivals
   /** How long a payload waits for a slot, from the arrival of its call. */
   readonly slotWaitMs: number
   /** Runs the calls for one delivery id one after the other. */
@@ -100,6 +103,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
       overrides.sendRequest ??
       createSendRequest({ allowedSubnets: config.allowedSubnets, egressProxy: config.egressProxy }),
     limiter,
+    firstArrivals: createFirstArrivals(),
     slotWaitMs,
     deliveryMutex: createKeyedMutex(),
     deliveryDeadlineMs: overrides.deliveryDeadlineMs ?? DELIVERY_DEADLINE_MS,

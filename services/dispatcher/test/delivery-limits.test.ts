@@ -14,6 +14,9 @@ beforeAll(async () => {
 const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
+const waitingMetric = (count: number): RegExp =>
+  new RegExp(`^webhook_deliveries_waiting\\{service="dispatcher"\\} ${count}$`, 'm')
+
 /** Creates an answer that waits until `open` is called. */
 function createGate(): { open: () => void; answer: () => Promise<{ status: number }> } {
   const { promise, resolve } = Promise.withResolvers<{ status: number }>()
@@ -65,6 +68,28 @@ describe('limits', () => {
     open()
     for (const sent of await Promise.all(calls)) expect(sent.body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(5)
+  })
+
+  test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
+    const narrow = await dispatcher.startAnother({ slotWaitMs: 1_500 }, { maxInFlightPerSource: 1 })
+    const untilWaiting = (count: number) =>
+      waitUntil(async () => waitingMetric(count).test(await (await fetch(`${narrow.url}/metrics`)).text()))
+    const { open, answer } = createGate()
+    dispatcher.endpoint.answerWith(answer)
+    const slow = send(newId(), {}, narrow.url)
+    await dispatcher.endpoint.waitForRequests(1)
+    const [first, later] = [newId(), newId()]
+    expect((await send(first, {}, narrow.url)).status).toBe(503)
+    const calls = [send(later, {}, narrow.url)]
+    await untilWaiting(1)
+    calls.push(send(first, {}, narrow.url))
+    await untilWaiting(2)
+    open()
+    const [laterSent, firstSent] = await Promise.all(calls)
+    await slow
+    expect([laterSent?.body.outcome, firstSent?.body.outcome]).toEqual(['accepted', 'accepted'])
+    const sentInOrder = dispatcher.endpoint.requests.map(({ headers }) => headers['x-request-id'])
+    expect(sentInOrder.slice(1)).toEqual([firstSent?.body.request_id, laterSent?.body.request_id])
   })
 
   test('at the limit of the process the answer is 503, nothing is recorded, and the call may be repeated', async () => {

@@ -64,8 +64,13 @@ export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promis
   return ctx.deliveryMutex.runExclusive(request.id, async () => {
     const unrecorded = ctx.outcomes.find(request.id)
     if (unrecorded) return assertSamePayload(unrecorded, request)
-    const slot = await ctx.limiter.acquire(request.sourceId, ctx.slotWaitMs - (performance.now() - arrivedMs))
-    if (typeof slot === 'string') throw limitReached(ctx, slot)
+    const waitMs = ctx.slotWaitMs - (performance.now() - arrivedMs)
+    const firstArrivedMs = ctx.firstArrivals.take(request.id) ?? arrivedMs
+    const slot = await ctx.limiter.acquire(request.sourceId, waitMs, firstArrivedMs)
+    if (typeof slot === 'string') {
+      ctx.firstArrivals.add(request.id, firstArrivedMs)
+      throw limitReached(ctx, slot)
+    }
     try {
       return await recordAndSend(ctx, request, slot)
     } finally {
