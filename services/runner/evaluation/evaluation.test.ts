@@ -6,7 +6,7 @@ import { startStubModelServer } from '@workflow-service/testkit'
 import type { ModelConfig, ModelProvider } from '../src/agent/agent-settings.ts'
 import type { Agent } from '../src/agent/agent.ts'
 import { createModelAgent } from '../src/agent/model/model-agent.ts'
-import { caseJsonSchema, type EvaluationCase, SCHEMA_FILE } from './case-schema.ts'
+import { caseJsonSchema, CATEGORIES, type EvaluationCase, SCHEMA_FILE } from './case-schema.ts'
 import { type CaseResult, evaluate } from './evaluate.ts'
 import { toPerfectTurns } from './perfect-model.ts'
 import { readAgentConfig } from './read-agent-config.ts'
@@ -39,8 +39,9 @@ async function perfectAgent(provider: ModelProvider, entry: EvaluationCase): Pro
 }
 
 describe('the cases', () => {
-  test('are at least 80, at least 40 of each kind', () => {
+  test('are at least 80, at least 40 of each kind, of every category', () => {
     expect(cases.length).toBeGreaterThanOrEqual(80)
+    expect(new Set(cases.map(({ category }) => category))).toEqual(new Set(CATEGORIES))
     for (const kind of ['rule-like', 'language-like'] as const) {
       expect(cases.filter((entry) => entry.kind === kind).length).toBeGreaterThanOrEqual(40)
     }
