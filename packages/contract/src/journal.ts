@@ -131,6 +131,13 @@ export const ToolCallStep = Type.Object(
 )
 export type ToolCallStep = Static<typeof ToolCallStep>
 
+/**
+ * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end properly), the source
+ * accepted the same payload before in this run, the run reached its limit of payloads, or the run cannot end yet.
+ */
+export const TOOL_CALL_ERRORS = ['invalid_call', 'duplicate_payload', 'too_many_deliveries', 'cannot_end'] as const
+export type ToolCallError = (typeof TOOL_CALL_ERRORS)[number]
+
 /** The result of a tool call, with the exact text that the model receives. */
 export const ToolResultStep = Type.Object(
   {
@@ -138,6 +145,16 @@ export const ToolResultStep = Type.Object(
     tool: ToolName,
     ok: Type.Boolean({ description: 'Whether the call succeeded.' }),
     text: Type.String({ description: 'The text that the agent receives.' }),
+    error: Type.Optional(
+      StringEnum(TOOL_CALL_ERRORS, {
+        description: 'Why the call was not executed; absent if it was, and of steps before this field existed.',
+      }),
+    ),
+    found_source_ids: Type.Optional(
+      Type.Array(Uuid({ description: 'A webhook source.' }), {
+        description: 'The webhook sources that a search found; they have tools in the answers after it.',
+      }),
+    ),
     delivery: Type.Optional(
       Type.Object(
         {

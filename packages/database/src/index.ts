@@ -188,6 +188,8 @@ export {
 } from './users.ts'
 export { versionOf } from './versions.ts'
 export {
+  type FoundSource,
+  searchSources,
   confirmWebhookSource,
   deleteWebhookSource,
   findSaveTarget,

@@ -148,6 +148,30 @@ export async function listSourceNames(
   return (await runStatement<SourceName>(db, LIST_SOURCE_NAMES, [organizationId])).rows
 }
 
+/** A source that a search found, with the first 1,000 characters of its description. */
+export interface FoundSource extends SourceName {
+  readonly description: string
+}
+
+/** The organization's sources whose name or description has one of the words in lower case; first those with the most of them. */
+export async function searchSources(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  words: readonly string[],
+  limit: number,
+): Promise<readonly FoundSource[]> {
+  const { rows } = await db.pool.query<FoundSource>(
+    `SELECT id, name, left(description, 1000) AS description
+     FROM webhook_sources, LATERAL (
+       SELECT count(*) AS hits FROM unnest($2::text[]) AS word WHERE position(word IN lower(name || ' ' || description)) > 0
+     ) AS counted
+     WHERE organization_id = $1 AND deleted_at IS NULL AND hits > 0
+     ORDER BY hits DESC, name COLLATE "C", id LIMIT $3`,
+    [organizationId, words, limit],
+  )
+  return rows
+}
+
 /** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
 export async function listSourceStates(
   db: Pick<Database, 'pool'>,

@@ -133,6 +133,14 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
     listSourceNames: () => Promise.resolve(sources.map(({ id: sourceId, name }) => ({ id: sourceId, name }))),
     readSources: (_lease, _organizationId, ids) =>
       Promise.resolve(ids.flatMap((sourceId) => sources.find((source) => source.id === sourceId) ?? [])),
+    searchSources: (_lease, _organizationId, words, limit) =>
+      Promise.resolve(
+        sources
+          .filter(({ name, description }) =>
+            words.some((word) => `${name} ${description}`.toLowerCase().includes(word)),
+          )
+          .slice(0, limit),
+      ),
     listFiles: () => Promise.resolve(files),
     readFile: (_lease, _organizationId, _workflowId, fileId) =>
       Promise.resolve(files.find((file) => file.id === fileId)?.content),

@@ -19,9 +19,10 @@ import {
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
-import { createRunnerMetrics } from './metrics.ts'
+import { createRunnerMetrics, recordModelAnswer } from './metrics.ts'
 import { createDispatcherClient } from './runs/dispatcher-client.ts'
 import type { RunContext } from './runs/execute-run.ts'
+import { createModelLimitGate } from './runs/model-limit-gate.ts'
 import { createRunStore } from './runs/run-store.ts'
 import { type ActiveSessions, createActiveSessions } from './sessions/active-sessions.ts'
 import { createSessionStore, type SessionStore } from './sessions/session-store.ts'
@@ -139,10 +140,8 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
     agent:
       overrides.agent ??
       createAgent(config.agent, {
-        onModelUsage: ({ inputTokens, outputTokens }) => {
-          runnerMetrics.modelTokens.inc({ direction: 'input' }, inputTokens ?? 0)
-          runnerMetrics.modelTokens.inc({ direction: 'output' }, outputTokens ?? 0)
-        },
+        modelGate: createModelLimitGate(db),
+        onModelAnswer: (answer) => recordModelAnswer(runnerMetrics, answer),
       }),
     metrics,
     runnerMetrics,

@@ -1,3 +1,4 @@
+import type { ModelAnswerStep } from '@workflow-service/contract'
 import type { Backlog } from '@workflow-service/database'
 import type { DeadLetterReason } from '@workflow-service/messaging'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
@@ -14,6 +15,7 @@ export interface RunnerMetrics {
   readonly autoRuns: Counter
   readonly waitingDeliveries: Gauge
   readonly modelTokens: Counter<'direction'>
+  readonly modelAnswers: Histogram
   readonly deadLetters: Counter<'reason'>
   readonly brokerUp: Gauge<'role'>
 }
@@ -118,8 +120,14 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
     }),
     modelTokens: new Counter({
       name: 'runner_model_tokens_total',
-      help: 'Tokens that the model reports as input and output.',
+      help: 'Tokens that the model reports. Cached ones (cache_read, cache_write) are part of the input, reasoning is part of the output.',
       labelNames: ['direction'],
+      registers,
+    }),
+    modelAnswers: new Histogram({
+      name: 'runner_model_answer_seconds',
+      help: 'From a request to the model to its answer.',
+      buckets: DURATION_BUCKETS,
       registers,
     }),
     deadLetters: new Counter<'reason'>({
@@ -135,4 +143,17 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
       registers,
     }),
   }
+}
+
+/** Records the tokens and the latency of an answer of the model. */
+export function recordModelAnswer({ modelTokens, modelAnswers }: RunnerMetrics, answer: ModelAnswerStep): void {
+  const tokens = {
+    input: answer.input_tokens,
+    cache_read: answer.cache_read_tokens,
+    cache_write: answer.cache_write_tokens,
+    output: answer.output_tokens,
+    reasoning: answer.reasoning_tokens,
+  }
+  for (const [direction, count] of Object.entries(tokens)) modelTokens.inc({ direction }, count ?? 0)
+  modelAnswers.observe((answer.latency_ms ?? 0) / 1_000)
 }

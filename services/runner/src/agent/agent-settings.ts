@@ -74,8 +74,29 @@ export const agentSettings = {
     minimum: 0,
     maximum: 3_600,
     default: 300,
-    description: 'Total delay before retries of one answer, while the model is overloaded or unavailable.',
+    description: 'Total delay before retries of one answer, while the model is unavailable.',
     examples: [300],
+  }),
+  AGENT_RATE_LIMIT_SECONDS: Type.Integer({
+    minimum: 0,
+    maximum: 604_800,
+    default: 86_400,
+    description:
+      "How long one answer waits at most while the model's API limits the rate of requests (429, 529). After 30 s a run waits without a slot.",
+    examples: [86_400],
+  }),
+  AGENT_RUN_TOKENS: Type.Integer({
+    minimum: 1,
+    default: 1_000_000,
+    description: 'Input and output tokens of one run; a run that has used them asks for no further answer and fails.',
+    examples: [1_000_000],
+  }),
+  AGENT_MAX_DELIVERIES: Type.Integer({
+    minimum: 1,
+    maximum: 1_000,
+    default: 50,
+    description: 'Payloads that a run with a model sends at most.',
+    examples: [50],
   }),
   AGENT_MAX_OUTPUT_TOKENS: Type.Optional(
     Type.Integer({
@@ -156,6 +177,10 @@ export interface ModelConfig {
   readonly options: ModelOptions
   readonly timeoutMs: number
   readonly retryMs: number
+  /** How long one answer waits at most while the model's API limits requests. */
+  readonly rateLimitMs: number
+  readonly runTokens: number
+  readonly maxDeliveries: number
   readonly maxOutputTokens: number | null
   readonly historyTokens: number
   readonly isStreaming: boolean
@@ -183,6 +208,9 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
     options: settings.AGENT_MODEL_OPTIONS,
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
     retryMs: settings.AGENT_RETRY_SECONDS * 1_000,
+    rateLimitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
+    runTokens: settings.AGENT_RUN_TOKENS,
+    maxDeliveries: settings.AGENT_MAX_DELIVERIES,
     maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,
     historyTokens: settings.AGENT_HISTORY_TOKENS,
     isStreaming: settings.AGENT_STREAMING,

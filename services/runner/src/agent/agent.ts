@@ -48,6 +48,14 @@ export interface AgentRun {
   listSources(): Promise<readonly AgentSourceName[]>
   /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */
   readSources(sourceIds: readonly string[]): Promise<readonly AgentWebhookSource[]>
+  /**
+   * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At most `limit`,
+   * with the beginning of their descriptions.
+   */
+  searchSources(
+    words: readonly string[],
+    limit: number,
+  ): Promise<readonly (AgentSourceName & { readonly description: string })[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly AgentFile[]>
   /** A file's content; undefined when the workflow has no such file. */

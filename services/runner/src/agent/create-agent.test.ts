@@ -25,6 +25,9 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
     timeoutMs: 10_000,
     retryMs: 0,
     maxOutputTokens: 500,
+    rateLimitMs: 0,
+    runTokens: 1_000_000,
+    maxDeliveries: 50,
     historyTokens: 1_000,
     isStreaming: false,
   }
@@ -33,7 +36,13 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
 describe('the agent that the settings select', () => {
   test('is the built-in one or a model, which is called without a key if none is set', async () => {
     const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
-    await run.execute(createAgent(await modelConfig({ text: 'Nothing to do.' })))
+    await run.execute(
+      createAgent(
+        await modelConfig({
+          toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Nothing to do.' } }],
+        }),
+      ),
+    )
     expect(run.sent).toEqual([])
     expect(server?.requests[0]?.body).toMatchObject({ model: 'stub-1', max_tokens: 500 })
     expect(server?.requests[0]?.headers).not.toHaveProperty('authorization')

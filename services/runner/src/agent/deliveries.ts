@@ -37,7 +37,7 @@ export async function sendDelivery(run: AgentRun, call: DeliveryCall): Promise<N
       call_id: call.call_id,
       tool: call.tool,
       ok: outcome === 'accepted',
-      text: describeForModel(delivery),
+      text: describeForModel(delivery, run.run.sessionId),
       delivery,
     },
   }
@@ -50,8 +50,8 @@ function toAnswerText(answer: string): string {
 }
 
 /** Describes the result to the model, with what it may do next (contract README, "Deliveries"). */
-function describeForModel({ outcome, status, reason, answer }: RecordedDelivery): string {
-  const text = answer === null ? '' : `\nThe endpoint's answer:\n${markUntrusted('endpoint answer', answer)}`
+function describeForModel({ outcome, status, reason, answer }: RecordedDelivery, sessionId: string): string {
+  const text = answer === null ? '' : `\nThe endpoint's answer:\n${markUntrusted('endpoint answer', answer, sessionId)}`
   switch (outcome) {
     case 'accepted':
       return `Accepted: the endpoint answered ${status ?? 'with success'}.${text}`

@@ -48,6 +48,7 @@ export function createAgentRun(
       const byId = new Map(smallSources.map((source) => [source.id, source]))
       return sourceIds.flatMap((sourceId) => byId.get(sourceId) ?? []).map(toAgentSource)
     },
+    searchSources: (words, limit) => store.searchSources(lease, organizationId, words, limit),
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     append: (added) => journal.append(added),

@@ -4,6 +4,7 @@ import {
   countAttempt,
   type Database,
   type EarlierRun,
+  type FoundSource,
   listEarlierRuns,
   listSmallSources,
   listSourceNames,
@@ -11,6 +12,7 @@ import {
   readSources,
   readSteps,
   readWorkflowFile,
+  searchSources,
   serializeStep,
   type SourceForAgent,
   type SourceName,
@@ -48,6 +50,13 @@ export interface RunStore {
   listSmallSources(lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null>
   listSourceNames(lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]>
   readSources(lease: ActiveLease, organizationId: string, ids: readonly string[]): Promise<readonly SourceForAgent[]>
+  /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
+  searchSources(
+    lease: ActiveLease,
+    organizationId: string,
+    words: readonly string[],
+    limit: number,
+  ): Promise<readonly FoundSource[]>
   listFiles(lease: ActiveLease, organizationId: string, workflowId: string): Promise<readonly WorkflowFile[]>
   readFile(lease: ActiveLease, organizationId: string, workflowId: string, fileId: string): Promise<string | undefined>
 }
@@ -94,6 +103,8 @@ export function createRunStore(db: Database, owner: string): RunStore {
     listSmallSources: (lease, organizationId) => retry(lease, () => listSourcesBatched(organizationId)),
     listSourceNames: (lease, organizationId) => retry(lease, () => listSourceNames(db, organizationId)),
     readSources: (lease, organizationId, ids) => retry(lease, () => readSources(db, organizationId, ids)),
+    searchSources: (lease, organizationId, words, limit) =>
+      retry(lease, () => searchSources(db, organizationId, words, limit)),
     listFiles: (lease, organizationId, workflowId) =>
       retry(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease, organizationId, workflowId, fileId) =>

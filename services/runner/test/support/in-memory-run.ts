@@ -140,6 +140,14 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
           const sources = sourceIds.flatMap((sourceId) => options.sources?.find(({ id }) => id === sourceId) ?? [])
           return Promise.resolve(sources)
         },
+        searchSources: (words, limit) =>
+          Promise.resolve(
+            (options.sources ?? [])
+              .filter(({ name, description }) =>
+                words.some((word) => `${name} ${description}`.toLowerCase().includes(word)),
+              )
+              .slice(0, limit),
+          ),
         listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
         append: (added) => operate(() => append(added)),

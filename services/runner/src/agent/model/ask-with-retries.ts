@@ -1,13 +1,23 @@
 import { backoff } from '@workflow-service/service-kit'
-import { RunError } from '../../run-errors.ts'
+import { RunError, RunParkedError } from '../../run-errors.ts'
 import { sleep } from '../../sleep.ts'
 import { ModelError } from './model-error.ts'
+import type { ModelGate } from './model-gate.ts'
 import type { AskModel, ModelAnswer, ModelQuestion } from './model-question.ts'
 
-/** Requests for one answer before the run fails. */
+/** Requests for one answer after transient errors before the run fails. */
 const MAX_REQUESTS = 6
 const FIRST_DELAY_MS = 1_000
 const MAX_DELAY_MS = 60_000
+
+/** Delays after a limited request, on top of what the API asks for: the gate sets the pace. */
+const FIRST_LIMITED_DELAY_MS = 250
+const MAX_LIMITED_DELAY_MS = 8_000
+/** A run that would wait longer for the model's rate limit gives its slot back. */
+export const PARK_AFTER_MS = 30_000
+/** How long a run is parked for the first time, at least; twice as long each further time. */
+const FIRST_PARK_MS = 10_000
+const MAX_PARK_MS = 300_000
 
 /** Time and randomness; tests replace them. */
 export interface ModelClock {
@@ -18,30 +28,54 @@ export interface ModelClock {
 
 export const systemClock: ModelClock = { now: Date.now, random: Math.random, sleep }
 
+/** How an answer has waited for the model's rate limit so far, in earlier attempts too. */
+export interface LimitedSoFar {
+  /** Since when, in milliseconds since 1970; null if it has not. */
+  readonly sinceMs: number | null
+  /** How many times its run was parked. */
+  readonly parks: number
+}
+
 export interface RetryOptions {
+  readonly model: string
   readonly retryMs: number
+  readonly rateLimitMs: number
+  readonly gate: ModelGate
   readonly clock: ModelClock
+  readonly limited: LimitedSoFar
   /** Ends the delay before a retry. */
   readonly signal: AbortSignal
   /** Ends a request under way. */
   readonly abort: AbortSignal
-  /** Called before each delay. */
-  readonly onRetry: (text: string) => Promise<void>
+  /** Writes a note to the journal. */
+  readonly onNote: (code: RetryNote, text: string) => Promise<void>
 }
 
+/** Codes of the journal's notes about requests that are repeated. */
+export type RetryNote = 'model_retry' | typeof LIMITED_NOTE | typeof PARKED_NOTE
+export const LIMITED_NOTE = 'model_limited'
+export const PARKED_NOTE = 'run_parked'
+
 /**
- * Asks the model for one answer, and repeats the request after a transient error, after a growing delay or the one that the API asks
- * for, up to MAX_REQUESTS requests and `retryMs` of delays in total.
- * @throws RunError with the error's code when no retry helps, or the reason of the signal that aborted.
+ * Asks the model for one answer, and repeats the request while that may help.
+ *
+ * After a transient error it repeats it after a growing delay or the one that the API asks for, up to MAX_REQUESTS requests and
+ * `retryMs` of delays. While the API limits requests, only time bounds the repetition: `rateLimitMs`, over all attempts. Each
+ * request then waits for its turn at the gate; a run that would wait for more than PARK_AFTER_MS in total is parked.
+ * @throws RunError with the error's code when no retry helps; RunParkedError; ModelError of the kind `too_long`; the reason of the
+ * signal that aborted.
  */
 export async function askWithRetries(
   ask: AskModel,
   question: ModelQuestion,
-  { retryMs, clock, signal, abort, onRetry }: RetryOptions,
+  options: RetryOptions,
 ): Promise<ModelAnswer> {
+  const { retryMs, clock, signal, abort, onNote } = options
+  const wait = createLimitedWait(options)
   const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true, random: clock.random })
   let waitedMs = 0
-  for (let request = 1; ; request += 1) {
+  for (let request = 1; ;) {
+    await wait.forTurn()
     const answer = await ask(question, abort).catch((error: unknown) => {
       if (error instanceof ModelError) return error
       throw error
@@ -49,7 +83,12 @@ export async function askWithRetries(
     if (!(answer instanceof ModelError)) return answer
     signal.throwIfAborted()
     const { code, kind, message, retryAfterMs } = answer
-    if (kind === 'permanent' || kind === 'too_long') throw new RunError(code, message)
+    if (kind === 'too_long') throw answer
+    if (kind === 'permanent') throw new RunError(code, message)
+    if (kind === 'limited') {
+      await wait.afterLimit(answer)
+      continue
+    }
     const delayMs = retryAfterMs ?? Math.round(nextDelayMs())
     if (request === MAX_REQUESTS || waitedMs + delayMs > retryMs) {
       const why =
@@ -58,11 +97,61 @@ export async function askWithRetries(
           : `: the next one would have to wait ${formatSeconds(delayMs)}`
       throw new RunError(code, `${message} (gave up after request ${request} of ${MAX_REQUESTS}${why})`)
     }
-    await onRetry(
-      `${message}. The next request follows in ${formatSeconds(delayMs)} (${request + 1} of ${MAX_REQUESTS}).`,
-    )
+    request += 1
+    const next = `The next request follows in ${formatSeconds(delayMs)} (${request} of ${MAX_REQUESTS}).`
+    await onNote('model_retry', `${message}. ${next}`)
     await clock.sleep(delayMs, signal)
     waitedMs += delayMs
+  }
+}
+
+/** The waiting for the model's rate limit: in the run's slot at first, then without one. */
+function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, abort, onNote }: RetryOptions) {
+  const nextDelayMs = backoff({
+    firstMs: FIRST_LIMITED_DELAY_MS,
+    maxMs: MAX_LIMITED_DELAY_MS,
+    hasJitter: true,
+    random: clock.random,
+  })
+  let sinceMs = limited.sinceMs
+  let inSlotMs = 0
+
+  const sleepOrPark = async (delayMs: number): Promise<void> => {
+    if (inSlotMs + delayMs > PARK_AFTER_MS) await park(delayMs)
+    await clock.sleep(delayMs, signal)
+    inSlotMs += delayMs
+  }
+  const park = async (delayMs: number): Promise<never> => {
+    sinceMs ??= clock.now()
+    const leftMs = sinceMs + rateLimitMs - clock.now()
+    if (delayMs > leftMs) throw givenUp(`The requests to ${model} are limited`, sinceMs)
+    const growingMs = Math.min(FIRST_PARK_MS * 2 ** limited.parks, MAX_PARK_MS)
+    const parkedMs = Math.round(Math.min(Math.max(delayMs, growingMs) * (1 + clock.random() / 2), leftMs))
+    const text = `The requests to ${model} are limited. The run continues in ${formatSeconds(parkedMs)} and waits without a slot.`
+    await onNote(PARKED_NOTE, text)
+    throw new RunParkedError(text, parkedMs)
+  }
+  const givenUp = (message: string, firstMs: number): RunError =>
+    new RunError('model_unavailable', `${message} (gave up after ${formatSeconds(clock.now() - firstMs)})`)
+
+  return {
+    /** Waits for the request's turn at the gate. */
+    async forTurn(): Promise<void> {
+      do {
+        const { delayMs, isReserved } = await gate.reserve(model, PARK_AFTER_MS - inSlotMs, abort)
+        if (!isReserved) await park(delayMs)
+        if (delayMs > 0) await sleepOrPark(delayMs)
+      } while (gate.isBlocked(model))
+    },
+    /** Waits after a request that the API limited. */
+    async afterLimit({ message, retryAfterMs }: ModelError): Promise<void> {
+      await gate.recordLimit(model, retryAfterMs ?? 0, abort)
+      sinceMs ??= clock.now()
+      const delayMs = Math.round((retryAfterMs ?? 0) + nextDelayMs())
+      if (clock.now() + delayMs > sinceMs + rateLimitMs) throw givenUp(message, sinceMs)
+      await onNote(LIMITED_NOTE, `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`)
+      await sleepOrPark(delayMs)
+    },
   }
 }
 

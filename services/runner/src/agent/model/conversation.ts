@@ -1,15 +1,17 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
 import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
 import { indexToolResults } from '../agent-steps.ts'
-import type { AgentRun, AgentSourceName } from '../agent.ts'
-import type { PromptHistory } from './session-history.ts'
+import type { AgentRun } from '../agent.ts'
 import { markUntrusted, UNTRUSTED_TEXT_RULE } from '../untrusted-text.ts'
+import { END_RUN, SEARCH_SOURCES } from './model-tools.ts'
+import type { PromptHistory } from './session-history.ts'
 
 /** The system prompt. It contains no key, no URL and no secret: none is known here. */
 export function formatInstructions(
-  { name, description }: AgentRun['run']['workflow'],
-  leftOut: readonly AgentSourceName[] = [],
+  { workflow, acceptedAt }: Pick<AgentRun['run'], 'workflow' | 'acceptedAt'>,
+  sourcesWithoutTool: number,
 ): string {
+  const { name, description } = workflow
   return `You execute one run of a workflow on your own; there is no one to ask. The workflow's purpose and task:
 
 # ${name}
@@ -19,35 +21,41 @@ ${description}
 - Call a tool that sends a payload only when the workflow asks for it. Each call sends one request at once, and it cannot be taken back: never send the same payload twice.
 - Fill payloads from the context, the files and the session so far. Invent nothing: where a value is missing, use "", 0, false, null or an empty list, whichever the schema allows.
 - A payload that was not accepted may be corrected and sent again if that can help.
-- When there is nothing left to do, say in one or two sentences what was done, without calling a tool.
-- ${UNTRUSTED_TEXT_RULE}${formatLeftOut(leftOut)}`
+- Only a call of ${END_RUN} ends the run; a text does not. Call it when nothing is left to do and all results are known: "done" if payloads were accepted, "nothing_to_do" if the workflow asks for none, "failed" if the task could not be done.
+- ${UNTRUSTED_TEXT_RULE}${
+    sourcesWithoutTool === 0
+      ? ''
+      : `\n- There are ${sourcesWithoutTool} more webhook sources without a tool. If the workflow needs one of them, find it with ${SEARCH_SOURCES}: it gets a tool.`
+  }
+
+The run was accepted at ${formatTime(acceptedAt)}. Dates such as "today" refer to this time.`
 }
 
-/** Names in the instructions of webhook sources that have no tool. */
-const MAX_LEFT_OUT_NAMES = 100
-
-function formatLeftOut(sources: readonly AgentSourceName[]): string {
-  if (sources.length === 0) return ''
-  const names = sources.slice(0, MAX_LEFT_OUT_NAMES).map(({ name }) => JSON.stringify(name))
-  const more = sources.length - names.length
-  return `
-- These webhook sources are not available in this run, because there are too many; if the workflow needs one of them, say so: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}.`
+function formatTime(time: string): string {
+  const date = new Date(time)
+  const weekday = date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })
+  return `${date.toISOString().slice(0, 19)}Z (UTC), a ${weekday}`
 }
 
 /** The first user message: the session so far, the trigger's input message, then the context. */
-export function formatFirstMessage({ inputMessage, context }: AgentRun['run'], history: PromptHistory): string {
+export function formatFirstMessage(
+  { inputMessage, context, sessionId }: AgentRun['run'],
+  history: PromptHistory,
+): string {
   const leftOut = history.totalRuns - history.shownRuns
   return [
     history.text &&
-      `This happened earlier in the session, oldest first:\n${markUntrusted('session so far', history.text)}`,
+      `This happened earlier in the session, oldest first:\n${markUntrusted('session so far', history.text, sessionId)}`,
     leftOut > 0 ? `${leftOut} older runs of the session are not shown.` : '',
     inputMessage,
-    context && markUntrusted('context', context),
+    context && markUntrusted('context', context, sessionId),
     inputMessage || context ? '' : 'The run was started by the schedule, without a context.',
   ]
     .filter((text) => text !== '')
     .join('\n\n')
 }
+
+const CALL_A_TOOL = `Your answer called no tool, so nothing was done and the run has not ended. Call a tool if something is left to do; otherwise call ${END_RUN}.`
 
 /** Builds the conversation from the journal alone, so that a resumed run has the same conversation. */
 export function toMessages(first: string, steps: readonly (JournalStep | NewJournalStep)[]): ModelMessage[] {
@@ -55,14 +63,19 @@ export function toMessages(first: string, steps: readonly (JournalStep | NewJour
   const results = indexToolResults(steps)
   for (const step of steps) {
     if (step.kind !== 'model_answer') continue
-    messages.push({ role: 'assistant', content: step.data.parts.map(toAssistantPart) })
-    const content = listToolCalls(step.data).flatMap(({ call_id, tool }): ToolContent => {
+    // No API accepts an empty message.
+    if (step.data.parts.length > 0) {
+      messages.push({ role: 'assistant', content: step.data.parts.map(toAssistantPart) })
+    }
+    const calls = listToolCalls(step.data)
+    const content = calls.flatMap(({ call_id, tool }): ToolContent => {
       const result = results.get(call_id)
       if (!result) return []
       const output = { type: result.ok ? ('text' as const) : ('error-text' as const), value: result.text }
       return [{ type: 'tool-result', toolCallId: call_id, toolName: toToolName(tool), output }]
     })
     if (content.length > 0) messages.push({ role: 'tool', content })
+    if (calls.length === 0) messages.push({ role: 'user', content: CALL_A_TOOL })
   }
   return messages
 }

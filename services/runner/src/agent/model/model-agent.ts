@@ -1,26 +1,60 @@
-import { type ModelAnswerStep, type NewJournalStep, truncateText } from '@workflow-service/contract'
+import { isDeepStrictEqual } from 'node:util'
+import { type ModelAnswerStep, type NewJournalStep, type ToolCallError, truncateText } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from '../agent-steps.ts'
-import type { Agent, AgentRun } from '../agent.ts'
-import { createAskModel } from './ask-model.ts'
-import { askWithRetries, type ModelClock, systemClock } from './ask-with-retries.ts'
-import { formatFirstMessage, formatInstructions, listToolCalls, type ToolCallPart, toMessages } from './conversation.ts'
+import type { Agent, AgentFile, AgentRun } from '../agent.ts'
 import { type DeliveryCall, describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
-import { toAnswerStep } from './model-answer.ts'
-import { MAX_DELIVERIES_PER_RUN } from './model-limits.ts'
-import { createToolbox, runFileTool, type Toolbox } from './model-tools.ts'
-import { selectSources } from './select-sources.ts'
-import { formatHistory, type PromptHistory } from './session-history.ts'
 import { startText } from '../start-text.ts'
+import { createAskModel } from './ask-model.ts'
+import {
+  askWithRetries,
+  LIMITED_NOTE,
+  type LimitedSoFar,
+  type ModelClock,
+  PARKED_NOTE,
+  systemClock,
+} from './ask-with-retries.ts'
+import { formatFirstMessage, formatInstructions, listToolCalls, type ToolCallPart, toMessages } from './conversation.ts'
+import { toAnswerStep } from './model-answer.ts'
+import { ModelError } from './model-error.ts'
+import { type ModelGate, OPEN_GATE } from './model-gate.ts'
+import type { AskModel, ModelQuestion } from './model-question.ts'
+import { createToolbox, END_RUN, runReadingTool, type Toolbox } from './model-tools.ts'
+import { failUnlessSuccessful, findEnding, findObstacle, isInterrupted, isUnusable } from './run-ending.ts'
+import { type SelectedSources, selectSources } from './select-sources.ts'
+import { formatHistory, type PromptHistory } from './session-history.ts'
 
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
 
+/** The note of a run whose prompt was too long. */
+const HISTORY_HALVED = 'history_halved'
+
 export interface AgentHooks {
-  /** Called after an answer was written to the journal; null where the model reported no number of tokens. */
-  readonly onModelUsage?: (usage: { model: string; inputTokens: number | null; outputTokens: number | null }) => void
+  /** Called after an answer was written to the journal. */
+  readonly onModelAnswer?: (answer: ModelAnswerStep) => void
+  /** The pace that all runners share. Default: none. */
+  readonly modelGate?: ModelGate
+}
+
+/** What executing a run with a model needs. */
+interface Context {
+  readonly run: AgentRun
+  readonly steps: AgentSteps
+  readonly config: ModelConfig
+  readonly model: string
+  readonly ask: AskModel
+  readonly gate: ModelGate
+  readonly clock: ModelClock
+}
+
+/** What the model can use in its next answer. */
+interface Prompt {
+  readonly sources: SelectedSources
+  readonly toolbox: Toolbox
+  readonly history: PromptHistory
 }
 
 /**
@@ -28,78 +62,141 @@ export interface AgentHooks {
  * executes the answer's tool calls in order. A resumed run continues with the tool calls in the journal, and asks the
  * model only for answers that the journal does not have.
  *
- * The run succeeds when the model gives an answer without tool calls. It fails when it sent payloads and none was
- * accepted, when the model refuses, is cut off or is unavailable, and after MAX_TURNS answers.
+ * Only the tool `end_run` ends the run. The run fails when the model says so, when a payload was not accepted and the model never
+ * tried again, when the model refuses, is cut off or is unavailable, when two answers in turn bring it no further, after MAX_TURNS
+ * answers, and when it has used its tokens.
  */
 export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
   const ask = createAskModel(config, clock.now)
   const model = `${config.provider}:${config.modelName}`
   return async (run) => {
     run.signal.throwIfAborted()
-    const steps = openAgentSteps(run)
-    const [{ available, leftOut }, files] = await Promise.all([selectSources(run), run.listFiles()])
-    const toolbox = createToolbox(available, files)
-    const history = await formatHistory(run, config.historyTokens)
-    if (steps.all.length === 0) await steps.append(...firstSteps(run, model, leftOut.length, history, config))
+    const ctx = { run, steps: openAgentSteps(run), config, model, ask, gate: hooks.modelGate ?? OPEN_GATE, clock }
+    const { steps } = ctx
+    const files = await run.listFiles()
+    let prompt = await createPrompt(ctx, files)
+    if (steps.all.length === 0) await steps.append(...firstSteps(ctx, prompt))
 
     for (;;) {
-      const answers = steps.all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
+      const answers = listAnswers(steps)
       const last = answers.at(-1)
       if (last) {
         failIfIncomplete(last)
-        await executeToolCalls(run, steps, toolbox, last)
-        if (listToolCalls(last).length === 0) {
-          failIfNothingAccepted(steps)
-          return
-        }
+        const foundBefore = listFoundSources(steps).length
+        await executeToolCalls(ctx, prompt.toolbox, last)
+        const ending = findEnding(steps.all)
+        if (ending) return failUnlessSuccessful(steps.all, ending)
+        if (endsWithoutCall(last)) return failIfNothingAccepted(steps)
+        failIfUnusableTwice(steps)
+        if (listFoundSources(steps).length > foundBefore) prompt = await createPrompt(ctx, files)
       }
-      if (answers.length >= MAX_TURNS) {
-        throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
-      }
+      failIfSpent(config, answers)
       run.signal.throwIfAborted()
-      const question = {
-        instructions: formatInstructions(run.run.workflow, leftOut),
-        messages: toMessages(formatFirstMessage(run.run, history), steps.all),
-        tools: toolbox.definitions,
+      let answered
+      try {
+        answered = await askModel(ctx, prompt)
+      } catch (error) {
+        if (!(error instanceof ModelError)) throw error
+        await halveHistory(ctx, prompt, error)
+        prompt = await createPrompt(ctx, files)
+        continue
       }
-      const startedMs = performance.now()
-      const answer = await askWithRetries(ask, question, {
-        retryMs: config.retryMs,
-        clock,
-        signal: run.signal,
-        abort: run.abort,
-        onRetry: (text) => steps.append({ kind: 'note', data: { code: 'model_retry', text } }),
-      })
+      const { answer, latencyMs } = answered
       const data = toAnswerStep(answer, {
         turn: answers.length + 1,
         model,
-        toolbox,
+        toolbox: prompt.toolbox,
         earlierAnswers: answers,
-        latencyMs: performance.now() - startedMs,
+        latencyMs,
       })
       await steps.append({ kind: 'model_answer', data })
-      hooks.onModelUsage?.({ model, inputTokens: data.input_tokens, outputTokens: data.output_tokens })
+      hooks.onModelAnswer?.(data)
     }
   }
 }
 
+function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
+  return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
+}
+
+function listFoundSources({ all }: AgentSteps): string[] {
+  return listToolResults(all).flatMap(({ found_source_ids = [] }) => found_source_ids)
+}
+
+function hasNote({ all }: AgentSteps, code: string): boolean {
+  return all.some((step) => step.kind === 'note' && step.data.code === code)
+}
+
+async function createPrompt({ run, steps, config }: Context, files: readonly AgentFile[]): Promise<Prompt> {
+  const sources = await selectSources(run, listFoundSources(steps))
+  const toolbox = createToolbox(sources.available, files, { hasSearch: sources.leftOut.length > 0 })
+  const isHalved = hasNote(steps, HISTORY_HALVED)
+  return { sources, toolbox, history: await formatHistory(run, { budgetTokens: config.historyTokens, isHalved }) }
+}
+
 function firstSteps(
-  run: AgentRun,
-  model: string,
-  leftOut: number,
-  { shownRuns, totalRuns }: PromptHistory,
-  { historyTokens }: ModelConfig,
+  { run, model, config }: Context,
+  { history: { shownRuns, totalRuns }, sources: { leftOut } }: Prompt,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: model, text: startText(run.run) } }]
   if (shownRuns < totalRuns) {
-    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed AGENT_HISTORY_TOKENS (${historyTokens}).`
+    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed AGENT_HISTORY_TOKENS (${config.historyTokens}).`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
-  if (leftOut > 0) {
-    const text = `The organization has more webhook sources than a model accepts as tools: ${leftOut} of them are left out. Sources that the workflow's description names are included first.`
+  if (leftOut.length > 0) {
+    const text = `The organization has many webhook sources: those that the workflow's description names have tools, and a search finds the ${leftOut.length} others.`
     steps.push({ kind: 'note', data: { code: 'sources_left_out', text } })
   }
   return steps
+}
+
+/** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
+async function askModel({ run, steps, config, model, ask, gate, clock }: Context, prompt: Prompt) {
+  const question: ModelQuestion = {
+    instructions: formatInstructions(run.run, prompt.sources.leftOut.length),
+    messages: toMessages(formatFirstMessage(run.run, prompt.history), steps.all),
+    tools: prompt.toolbox.definitions,
+  }
+  let startedMs = 0
+  const askTimed: AskModel = (...args) => {
+    startedMs = performance.now()
+    return ask(...args)
+  }
+  const answer = await askWithRetries(askTimed, question, {
+    model,
+    retryMs: config.retryMs,
+    rateLimitMs: config.rateLimitMs,
+    gate,
+    clock,
+    limited: findLimit(steps),
+    signal: run.signal,
+    abort: run.abort,
+    onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
+  })
+  return { answer, latencyMs: performance.now() - startedMs }
+}
+
+/** How the next answer has waited for the model's rate limit, by the notes after the last answer. */
+function findLimit({ all }: AgentSteps): LimitedSoFar {
+  const waiting = all.slice(all.findLastIndex(({ kind }) => kind === 'model_answer') + 1)
+  const notes = waiting.filter(
+    (step) => step.kind === 'note' && (step.data.code === LIMITED_NOTE || step.data.code === PARKED_NOTE),
+  )
+  const first = notes[0]
+  return {
+    sinceMs: first && 'createdAt' in first ? first.createdAt.getTime() : null,
+    parks: notes.filter(({ data }) => 'code' in data && data.code === PARKED_NOTE).length,
+  }
+}
+
+/**
+ * Notes that the model gets half of the session's earlier runs, because its API refused the prompt as too long.
+ * @throws RunError if there are no earlier runs to leave out, or half of them already are.
+ */
+async function halveHistory({ steps }: Context, { history }: Prompt, { code, message }: ModelError): Promise<void> {
+  if (history.shownRuns === 0 || hasNote(steps, HISTORY_HALVED)) throw new RunError(code, message)
+  const text = `${message}. The model sees half of the earlier runs that it saw before.`
+  await steps.append({ kind: 'note', data: { code: HISTORY_HALVED, text } })
 }
 
 /** Fails the run for an answer that is cut off or refused, before any of its tool calls is executed. */
@@ -116,6 +213,35 @@ function failIfIncomplete(answer: ModelAnswerStep): void {
   }
 }
 
+function failIfUnusableTwice(steps: AgentSteps): void {
+  const [before, last] = listAnswers(steps).slice(-2)
+  if (!before || !last || ![before, last].every((answer) => isUnusable(steps.all, answer))) return
+  const how = isInterrupted(last)
+    ? `ended for an unknown reason (${last.raw_finish_reason ?? last.finish_reason})`
+    : listToolCalls(last).length === 0
+      ? 'called no tool'
+      : 'claimed to be done although no payload was accepted'
+  throw new RunError('model_answer_invalid', `The model was asked again, and its answer ${last.turn} ${how}`)
+}
+
+function failIfSpent({ runTokens }: ModelConfig, answers: readonly ModelAnswerStep[]): void {
+  if (answers.length >= MAX_TURNS) {
+    throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
+  }
+  const used = answers.reduce((sum, answer) => sum + (answer.input_tokens ?? 0) + (answer.output_tokens ?? 0), 0)
+  if (used >= runTokens) {
+    throw new RunError(
+      'token_budget_exceeded',
+      `The model was not done after ${used} tokens; AGENT_RUN_TOKENS allows ${runTokens}`,
+    )
+  }
+}
+
+/** Whether an answer without calls ended the run, as it did before there was `end_run`. */
+function endsWithoutCall(answer: ModelAnswerStep): boolean {
+  return !answer.ends_by_call && listToolCalls(answer).length === 0
+}
+
 function failIfNothingAccepted(steps: AgentSteps): void {
   const deliveries = listToolResults(steps.all).flatMap(({ delivery }) => (delivery ? [delivery] : []))
   const last = deliveries.at(-1)
@@ -123,48 +249,92 @@ function failIfNothingAccepted(steps: AgentSteps): void {
   throw new RunError(`delivery_${last.outcome}`, describeOutcome(last))
 }
 
-/** Executes, in order, the answer's tool calls that have no result in the journal. */
-async function executeToolCalls(
-  run: AgentRun,
-  steps: AgentSteps,
-  toolbox: Toolbox,
-  answer: ModelAnswerStep,
-): Promise<void> {
+/** Executes, in order, the answer's tool calls that have no result in the journal; `end_run` after all others. */
+async function executeToolCalls(ctx: Context, toolbox: Toolbox, answer: ModelAnswerStep): Promise<void> {
+  const { run, steps } = ctx
   const results = indexToolResults(steps.all)
-  const planned = new Map(listPlannedDeliveries(steps).map((call) => [call.call_id, call]))
-  let deliveries = planned.size
-  for (const part of listToolCalls(answer)) {
+  const calls = listToolCalls(answer)
+  for (const part of [...calls.filter((call) => !isEnd(call)), ...calls.filter(isEnd)]) {
     if (results.has(part.call_id)) continue
     run.signal.throwIfAborted()
-    if (part.fault !== null) {
-      await refuseCall(steps, part, part.fault)
+    if (answer.ends_by_call && isInterrupted(answer)) {
+      const reason = answer.raw_finish_reason ?? answer.finish_reason
+      await refuseCall(
+        steps,
+        part,
+        'invalid_call',
+        `Nothing was done: the answer ended early (${reason}). Call the tool again.`,
+      )
+    } else if (part.fault !== null) {
+      await refuseCall(steps, part, 'invalid_call', part.fault)
+    } else if (isEnd(part)) {
+      await endRun(steps, answer, part)
     } else if (part.source_id === null) {
-      await executeFileTool(run, steps, part)
-    } else if (planned.has(part.call_id)) {
-      await steps.append(await sendDelivery(run, planned.get(part.call_id)!))
-    } else if (deliveries >= MAX_DELIVERIES_PER_RUN) {
-      await refuseCall(steps, part, DELIVERY_LIMIT_REACHED)
+      await read(run, steps, part)
     } else {
-      deliveries += 1
-      const call = await planDelivery(steps, toolbox, part, part.source_id)
-      await steps.append(await sendDelivery(run, call))
+      await deliver(ctx, toolbox, part, part.source_id)
     }
   }
 }
 
-const DELIVERY_LIMIT_REACHED = `Nothing was sent: this run has reached its limit of ${MAX_DELIVERIES_PER_RUN} payloads. It cannot send more; say what is left undone.`
-
-async function refuseCall(steps: AgentSteps, { call_id, tool }: ToolCallPart, reason: string): Promise<void> {
-  await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text: reason } })
+function isEnd({ tool }: ToolCallPart): boolean {
+  return tool === END_RUN
 }
 
-async function executeFileTool(run: AgentRun, steps: AgentSteps, part: ToolCallPart): Promise<void> {
+async function refuseCall(
+  steps: AgentSteps,
+  { call_id, tool }: ToolCallPart,
+  error: ToolCallError,
+  text: string,
+): Promise<void> {
+  await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text, error } })
+}
+
+async function endRun(steps: AgentSteps, answer: ModelAnswerStep, part: ToolCallPart): Promise<void> {
+  const obstacle = findObstacle(steps.all, answer, part)
+  if (obstacle !== undefined) return await refuseCall(steps, part, 'cannot_end', obstacle)
   const { call_id, tool } = part
-  const { ok, text } = await runFileTool(run, tool, part.arguments as Record<string, unknown>)
   await steps.append(
     { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
-    { kind: 'tool_result', data: { call_id, tool, ok, text } },
+    { kind: 'tool_result', data: { call_id, tool, ok: true, text: 'The run has ended.' } },
   )
+}
+
+async function read(run: AgentRun, steps: AgentSteps, part: ToolCallPart): Promise<void> {
+  const { call_id, tool } = part
+  const result = await runReadingTool(run, tool, part.arguments as Record<string, unknown>)
+  await steps.append(
+    { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
+    { kind: 'tool_result', data: { call_id, tool, ...result } },
+  )
+}
+
+async function deliver(
+  { run, steps, config }: Context,
+  toolbox: Toolbox,
+  part: ToolCallPart,
+  sourceId: string,
+): Promise<void> {
+  const planned = listPlannedDeliveries(steps)
+  const call = planned.find(({ call_id }) => call_id === part.call_id)
+  if (call) return await steps.append(await sendDelivery(run, call))
+  const { name, payload } = toDelivery(toolbox, part, sourceId)
+  const results = indexToolResults(steps.all)
+  const isDuplicate = planned.some(
+    ({ call_id, delivery }) =>
+      delivery.source_id === sourceId &&
+      results.get(call_id)?.delivery?.outcome === 'accepted' &&
+      isDeepStrictEqual(delivery.payload, payload),
+  )
+  if (isDuplicate) {
+    const text = `Nothing was sent: ${name} has accepted the same payload before in this run.`
+    return await refuseCall(steps, part, 'duplicate_payload', text)
+  }
+  if (planned.length >= config.maxDeliveries) {
+    const text = `Nothing was sent: this run has reached its limit of ${config.maxDeliveries} payloads. It cannot send more; end the run and say what is left undone.`
+    return await refuseCall(steps, part, 'too_many_deliveries', text)
+  }
+  await steps.append(await sendDelivery(run, await planDelivery(steps, part, { sourceId, name, payload })))
 }
 
 /** The deliveries in the journal, sent or about to be. */
@@ -172,23 +342,31 @@ function listPlannedDeliveries(steps: AgentSteps): DeliveryCall[] {
   return steps.all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
 }
 
-/** Writes the payload and its delivery id to the journal before it is sent. */
-async function planDelivery(
-  steps: AgentSteps,
+/** The name of the source and the payload, as they were when the model answered. */
+function toDelivery(
   toolbox: Toolbox,
   part: ToolCallPart,
   sourceId: string,
-): Promise<DeliveryCall> {
+): { readonly name: string; readonly payload: Record<string, unknown> } {
   const args = part.arguments as Record<string, unknown>
   // Answers that were recorded before they had the source's name have no payload either.
-  const payload = part.payload ?? (part.source_name === undefined ? toolbox.toPayload(sourceId, args) : args)
-  const delivery = {
-    id: newId(),
-    source_id: sourceId,
-    source_name: part.source_name ?? toolbox.sourceName(sourceId),
-    payload,
+  if (part.source_name === undefined) {
+    return { name: toolbox.sourceName(sourceId), payload: toolbox.toPayload(sourceId, args) }
   }
-  const call = { call_id: part.call_id, tool: part.tool, delivery }
+  return { name: part.source_name, payload: part.payload ?? args }
+}
+
+/** Writes the payload and its delivery id to the journal before it is sent. */
+async function planDelivery(
+  steps: AgentSteps,
+  { call_id, tool }: ToolCallPart,
+  {
+    sourceId,
+    name,
+    payload,
+  }: { readonly sourceId: string; readonly name: string; readonly payload: Record<string, unknown> },
+): Promise<DeliveryCall> {
+  const call = { call_id, tool, delivery: { id: newId(), source_id: sourceId, source_name: name, payload } }
   await steps.append({ kind: 'tool_call', data: call })
   return call
 }

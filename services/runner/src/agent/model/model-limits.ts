@@ -10,9 +10,6 @@ const MODEL_ANSWER_COMMON_BYTES = 256 * 1_024
 /** Tool calls in one answer of the model. */
 export const MAX_TOOL_CALLS_PER_ANSWER = 100
 
-/** Payloads that a run with a model sends (contract README, "Runs"). */
-export const MAX_DELIVERIES_PER_RUN = 50
-
 /** The answer is larger than this service accepts: the run fails, since another answer would probably be as large. */
 export class ModelAnswerLimitError extends Error {
   constructor(message: string) {

@@ -5,7 +5,7 @@ import { createToolbox } from './model-tools.ts'
 
 function toolNames(names: string[]): string[] {
   const sources = names.map((name) => webhookSource(name, {}))
-  return Object.keys(createToolbox(sources, []).definitions)
+  return Object.keys(createToolbox(sources, []).definitions).filter((name) => name !== 'end_run')
 }
 
 async function schemaOf(example: Record<string, unknown>): Promise<unknown> {
@@ -52,10 +52,11 @@ describe('the tools of a run', () => {
     )
   })
 
-  test('include those for files only if the workflow has files', () => {
-    expect(toolNames([])).toEqual([])
+  test('include those for files only if the workflow has files, and the search only if sources are left out', () => {
     const file = { id: 'f', name: 'a.md', path: [] }
-    expect(Object.keys(createToolbox([], [file]).definitions)).toEqual(['list_files', 'read_file'])
+    expect(Object.keys(createToolbox([], [], { hasSearch: false }).definitions)).toEqual(['end_run'])
+    expect(Object.keys(createToolbox([], [file]).definitions)).toEqual(['end_run', 'list_files', 'read_file'])
+    expect(Object.keys(createToolbox([], [], { hasSearch: true }).definitions)).toEqual(['end_run', 'search_sources'])
   })
 })
 

@@ -11,7 +11,17 @@ const MAX_EXAMPLE_LENGTH = 4_000
 /** Characters that one call of read_file returns. */
 const FILE_PAGE_LENGTH = 20_000
 
-/** The tools of one run: one per webhook source, and two for the workflow's files if it has any. */
+/** Webhook sources that one search finds. */
+const MAX_FOUND_SOURCES = 10
+const MAX_SEARCH_WORDS = 20
+/** Characters of a found source's description; its tool has all of it. */
+const MAX_FOUND_DESCRIPTION_LENGTH = 300
+
+/** The tool that ends the run. */
+export const END_RUN = 'end_run'
+export const SEARCH_SOURCES = 'search_sources'
+
+/** The tools of one run: one per webhook source, those that read, and `end_run`. */
 export interface Toolbox {
   /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
   readonly definitions: ToolSet
@@ -23,23 +33,33 @@ export interface Toolbox {
   toPayload(sourceId: string, args: Record<string, unknown>): Record<string, unknown>
 }
 
-export type ToolEntry = { readonly kind: 'source'; readonly source: AgentWebhookSource } | { readonly kind: 'files' }
+export type ToolEntry =
+  | { readonly kind: 'source'; readonly source: AgentWebhookSource }
+  | { readonly kind: 'reading' | 'end' }
 
-/** Creates the tools. */
-export function createToolbox(sources: readonly AgentWebhookSource[], files: readonly AgentFile[]): Toolbox {
+/** Creates the tools: those for files if there are any, and the search if `hasSearch`. */
+export function createToolbox(
+  sources: readonly AgentWebhookSource[],
+  files: readonly AgentFile[],
+  { hasSearch = false }: { readonly hasSearch?: boolean } = {},
+): Toolbox {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
+  const add = (tools: ToolSet, kind: 'reading' | 'end'): void => {
+    for (const [name, definition] of Object.entries(tools)) {
+      entries.set(name, { kind })
+      definitions[name] = definition
+    }
+  }
+  // The tools that no search changes come first: providers cache the beginning of a prompt.
+  add(endTools, 'end')
+  if (files.length > 0) add(fileTools, 'reading')
+  if (hasSearch) add(searchTools, 'reading')
   for (const source of sources) {
     const name = uniqueToolName(source.name, entries)
     const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody))
     entries.set(name, { kind: 'source', source })
     definitions[name] = tool({ description: describeSource(source), inputSchema: jsonSchema(schema) })
-  }
-  if (files.length > 0) {
-    for (const [name, definition] of Object.entries(fileTools)) {
-      entries.set(name, { kind: 'files' })
-      definitions[name] = definition
-    }
   }
   const bySourceId = new Map(sources.map((source) => [source.id, source]))
   return {
@@ -53,6 +73,54 @@ export function createToolbox(sources: readonly AgentWebhookSource[], files: rea
     },
   }
 }
+
+const ENDINGS = ['done', 'nothing_to_do', 'failed'] as const
+
+/** How the model ended the run. */
+export interface Ending {
+  readonly status: (typeof ENDINGS)[number]
+  readonly reason: string
+}
+
+const endTools = {
+  [END_RUN]: tool({
+    description:
+      'Ends the run. Call it once, after the results of all other calls are known. Nothing can be done after it.',
+    inputSchema: jsonSchema({
+      type: 'object',
+      properties: {
+        status: {
+          type: 'string',
+          enum: [...ENDINGS],
+          description:
+            'done: everything that the workflow asks for was accepted. nothing_to_do: it asks for no payload this time. failed: the task, or a part of it, could not be done.',
+        },
+        reason: { type: 'string', description: 'What was done, or why not, in one or two sentences.' },
+      },
+      required: ['status', 'reason'],
+      additionalProperties: false,
+    }),
+  }),
+} satisfies ToolSet
+
+/** Reads the arguments of `end_run`; undefined if they are not valid. */
+export function readEnding(args: unknown): Ending | undefined {
+  const { status, reason } = (typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>
+  const known = ENDINGS.find((ending) => ending === status)
+  return known === undefined || typeof reason !== 'string' ? undefined : { status: known, reason }
+}
+
+const searchTools = {
+  [SEARCH_SOURCES]: tool({
+    description: `Finds webhook sources that have no tool yet, by words of their names and descriptions. Those found, ${MAX_FOUND_SOURCES} at most, get a tool.`,
+    inputSchema: jsonSchema({
+      type: 'object',
+      properties: { query: { type: 'string', description: 'The words to look for.' } },
+      required: ['query'],
+      additionalProperties: false,
+    }),
+  }),
+} satisfies ToolSet
 
 const fileTools = {
   list_files: tool({
@@ -73,15 +141,42 @@ const fileTools = {
   }),
 } satisfies ToolSet
 
-/** Executes `list_files` or `read_file`. Both only read, so they are safe to repeat after a crash. */
-export async function runFileTool(
+/** The result of a tool that reads. */
+export interface ReadingResult {
+  readonly ok: boolean
+  readonly text: string
+  /** The sources that a search found. */
+  readonly found_source_ids?: string[]
+}
+
+/** Executes a tool that reads: it is safe to repeat after a crash. */
+export async function runReadingTool(
   run: AgentRun,
   name: string,
   args: Record<string, unknown>,
-): Promise<{ ok: boolean; text: string }> {
+): Promise<ReadingResult> {
+  return name === SEARCH_SOURCES ? await searchSources(run, args) : await runFileTool(run, name, args)
+}
+
+async function searchSources(run: AgentRun, { query }: Record<string, unknown>): Promise<ReadingResult> {
+  const words = typeof query === 'string' ? (query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []) : []
+  const found = await run.searchSources([...new Set(words)].slice(0, MAX_SEARCH_WORDS), MAX_FOUND_SOURCES)
+  if (found.length === 0) return { ok: false, text: 'No webhook source has one of these words. Try other words.' }
+  const lines = found.map(
+    (source) => `- ${JSON.stringify(source.name)}: ${truncateText(source.description, MAX_FOUND_DESCRIPTION_LENGTH)}`,
+  )
+  return {
+    ok: true,
+    text: `These webhook sources have a tool from now on:\n${lines.join('\n')}`,
+    found_source_ids: found.map(({ id }) => id),
+  }
+}
+
+async function runFileTool(run: AgentRun, name: string, args: Record<string, unknown>): Promise<ReadingResult> {
+  const { sessionId } = run.run
   const files = await run.listFiles()
   const paths = files.map(pathOf)
-  if (name === 'list_files') return { ok: true, text: markUntrusted('file list', paths.join('\n')) }
+  if (name === 'list_files') return { ok: true, text: markUntrusted('file list', paths.join('\n'), sessionId) }
   const { path, offset = 0 } = args
   const file = files.find((candidate) => pathOf(candidate) === path)
   const content = file ? await run.readFile(file.id) : undefined
@@ -95,7 +190,7 @@ export async function runFileTool(
   const end = Math.min(offset + FILE_PAGE_LENGTH, characters.length)
   const rest = characters.length - end
   const more = rest > 0 ? `\n${rest} more characters follow; read on with offset ${end}.` : ''
-  return { ok: true, text: `${markUntrusted('file', characters.slice(offset, end).join(''))}${more}` }
+  return { ok: true, text: `${markUntrusted('file', characters.slice(offset, end).join(''), sessionId)}${more}` }
 }
 
 function pathOf(file: AgentFile): string {

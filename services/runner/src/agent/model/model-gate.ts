@@ -1,0 +1,26 @@
+/**
+ * The pace of requests to a model whose API limits them, which all runners share. While the API limits none, requests pass at
+ * once.
+ */
+export interface ModelGate {
+  /**
+   * Reserves a time for a request, at most `maxDelayMs` from now. If the next free time is later, nothing is reserved.
+   * `delayMs` is 0 while there is no limit.
+   */
+  reserve(
+    model: string,
+    maxDelayMs: number,
+    abort: AbortSignal,
+  ): Promise<{ readonly delayMs: number; readonly isReserved: boolean }>
+  /** Whether the API has asked to wait since a time was reserved, so that another one is needed. */
+  isBlocked(model: string): boolean
+  /** Records that the API limited a request and asked for this delay. */
+  recordLimit(model: string, retryAfterMs: number, abort: AbortSignal): Promise<void>
+}
+
+/** Of a process of its own, which nothing shares: every request passes. */
+export const OPEN_GATE: ModelGate = {
+  reserve: () => Promise.resolve({ delayMs: 0, isReserved: true }),
+  isBlocked: () => false,
+  recordLimit: () => Promise.resolve(),
+}

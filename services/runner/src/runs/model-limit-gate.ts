@@ -1,0 +1,38 @@
+import { type Database, recordModelLimit, reserveModelSlot } from '@workflow-service/database'
+import type { ModelGate } from '../agent/model/model-gate.ts'
+import { retryWhileUnavailable } from './retry-while-unavailable.ts'
+
+/** How long a runner remembers that a model has no limit before it asks the database again. */
+const OPEN_FOR_MS = 1_000
+
+/**
+ * The gate whose state is in the database. While a model has no limit, a runner asks once a second; other requests cost nothing.
+ */
+export function createModelLimitGate(
+  db: Pick<Database, 'pool' | 'ping'>,
+  now: () => number = () => performance.now(),
+): ModelGate {
+  const openUntil = new Map<string, number>()
+  const blockedUntil = new Map<string, number>()
+  const block = (model: string, ms: number): void => {
+    blockedUntil.set(model, Math.max(blockedUntil.get(model) ?? 0, now() + ms))
+  }
+  return {
+    async reserve(model, maxDelayMs, abort) {
+      if (now() < (openUntil.get(model) ?? 0)) return { delayMs: 0, isReserved: true }
+      const slot = await retryWhileUnavailable({ db, signal: abort }, () => reserveModelSlot(db, model, maxDelayMs))
+      if (!slot) {
+        openUntil.set(model, now() + OPEN_FOR_MS)
+        return { delayMs: 0, isReserved: true }
+      }
+      block(model, slot.blockedMs)
+      return slot
+    },
+    isBlocked: (model) => now() < (blockedUntil.get(model) ?? 0),
+    async recordLimit(model, retryAfterMs, abort) {
+      openUntil.delete(model)
+      block(model, retryAfterMs)
+      await retryWhileUnavailable({ db, signal: abort }, () => recordModelLimit(db, model, retryAfterMs))
+    },
+  }
+}
