@@ -47,42 +47,30 @@ const signIn = () => import('./pages/sign-in/index.tsx')
 const account = () => import('./pages/account/index.tsx')
 const admin = () => import('./pages/admin/index.tsx')
 
+/** A page for people who are not signed in. */
+function publicPage<const Path extends string>(path: Path, component: RouteComponent) {
+  return createRoute({ getParentRoute: () => root, path, component })
+}
 /** A page of the application. */
 function page<const Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => app, path, component })
 }
-
-const workflow = createRoute({
-  getParentRoute: () => app,
-  path: '/workflows/$workflowId',
-  component: lazyRouteComponent(workflows, 'WorkflowLayout'),
-})
+const workflow = page('/workflows/$workflowId', lazyRouteComponent(workflows, 'WorkflowLayout'))
 /** A tab of a workflow's page. */
 function tab<const Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => workflow, path, component })
 }
-const sourceLog = createRoute({
-  getParentRoute: () => app,
-  path: '/sources/$sourceId/logs',
-  component: lazyRouteComponent(deliveries, 'SourceLogPage'),
+const sourceLog = page('/sources/$sourceId/logs', lazyRouteComponent(deliveries, 'SourceLogPage'))
+const drawer = createRoute({
+  getParentRoute: () => sourceLog,
+  path: '/$deliveryId',
+  component: lazyRouteComponent(deliveries, 'DeliveryDrawer'),
 })
 
 const routes = root.addChildren([
-  createRoute({
-    getParentRoute: () => root,
-    path: '/setup',
-    component: lazyRouteComponent(signIn, 'SetUpPage'),
-  }),
-  createRoute({
-    getParentRoute: () => root,
-    path: '/sign-in',
-    component: lazyRouteComponent(signIn, 'SignInPage'),
-  }),
-  createRoute({
-    getParentRoute: () => root,
-    path: '/link',
-    component: lazyRouteComponent(signIn, 'LinkPage'),
-  }),
+  publicPage('/setup', lazyRouteComponent(signIn, 'SetUpPage')),
+  publicPage('/sign-in', lazyRouteComponent(signIn, 'SignInPage')),
+  publicPage('/link', lazyRouteComponent(signIn, 'LinkPage')),
   app.addChildren([
     page('/', lazyRouteComponent(overview, 'OverviewPage')),
     page('/workflows', lazyRouteComponent(workflows, 'WorkflowsPage')),
@@ -99,13 +87,7 @@ const routes = root.addChildren([
     page('/sources', lazyRouteComponent(sources, 'SourcesPage')),
     page('/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
     page('/sources/$sourceId', lazyRouteComponent(sources, 'SourcePage')),
-    sourceLog.addChildren([
-      createRoute({
-        getParentRoute: () => sourceLog,
-        path: '/$deliveryId',
-        component: lazyRouteComponent(deliveries, 'DeliveryDrawer'),
-      }),
-    ]),
+    sourceLog.addChildren([drawer]),
     page('/deliveries/$deliveryId', lazyRouteComponent(deliveries, 'DeliveryPage')),
     page('/runs', lazyRouteComponent(runs, 'RunsPage')),
     page('/runs/$runId', lazyRouteComponent(runs, 'RunPage')),

@@ -26,6 +26,10 @@ export class AppError extends Error {
   }
 }
 
+/** The error of a field that the page finds itself, before it sends a request. */
+export const invalid = (field: string, message: string) =>
+  new AppError(422, { code: 'validation_error', message, details: [{ field, code: 'invalid', message }] })
+
 /** The parts of a request that an operation needs. Every query parameter is optional except a version. */
 export type CallRequest<Id extends AppOperationId> = Omit<AppRequest<Id>, 'query'> &
   (AppRequest<Id> extends { query: infer Query }

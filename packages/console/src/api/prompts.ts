@@ -1,24 +1,17 @@
-import { useSyncExternalStore } from 'react'
+import { createStore } from './store.ts'
 
 /** What the layout asks the person while a request waits. */
 export type Prompt = 'sign_in' | 'confirm'
 
-interface Open {
-  readonly kind: Prompt
-  readonly answer: Promise<boolean>
-  readonly resolve: (isDone: boolean) => void
-}
-
-let open: Open | undefined
-const listeners = new Set<() => void>()
+const open = createStore<(PromiseWithResolvers<boolean> & { kind: Prompt }) | undefined>(undefined)
 
 function ask(kind: Prompt): Promise<boolean> {
-  if (open?.kind === kind) return open.answer
-  open?.resolve(false)
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  open = { kind, answer: promise, resolve }
-  for (const listener of listeners) listener()
-  return promise
+  const before = open.get()
+  if (before?.kind === kind) return before.promise
+  before?.resolve(false)
+  const asked = { kind, ...Promise.withResolvers<boolean>() }
+  open.set(asked)
+  return asked.promise
 }
 
 /** Asks for the password of the person who is signed in; resolves to false if the person cancels. */
@@ -27,17 +20,8 @@ export const askForPassword = () => ask('confirm')
 export const askToSignIn = () => ask('sign_in')
 
 export function answerPrompt(isDone: boolean) {
-  open?.resolve(isDone)
-  open = undefined
-  for (const listener of listeners) listener()
+  open.get()?.resolve(isDone)
+  open.set(undefined)
 }
 
-export function usePrompt(): Prompt | undefined {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => open?.kind,
-  )
-}
+export const usePrompt = (): Prompt | undefined => open.use()?.kind

@@ -1,13 +1,10 @@
 import {
   keepPreviousData,
-  MutationCache,
   QueryCache,
   QueryClient,
   queryOptions,
   useInfiniteQuery,
-  useMutation,
   useQuery,
-  useQueryClient,
 } from '@tanstack/react-query'
 import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
@@ -48,7 +45,6 @@ function onError(error: Error) {
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError }),
-  mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,
@@ -57,7 +53,6 @@ export const queryClient = new QueryClient({
       retry: (failures, error) =>
         failures < 2 && error instanceof AppError && (error.status === 0 || error.status >= 500),
     },
-    mutations: { retry: false },
   },
 })
 
@@ -65,6 +60,13 @@ export const queryClient = new QueryClient({
 export function read<Id extends AppOperationId>(id: Id, ...[request]: RequestArgument<Id>) {
   const sent = (request ?? {}) as CallRequest<Id>
   return queryOptions({ queryKey: [id, sent] as const, queryFn: ({ signal }) => call(id, sent, signal) })
+}
+
+/** An answer that is being read, was read or has failed. */
+export interface Query<Data> {
+  data: Data | undefined
+  error: Error | null
+  refetch: () => unknown
 }
 
 /** Reads with an operation and keeps the answer current. */
@@ -88,25 +90,28 @@ export async function refresh(topics?: readonly EventTopic[]): Promise<void> {
   })
 }
 
-/**
- * Changes something with an operation. Everything shown is read again after it. An operation that needs a confirmation asks
- * for the password, then runs again.
- */
-export function useWrite<Id extends AppOperationId>(id: Id) {
-  const client = useQueryClient()
-  return useMutation<AppAnswer<Id>, AppError, CallRequest<Id>>({
-    mutationFn: async (request) => {
-      try {
-        return await call(id, request)
-      } catch (error) {
-        if (!(error instanceof AppError) || error.code !== 'confirmation_required') throw error
-        if (!(await askForPassword())) throw error
-        return await call(id, request)
-      }
-    },
-    // The page waits for what it shows, so that it never shows the old values after "Saved".
-    onSuccess: () => client.invalidateQueries(),
+/** Calls an operation. One that needs a confirmation asks for the password, then runs again. */
+export async function callConfirmed<Id extends AppOperationId>(
+  id: Id,
+  ...[request]: RequestArgument<Id>
+): Promise<AppAnswer<Id>> {
+  const sent = (request ?? {}) as CallRequest<Id>
+  return await call(id, sent).catch(async (error: Error) => {
+    onError(error)
+    const canConfirm = error instanceof AppError && error.code === 'confirmation_required'
+    if (!canConfirm || !(await askForPassword())) throw error
+    return await call(id, sent)
   })
+}
+
+/** Changes something with an operation, then reads again everything shown: the page never shows old values after "Saved". */
+export async function write<Id extends AppOperationId>(
+  id: Id,
+  ...request: RequestArgument<Id>
+): Promise<AppAnswer<Id>> {
+  const answer = await callConfirmed(id, ...request)
+  await queryClient.invalidateQueries()
+  return answer
 }
 
 type Page<Row> = { data: Row[]; pagination: { next_cursor: string | null; has_more: boolean } }
@@ -121,11 +126,10 @@ export interface List<Row> {
   readonly isLoading: boolean
   readonly retry: () => void
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
-  readonly newCount: number
-  readonly showNew: () => void
-  readonly hasOlder: boolean
-  readonly isLoadingOlder: boolean
-  readonly loadOlder: () => void
+  readonly newCount?: number
+  readonly showNew?: () => void
+  /** Reads the next page; undefined on the last one. */
+  readonly loadOlder?: (() => Promise<unknown>) | undefined
 }
 
 /**
@@ -133,14 +137,11 @@ export interface List<Row> {
  * counted until `showNew`.
  */
 export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument<Id>): List<RowOf<Id>> {
-  const client = useQueryClient()
   const sent = (request ?? {}) as CallRequest<Id> & { query?: AppRequest<ListId>['query' & keyof AppRequest<ListId>] }
-  const readPage = async (cursor: string | undefined, signal: AbortSignal) =>
-    (await call(
-      id,
-      { ...sent, query: { ...sent.query, ...(cursor ? { cursor } : {}) } } as CallRequest<Id>,
-      signal,
-    )) as Page<RowOf<Id> & { id: string }>
+  const readPage = async (cursor: string | undefined, signal: AbortSignal) => {
+    const paged = { ...sent, query: { ...sent.query, cursor } } as CallRequest<Id>
+    return (await call(id, paged, signal)) as Page<RowOf<Id> & { id: string }>
+  }
   const pagesKey = [id, sent, 'pages'] as const
   const pages = useInfiniteQuery({
     queryKey: pagesKey,
@@ -173,30 +174,18 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     retry: () => void pages.refetch(),
     newCount: isHeadShown ? 0 : newCount > 0 && newCount === headRows.length ? Infinity : newCount,
     showNew: () => {
-      if (head.data) client.setQueryData(pagesKey, { pages: [head.data], pageParams: [undefined] })
+      if (head.data) queryClient.setQueryData(pagesKey, { pages: [head.data], pageParams: [undefined] })
     },
-    hasOlder: pages.hasNextPage,
-    isLoadingOlder: pages.isFetchingNextPage,
-    loadOlder: () => void pages.fetchNextPage(),
+    loadOlder: pages.hasNextPage ? () => pages.fetchNextPage() : undefined,
   }
 }
 
 /** An answer with all rows at once, as a list for `DataList`. */
-export function toList<Row>(query: {
-  data: { data: Row[] } | undefined
-  error: Error | null
-  isPending: boolean
-  refetch: () => unknown
-}): List<Row> {
+export function toList<Row>(query: Query<{ data: Row[] }>): List<Row> {
   return {
     rows: query.data?.data ?? [],
     error: query.error,
-    isLoading: query.isPending,
+    isLoading: query.data === undefined && !query.error,
     retry: () => void query.refetch(),
-    newCount: 0,
-    showNew: () => {},
-    hasOlder: false,
-    isLoadingOlder: false,
-    loadOlder: () => {},
   }
 }

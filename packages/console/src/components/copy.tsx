@@ -12,38 +12,41 @@ function useCopy(text: string) {
     setIsCopied(true)
     setTimeout(() => setIsCopied(false), SHOWN_MS)
   }
-  return { isCopied, copy: () => void copy() }
+  return { isCopied, copy: () => void copy(), icon: isCopied ? 'check' : 'copy' } as const
 }
 
-/** An id that a click copies; `isShort` shows its end, which differs between UUIDv7 of the same time. */
-export function CopyId({ id, isShort = true, label = 'id' }: { id: string; isShort?: boolean; label?: string }) {
+/** The end of an id, which differs between UUIDv7 of the same time. */
+export const shortId = (id: string) => `…${id.slice(-8)}`
+
+/** An id that a click copies. */
+export function CopyId({ id, isShort = false, label = 'id' }: { id: string; isShort?: boolean; label?: string }) {
   const { isCopied, copy } = useCopy(id)
   return (
     <button type="button" className="copy-id" onClick={copy} title={`Copy ${id}`}>
       <span className="visually-hidden">Copy {label} </span>
-      {isCopied ? 'Copied' : isShort && id.length > 12 ? `…${id.slice(-8)}` : id}
+      {isCopied ? 'Copied' : isShort ? shortId(id) : id}
     </button>
   )
 }
 
-/** A text to copy as a whole, such as a curl line. */
-export function CopyBox({ text, label }: { text: string; label: string }) {
-  const { isCopied, copy } = useCopy(text)
+/** A text to copy as a whole, such as a curl line. `children` shows it in another way. */
+export function CopyBox(props: { text: string; label: string; children?: React.ReactNode; isIconOnly?: boolean }) {
+  const { text, label, children = text, isIconOnly } = props
+  const { isCopied, copy, icon } = useCopy(text)
   return (
     <div className="copy-box">
       {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre tabIndex={0} role="region" aria-label={label}>
-        {text}
+        {children}
       </pre>
-      <Button icon={isCopied ? 'check' : 'copy'} onClick={copy} aria-label={`Copy ${label}`}>
-        {isCopied ? 'Copied' : 'Copy'}
-      </Button>
+      {isIconOnly ? (
+        <IconButton icon={icon} label={`Copy ${label}`} onClick={copy} />
+      ) : (
+        <Button icon={icon} onClick={copy} aria-label={`Copy ${label}`}>
+          {isCopied ? 'Copied' : 'Copy'}
+        </Button>
+      )}
     </div>
   )
-}
-
-export function CopyButton({ text, label }: { text: string; label: string }) {
-  const { isCopied, copy } = useCopy(text)
-  return <IconButton icon={isCopied ? 'check' : 'copy'} label={`Copy ${label}`} onClick={copy} />
 }

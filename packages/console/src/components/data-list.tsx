@@ -2,9 +2,11 @@ import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-ro
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { List } from '../api/queries.ts'
 import { announce } from './announce.ts'
-import { Button } from './button.tsx'
+import { type Action, ActionButton, Button } from './button.tsx'
+import { type Choices, SelectField, TextField } from './fields.tsx'
+import { Page } from './page.tsx'
 import { useShortcut } from './shortcuts.ts'
-import { ErrorState, Loading } from './states.tsx'
+import { EmptyState, type EmptyStateProps, ErrorState, Loading } from './states.tsx'
 
 export interface Column<Row> {
   header: string
@@ -16,8 +18,9 @@ export interface Column<Row> {
 }
 
 interface TableProps<Row> {
-  /** Names the table for screen readers. */
+  /** Names the table. */
   label: string
+  isLabelShown?: boolean
   /** The first column is the heading of its row, and its link. */
   columns: readonly Column<Row>[]
   rowLink?: ((row: Row) => LinkProps | undefined) | undefined
@@ -25,10 +28,10 @@ interface TableProps<Row> {
 
 /** A table that becomes cards on a phone. */
 export function Table<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
-  const { label, columns, rows, rowLink } = props
+  const { label, isLabelShown, columns, rows, rowLink } = props
   return (
     <table className="data-list">
-      <caption className="visually-hidden">{label}</caption>
+      <caption className={isLabelShown ? undefined : 'visually-hidden'}>{label}</caption>
       <thead>
         <tr>
           {columns.map((column) => (
@@ -41,27 +44,17 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
       <tbody>
         {rows.map((row) => (
           <tr key={row.id}>
-            {columns.map((column, index) => {
-              if (index > 0) {
-                return (
-                  <td key={column.header} data-label={column.header} className={cellClass(column)}>
-                    {column.cell(row)}
-                  </td>
-                )
-              }
-              const link = rowLink?.(row)
-              return (
+            {columns.map((column, index) =>
+              index === 0 ? (
                 <th key={column.header} scope="row">
-                  {link ? (
-                    <Link {...link} className="row-link">
-                      {column.cell(row)}
-                    </Link>
-                  ) : (
-                    column.cell(row)
-                  )}
+                  <RowHeading link={rowLink?.(row)}>{column.cell(row)}</RowHeading>
                 </th>
-              )
-            })}
+              ) : (
+                <td key={column.header} data-label={column.header} className={cellClass(column)}>
+                  {column.cell(row)}
+                </td>
+              ),
+            )}
           </tr>
         ))}
       </tbody>
@@ -69,24 +62,40 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
   )
 }
 
+function RowHeading({ link, children }: { link: LinkProps | undefined; children: ReactNode }) {
+  if (!link) return children
+  return (
+    <Link {...link} className="row-link">
+      {children}
+    </Link>
+  )
+}
+
+const cellClass = <Row,>({ isNumber, isSecondary }: Column<Row>) =>
+  [isNumber && 'number', isSecondary && 'secondary'].filter(Boolean).join(' ') || undefined
+
 interface DataListProps<Row> extends TableProps<Row> {
   list: List<Row>
   /** Shown without rows and filters. */
-  empty: ReactNode
-  /** Controls that change the URL: `FilterSelect`, `FilterSearch`. */
-  filters?: ReactNode
-  /** Whether a filter is set: an empty list then says so. */
-  isFiltered?: boolean
+  empty: EmptyStateProps
+  /** The values of `useFilters`, and the fields that change them: `FilterSelect`, `FilterSearch`, `FilterPeriod`. */
+  filters?: Record<string, string | undefined>
+  controls?: ReactNode
 }
+
+/** Whether the list has no rows at all, not only none that the filters let through. */
+const isEmpty = <Row,>({ list, filters = {} }: DataListProps<Row>) =>
+  list.rows.length === 0 && !Object.values(filters).some(Boolean)
 
 /** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
-  const { label, list, columns, rowLink, empty, filters, isFiltered } = props
+  const { label, list, empty, controls } = props
+  const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
-  const { newCount } = list
+  const newText = Number.isFinite(newCount) ? `${newCount} new` : 'Many new'
   useEffect(() => {
-    if (newCount > 0) announce(newText(newCount))
-  }, [newCount])
+    if (newCount > 0) announce(newText)
+  }, [newCount, newText])
   const move = (step: number) => {
     const links = [...(table.current?.querySelectorAll<HTMLElement>('.row-link') ?? [])]
     const at = links.findIndex((link) => link.closest('tr')?.contains(document.activeElement))
@@ -95,119 +104,116 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   useShortcut('j', () => move(1))
   useShortcut('k', () => move(-1))
   useShortcut('/', () => document.querySelector<HTMLElement>('input[type="search"]')?.focus())
-
-  let content: ReactNode
-  if (list.error && list.rows.length === 0) content = <ErrorState error={list.error} onRetry={list.retry} />
-  else if (list.isLoading) content = <Loading label={`Loading ${label}`} />
-  else if (list.rows.length === 0) {
-    content = isFiltered ? <p className="state muted">Nothing matches these filters.</p> : empty
-  } else {
-    content = <Table label={label} columns={columns} rows={list.rows} rowLink={rowLink} />
-  }
   return (
     <div ref={table} className="list">
-      {filters ? (
+      {controls && !isEmpty(props) ? (
         <div className="filters" role="search" aria-label={`Filter ${label}`}>
-          {filters}
+          {controls}
         </div>
       ) : null}
       {newCount > 0 ? (
         <Button className="new-rows" icon="up" onClick={list.showNew}>
-          {newText(newCount)}
+          {newText}
         </Button>
       ) : null}
-      {content}
-      {list.hasOlder ? (
+      {rows.length > 0 ? (
+        <Table {...props} rows={rows} />
+      ) : error ? null : list.isLoading ? (
+        <Loading label={`Loading ${label}`} />
+      ) : isEmpty(props) ? (
+        <EmptyState {...empty} />
+      ) : (
+        <p className="state muted">Nothing matches these filters.</p>
+      )}
+      {loadOlder ? (
         <div className="older">
-          <Button isBusy={list.isLoadingOlder} onClick={list.loadOlder}>
-            Older
-          </Button>
+          <Button onClick={loadOlder}>Older</Button>
         </div>
       ) : null}
-      {list.error && list.rows.length > 0 ? <ErrorState error={list.error} onRetry={list.retry} /> : null}
+      {error ? <ErrorState error={error} onRetry={retry} /> : null}
     </div>
   )
 }
 
-function newText(count: number): string {
-  return Number.isFinite(count) ? `${count} new` : 'Many new'
+interface ListPageProps<Row> extends DataListProps<Row> {
+  title: string
+  intro?: string
+  back?: readonly [label: string, link: LinkProps]
+  /** Makes a new row. Beside the title, or the next step of an empty list. */
+  create?: Action | undefined
+  /** Beside the list, such as a drawer. */
+  children?: ReactNode
 }
 
-function cellClass<Row>(column: Column<Row>): string | undefined {
-  return [column.isNumber && 'number', column.isSecondary && 'secondary'].filter(Boolean).join(' ') || undefined
-}
-
-/** The filters of a list, which are search parameters of the URL. An empty value removes one. */
-export function useFilters<Name extends string>(...names: Name[]) {
-  const search = useSearch({ strict: false })
-  const navigate = useNavigate()
-  const values = Object.fromEntries(names.map((name) => [name, search[name] || undefined])) as {
-    [Key in Name]?: string
-  }
-  return {
-    values,
-    isFiltered: names.some((name) => values[name] !== undefined),
-    set: (name: Name, value: string) =>
-      void navigate({
-        to: '.',
-        replace: true,
-        search: (before: Record<string, string | undefined>) => ({ ...before, [name]: value || undefined }),
-      }),
-  }
-}
-
-interface Filters<Name extends string> {
-  values: { [Key in Name]?: string }
-  set: (name: Name, value: string) => void
-}
-
-/** A filter with a few choices. */
-export function FilterSelect<Name extends string>(props: {
-  filters: Filters<Name>
-  name: Name
-  label: string
-  options: readonly (readonly [value: string, label: string])[]
-  /** The choice without a value. */
-  none?: string
-}) {
-  const { filters, name, label, options, none = `${label}: all` } = props
+/** A page with a list. */
+export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
+  const { title, intro, back, create, children, ...list } = props
+  const action = create && ({ variant: 'primary', icon: 'plus', ...create } as const)
   return (
-    <select
-      className="input"
-      aria-label={label}
-      value={filters.values[name] ?? ''}
-      onChange={(event) => filters.set(name, event.target.value)}
+    <Page
+      title={title}
+      intro={intro}
+      back={back}
+      actions={action && !isEmpty(list) && <ActionButton action={action} />}
     >
-      <option value="">{none}</option>
-      {options.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
+      <DataList {...list} empty={{ action, ...list.empty }} />
+      {children}
+    </Page>
   )
+}
+
+/** The filters of a list, which are search parameters of the URL. */
+export function useFilters<Name extends string>(...names: Name[]): { [Key in Name]?: string } {
+  const search = useSearch({ strict: false })
+  return Object.fromEntries(names.map((name) => [name, search[name] || undefined])) as { [Key in Name]?: string }
+}
+
+/** Sets a filter. An empty value removes it. */
+export function useSetFilter() {
+  const navigate = useNavigate()
+  return (name: string, value: string) =>
+    void navigate({
+      to: '.',
+      replace: true,
+      search: (before: Record<string, string | undefined>) => ({ ...before, [name]: value || undefined }),
+    })
+}
+
+interface FilterProps {
+  name: string
+  label: string
+}
+
+/** A filter with a few choices. `none` is the choice without a value. */
+export function FilterSelect(props: FilterProps & { options: Choices; none?: string }) {
+  const { name, label, options, none = `${label}: all` } = props
+  const value = useFilters(name)[name] ?? ''
+  const set = useSetFilter()
+  const choices = [['', none], ...options] as const
+  return <SelectField label={label} isLabelHidden options={choices} value={value} onValue={(text) => set(name, text)} />
 }
 
 const TYPING_PAUSE_MS = 250
 
 /** The search field of a list. */
-export function FilterSearch<Name extends string>(props: { filters: Filters<Name>; name: Name; label: string }) {
-  const { filters, name, label } = props
-  const [text, setText] = useState(filters.values[name] ?? '')
+export function FilterSearch({ name, label }: FilterProps) {
+  const [text, setText] = useState(useFilters(name)[name] ?? '')
+  const set = useSetFilter()
   const timer = useRef<number>(undefined)
+  function type(typed: string) {
+    setText(typed)
+    window.clearTimeout(timer.current)
+    timer.current = window.setTimeout(() => set(name, typed.trim()), TYPING_PAUSE_MS)
+  }
   return (
-    <input
+    <TextField
+      label={label}
+      isLabelHidden
       type="search"
-      className="input"
-      aria-label={label}
       placeholder={label}
-      value={text}
       maxLength={200}
-      onChange={({ target }) => {
-        setText(target.value)
-        window.clearTimeout(timer.current)
-        timer.current = window.setTimeout(() => filters.set(name, target.value.trim()), TYPING_PAUSE_MS)
-      }}
+      value={text}
+      onValue={type}
     />
   )
 }
@@ -220,15 +226,17 @@ function localText(value: string | undefined): string {
 }
 
 /** Filters by time: `since` and `until` in the reader's zone. */
-export function FilterPeriod({ filters }: { filters: Filters<'since' | 'until'> }) {
+export function FilterPeriod() {
+  const filters = useFilters('since', 'until')
+  const set = useSetFilter()
   return (['since', 'until'] as const).map((name) => (
     <label key={name} className="filter-time">
       {name === 'since' ? 'Since' : 'Until'}
       <input
         type="datetime-local"
         className="input"
-        value={localText(filters.values[name])}
-        onChange={({ target }) => filters.set(name, target.value ? new Date(target.value).toISOString() : '')}
+        value={localText(filters[name])}
+        onChange={({ target }) => set(name, target.value ? new Date(target.value).toISOString() : '')}
       />
     </label>
   ))

@@ -1,7 +1,8 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { Button, IconButton } from './button.tsx'
-import { describeError } from './states.tsx'
+import { describeError } from './describe-error.ts'
 import { TextField } from './fields.tsx'
+import { Form, type FormState } from './form.tsx'
 
 interface DialogProps {
   title: string
@@ -10,7 +11,7 @@ interface DialogProps {
   actions?: ReactNode
   /** Beside the title. */
   tools?: ReactNode
-  /** `wide` for code. */
+  /** `wide` for code, `drawer` for one at the side of the page, which has its own URL. */
   className?: string
   children: ReactNode
 }
@@ -57,50 +58,46 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
   )
 }
 
-/** A dialog at the side of the page, which has its own URL: `onClose` navigates to the page behind it. */
-export function Drawer(props: DialogProps) {
-  return <Dialog {...props} className="drawer" />
+/** A dialog with a form; closing it asks first if something was typed. */
+export function FormDialog<Values extends object>(
+  props: Omit<DialogProps, 'actions'> & { form: FormState<Values>; action: string; canReset?: boolean },
+) {
+  const { form, action, canReset = false, children, ...dialog } = props
+  const close = form.closing(dialog.onClose)
+  return (
+    <Dialog {...dialog} onClose={close}>
+      <Form form={form} action={action} canReset={canReset} extra={<Button onClick={close}>Cancel</Button>}>
+        {children}
+      </Form>
+    </Dialog>
+  )
 }
 
-interface ConfirmProps {
+export interface Confirmation {
   title: string
   /** What happens. */
-  children: ReactNode
+  text: ReactNode
+  /** Below the text. */
+  note?: ReactNode
   /** Names the action: `Delete workflow`. */
   action: string
-  isDangerous?: boolean
+  isHarmless?: boolean
   /** A text that the person must type first, such as the name of what is deleted. */
   typed?: string
   onConfirm: () => Promise<unknown>
-  onClose: () => void
 }
 
 /** Asks before something that cannot be undone. Closes when it is done; shows the error otherwise. */
-export function ConfirmDialog({
-  title,
-  children,
-  action,
-  isDangerous = true,
-  typed,
-  onConfirm,
-  onClose,
-}: ConfirmProps) {
-  const [isBusy, setIsBusy] = useState(false)
+export function ConfirmDialog({ onClose, ...props }: Confirmation & { onClose: () => void }) {
+  const { title, text, note, action, isHarmless, typed, onConfirm } = props
   const [error, setError] = useState<unknown>()
-  const [text, setText] = useState('')
+  const [answer, setAnswer] = useState('')
   const [hasTypo, setHasTypo] = useState(false)
   async function confirm() {
-    if (typed !== undefined && text.trim() !== typed) return setHasTypo(true)
-    setIsBusy(true)
+    setHasTypo(typed !== undefined && answer.trim() !== typed)
+    if (typed !== undefined && answer.trim() !== typed) return
     setError(undefined)
-    try {
-      await onConfirm()
-      onClose()
-    } catch (reason) {
-      setError(reason)
-    } finally {
-      setIsBusy(false)
-    }
+    await onConfirm().then(onClose, setError)
   }
   return (
     <Dialog
@@ -109,22 +106,20 @@ export function ConfirmDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button variant={isDangerous ? 'danger' : 'primary'} isBusy={isBusy} onClick={() => void confirm()}>
+          <Button variant={isHarmless ? 'primary' : 'danger'} onClick={confirm}>
             {action}
           </Button>
         </>
       }
     >
-      {children}
+      <p>{text}</p>
+      {note}
       {typed === undefined ? null : (
         <TextField
           label={`Type “${typed}” to confirm`}
-          value={text}
-          onValue={(value) => {
-            setText(value)
-            setHasTypo(false)
-          }}
-          error={hasTypo ? `Type “${typed}” exactly as shown.` : undefined}
+          value={answer}
+          onValue={setAnswer}
+          error={hasTypo && answer.trim() !== typed ? `Type “${typed}” exactly as shown.` : undefined}
         />
       )}
       {error ? (

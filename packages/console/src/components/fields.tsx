@@ -5,7 +5,9 @@ import {
   type SelectHTMLAttributes,
   type TextareaHTMLAttributes,
   useId,
+  useState,
 } from 'react'
+import { tryIt } from './toast.ts'
 
 interface FieldProps {
   label: string
@@ -17,53 +19,63 @@ interface FieldProps {
   isLabelHidden?: boolean
 }
 
-/** What a control needs to belong to its label, hint and error. */
-interface ControlProps {
+/** What a control needs to belong to its label, hint and error, and the properties that are its own. */
+type ControlProps<Props> = Omit<Props, keyof FieldProps> & {
   id: string
   'aria-describedby': string | undefined
   'aria-invalid': true | undefined
 }
 
+interface FieldChildren<Props> {
+  children: (control: ControlProps<Props>) => ReactNode
+}
+
 /** A label, a control, and its hint or error. */
-export function Field(props: FieldProps & { children: (control: ControlProps) => ReactNode }) {
-  const { label, hint, error, aside, isLabelHidden, children } = props
+export function Field<Props extends FieldProps>(props: Props & FieldChildren<Props>) {
+  const { label, hint, error, aside, isLabelHidden, children, ...rest } = props
   const id = useId()
   const describedBy = error || hint ? `${id}-text` : undefined
+  const aria = { id, 'aria-describedby': describedBy, 'aria-invalid': error ? true : undefined } as const
   return (
     <div className="field">
       <div className={isLabelHidden ? 'visually-hidden' : 'field-label'}>
         <label htmlFor={id}>{label}</label>
         {aside}
       </div>
-      {children({ id, 'aria-describedby': describedBy, 'aria-invalid': error ? true : undefined })}
-      {describedBy ? (
-        <p id={describedBy} className={error ? 'field-error' : 'field-hint'}>
-          {error ?? hint}
-        </p>
-      ) : null}
+      {children({ ...rest, ...aria } as unknown as ControlProps<Props>)}
+      <FieldText id={describedBy} hint={hint} error={error} />
     </div>
+  )
+}
+
+/** The hint or the error of a field. */
+export function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'> & { id?: string | undefined }) {
+  if (!error && !hint) return null
+  return (
+    <p id={id} className={error ? 'field-error' : 'field-hint'}>
+      {error || hint}
+    </p>
   )
 }
 
 interface Bound<Value> {
   value: Value
-  onValue: (value: Value) => void
+  onValue: (value: Value) => unknown
 }
 
 type TextFieldProps = FieldProps &
   Bound<string> &
-  Omit<InputHTMLAttributes<HTMLInputElement>, 'value' | 'onChange'> & { ref?: Ref<HTMLInputElement> }
+  Omit<InputHTMLAttributes<HTMLInputElement>, 'value' | 'onChange' | 'children'> & { ref?: Ref<HTMLInputElement> }
 
-export function TextField({ label, hint, error, aside, isLabelHidden, onValue, ...rest }: TextFieldProps) {
+export function TextField(props: TextFieldProps) {
   return (
-    <Field {...{ label, hint, error, aside, isLabelHidden }}>
-      {(control) => (
+    <Field<TextFieldProps> {...props}>
+      {({ onValue, className = '', ...control }) => (
         <input
           type="text"
           autoComplete="off"
-          {...rest}
           {...control}
-          className={`input ${rest.className ?? ''}`}
+          className={`input ${className}`}
           onChange={(event) => onValue(event.target.value)}
         />
       )}
@@ -73,7 +85,7 @@ export function TextField({ label, hint, error, aside, isLabelHidden, onValue, .
 
 type TextAreaFieldProps = FieldProps &
   Bound<string> &
-  Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value' | 'onChange'> & {
+  Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value' | 'onChange' | 'children'> & {
     ref?: Ref<HTMLTextAreaElement>
     /** For code and JSON. */
     isCode?: boolean
@@ -81,16 +93,14 @@ type TextAreaFieldProps = FieldProps &
 
 /** A text of several lines that grows with its content. */
 export function TextAreaField(props: TextAreaFieldProps) {
-  const { label, hint, error, aside, isLabelHidden, onValue, isCode, rows = 3, ...rest } = props
   return (
-    <Field {...{ label, hint, error, aside, isLabelHidden }}>
-      {(control) => (
+    <Field<TextAreaFieldProps> {...props}>
+      {({ onValue, isCode, rows = 3, ...control }) => (
         <textarea
           rows={rows}
           // A field that grows with its content ignores its rows.
           style={{ minHeight: `calc(${rows} * 1.5em + 12px)` }}
           spellCheck={!isCode}
-          {...rest}
           {...control}
           className={isCode ? 'input code' : 'input'}
           onChange={(event) => onValue(event.target.value)}
@@ -100,18 +110,18 @@ export function TextAreaField(props: TextAreaFieldProps) {
   )
 }
 
+/** Values and their words. */
+export type Choices<Value extends string = string> = readonly (readonly [value: Value, label: string, hint?: string])[]
+
 type SelectFieldProps<Value extends string> = FieldProps &
   Bound<Value> &
-  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'value' | 'onChange'> & {
-    options: readonly (readonly [value: Value, label: string])[]
-  }
+  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'value' | 'onChange' | 'children'> & { options: Choices<Value> }
 
 export function SelectField<Value extends string>(props: SelectFieldProps<Value>) {
-  const { label, hint, error, aside, isLabelHidden, onValue, options, ...rest } = props
   return (
-    <Field {...{ label, hint, error, aside, isLabelHidden }}>
-      {(control) => (
-        <select {...rest} {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
+    <Field<SelectFieldProps<Value>> {...props}>
+      {({ onValue, options, ...control }) => (
+        <select {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
           {options.map(([value, text]) => (
             <option key={value} value={value}>
               {text}
@@ -123,14 +133,14 @@ export function SelectField<Value extends string>(props: SelectFieldProps<Value>
   )
 }
 
-interface CheckProps extends Bound<boolean> {
+interface CheckProps extends Bound<boolean>, Pick<FieldProps, 'hint' | 'error'> {
   label: ReactNode
-  hint?: ReactNode
-  error?: string | undefined
   disabled?: boolean
+  isSwitch?: boolean
 }
 
-function Check({ label, hint, error, value, onValue, disabled, isSwitch }: CheckProps & { isSwitch?: boolean }) {
+/** A choice that is saved with its form. */
+export function Checkbox({ label, hint, error, value, onValue, disabled, isSwitch }: CheckProps) {
   const id = useId()
   return (
     <div className="check">
@@ -146,33 +156,26 @@ function Check({ label, hint, error, value, onValue, disabled, isSwitch }: Check
         onChange={(event) => onValue(event.target.checked)}
       />
       <label htmlFor={id}>{label}</label>
-      {error || hint ? (
-        <p id={`${id}-text`} className={error ? 'field-error' : 'field-hint'}>
-          {error ?? hint}
-        </p>
-      ) : null}
+      <FieldText id={`${id}-text`} hint={hint} error={error} />
     </div>
   )
 }
 
-/** A choice that is saved with its form. */
-export function Checkbox(props: CheckProps) {
-  return <Check {...props} />
-}
-
-/** A choice that takes effect at once. */
-export function Switch(props: CheckProps) {
-  return <Check {...props} isSwitch />
+/** A choice that takes effect at once, and shows it while a promise of `onValue` is pending. */
+export function Switch({ value, onValue, ...props }: CheckProps) {
+  const [wanted, setWanted] = useState<boolean>()
+  async function change(isOn: boolean) {
+    setWanted(isOn)
+    await tryIt(() => onValue(isOn))
+    setWanted(undefined)
+  }
+  return <Checkbox {...props} isSwitch value={wanted ?? value} onValue={(isOn) => void change(isOn)} />
 }
 
 /** One of a few choices, all of them visible. */
-export function RadioGroup<Value extends string>(props: {
-  label: string
-  value: Value
-  onValue: (value: Value) => void
-  options: readonly (readonly [value: Value, label: string, hint?: string])[]
-  error?: string | undefined
-}) {
+export function RadioGroup<Value extends string>(
+  props: Bound<Value> & { label: string; options: Choices<Value>; error?: string | undefined },
+) {
   const id = useId()
   return (
     <fieldset className="radios" aria-describedby={props.error ? `${id}-error` : undefined}>
@@ -181,14 +184,10 @@ export function RadioGroup<Value extends string>(props: {
         <label key={value} className="radio">
           <input type="radio" name={id} checked={props.value === value} onChange={() => props.onValue(value)} />
           <span>{label}</span>
-          {hint ? <span className="field-hint">{hint}</span> : null}
+          <FieldText hint={hint} />
         </label>
       ))}
-      {props.error ? (
-        <p id={`${id}-error`} className="field-error">
-          {props.error}
-        </p>
-      ) : null}
+      <FieldText id={`${id}-error`} error={props.error} />
     </fieldset>
   )
 }

@@ -3,24 +3,41 @@ import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, use
 import { AppError } from '../api/call.ts'
 import { Button } from './button.tsx'
 import { CopyId } from './copy.tsx'
-import { describeError } from './states.tsx'
-import { toast } from './toast.tsx'
+import { describeError } from './describe-error.ts'
+import { toast } from './toast.ts'
+import { Versions } from './versions.tsx'
 
 interface FormOptions<Values extends object> {
   /** The saved values. Adopted when they change, unless something was typed. */
   values: Values
   /** The version of the saved values; without one, saves cannot conflict. */
   version?: string
-  /** Saves. Resolves to the new version if there is one. */
-  save: (values: Values, version: string) => Promise<string | void>
   /** Reads the values and the version from the `current` object of a conflict. */
-  fromCurrent?: (current: never) => { values: Values; version: string }
-  /** How the fields are called in a conflict. */
-  labels?: Partial<Record<keyof Values, string>>
+  fromCurrent?: (current: never) => Saved<Values>
+  /** Saves. Resolves to the saved object; the next save carries its version. */
+  save: (values: Values, version: string) => Promise<unknown>
   /** Said after a save; null: nothing. */
   savedText?: string | null
-  /** Warns before unsaved values are left. True by default. */
-  warnsBeforeLeaving?: boolean
+  /** For dialogs and sign-ins: nothing is said after a save, and leaving the page does not warn. */
+  isTransient?: boolean
+}
+
+interface Saved<Values> {
+  values: Values
+  version: string
+}
+
+/**
+ * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the answer of a conflict if
+ * that is a larger one.
+ */
+export function editing<Of extends { version: string | null } | undefined, Values extends object, Current = Of>(
+  saved: Of,
+  toValues: (saved: Of) => Values,
+  find = (current: Current) => current as unknown as Of,
+) {
+  const read = (of: Of): Saved<Values> => ({ values: toValues(of), version: of?.version ?? '' })
+  return { ...read(saved), fromCurrent: (current: Current) => read(find(current)) }
 }
 
 export interface FormState<Values extends object> {
@@ -29,22 +46,27 @@ export interface FormState<Values extends object> {
   readonly isSaving: boolean
   readonly error: Error | undefined
   /** The values and version that another person saved meanwhile. */
-  readonly conflict: { values: Values; version: string } | undefined
-  readonly labels: Partial<Record<keyof Values, string>>
+  readonly conflict: Saved<Values> | undefined
+  /** The labels of the fields that are shown; errors of others are listed above the buttons. */
+  readonly labels: ReadonlyMap<string, string>
   readonly blocker: { isBlocked: boolean; leave: () => void; stay: () => void }
   /** Closes the dialog of the form; asks first if something was typed. */
   closing: (close: () => void) => () => void
-  /** What a field needs: `<TextField label="Name" {...form.field('name')} />`. */
-  field: <Name extends keyof Values & string>(
-    name: Name,
-  ) => { name: Name; value: Values[Name]; onValue: (value: Values[Name]) => void; error: string | undefined }
+  /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
+  field: <Name extends keyof Values & string>(name: Name, label: string) => BoundField<Name, Values[Name]>
   set: (values: Partial<Values>) => void
   submit: () => Promise<void>
   reset: () => void
   keepMine: () => Promise<void>
   takeTheirs: () => void
-  /** Whether a field shows the error; the others are listed above the buttons. */
-  isShown: (field: string) => boolean
+}
+
+interface BoundField<Name, Value> {
+  name: Name
+  label: string
+  value: Value
+  onValue: (value: Value) => void
+  error: string | undefined
 }
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
@@ -64,7 +86,7 @@ function sentence(text: string): string {
 
 /** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
 export function useForm<Values extends object>(options: FormOptions<Values>): FormState<Values> {
-  const { save, fromCurrent, labels = {}, savedText = 'Saved.', warnsBeforeLeaving = true } = options
+  const { save, fromCurrent, isTransient, savedText = isTransient ? null : 'Saved.' } = options
   const version = options.version ?? ''
   const [base, setBase] = useState({ values: options.values, version })
   const [seenVersion, setSeenVersion] = useState({ version, values: options.values })
@@ -72,9 +94,9 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
   const [error, setError] = useState<Error>()
   const [isSaving, setIsSaving] = useState(false)
-  const [conflict, setConflict] = useState<{ values: Values; version: string }>()
+  const [conflict, setConflict] = useState<Saved<Values>>()
   const [close, setClose] = useState<() => void>()
-  const shownFields = new Set<string>()
+  const labels = new Map<string, string>()
 
   const values = { ...base.values, ...typed }
   const isDirty = !isSame(values, base.values)
@@ -88,7 +110,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
   useLayoutEffect(() => {
     isDirtyNow.current = isDirty && !isSaving
   }, [isDirty, isSaving])
-  const shouldWarn = () => warnsBeforeLeaving && isDirtyNow.current
+  const shouldWarn = () => !isTransient && isDirtyNow.current
   const blocker = useBlocker({
     // A drawer or a tab of the same page that changes only the search does not unmount the form.
     shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && shouldWarn(),
@@ -103,8 +125,8 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
     setError(undefined)
     try {
       isDirtyNow.current = false
-      const newVersion = await save(values, savedVersion)
-      setBase({ values, version: newVersion ?? savedVersion })
+      const saved = (await save(values, savedVersion)) as { version?: string } | undefined
+      setBase({ values, version: saved?.version ?? savedVersion })
       setTyped({})
       setConflict(undefined)
       if (savedText) toast(savedText)
@@ -133,11 +155,12 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
       leave: () => (close ? close() : blocker.proceed?.()),
       stay: () => (close ? setClose(undefined) : blocker.reset?.()),
     },
-    closing: (closeDialog) => () => (isDirty ? setClose(() => closeDialog) : closeDialog()),
-    field(name) {
-      shownFields.add(name)
+    closing: (closeDialog) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
+    field(name, label) {
+      labels.set(name, label)
       return {
         name,
+        label,
         value: values[name],
         onValue: (value) => {
           setTyped((before) => ({ ...before, [name]: value }))
@@ -164,7 +187,6 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
       setTyped({})
       setConflict(undefined)
     },
-    isShown: (field) => shownFields.has(field),
   }
 }
 
@@ -208,15 +230,13 @@ export function Form<Values extends object>({ form, action, canReset, extra, chi
       <FormErrors form={form} />
       {form.conflict ? <ConflictNotice form={form} theirs={form.conflict.values} /> : null}
       {form.blocker.isBlocked ? (
-        <div ref={scrollTo} className="notice warning" role="alert">
-          <div>
-            <p>You have changes that are not saved.</p>
-            <div className="actions">
-              <Button onClick={form.blocker.stay}>Stay here</Button>
-              <Button variant="danger" onClick={form.blocker.leave}>
-                Leave without saving
-              </Button>
-            </div>
+        <div ref={scrollTo} className="conflict" role="alert">
+          <p>You have changes that are not saved.</p>
+          <div className="actions">
+            <Button onClick={form.blocker.stay}>Stay here</Button>
+            <Button variant="danger" onClick={form.blocker.leave}>
+              Leave without saving
+            </Button>
           </div>
         </div>
       ) : null}
@@ -235,7 +255,7 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
   const { error } = form
   if (!error) return null
   const details = error instanceof AppError ? Object.entries(fieldErrors(error)) : []
-  const others = details.filter(([field]) => !form.isShown(field))
+  const others = details.filter(([field]) => !form.labels.has(field))
   if (details.length > 0 && others.length === 0) return null
   return (
     <div className="form-error" role="alert">
@@ -245,7 +265,7 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
       ))}
       {error instanceof AppError && error.requestId && error.status >= 500 ? (
         <p>
-          Request <CopyId id={error.requestId} isShort={false} />
+          Request <CopyId id={error.requestId} />
         </p>
       ) : null}
     </div>
@@ -255,37 +275,21 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
 /** Shows what asks for a decision. */
 const scrollTo = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' })
 
-function valueText(value: unknown): string {
-  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
-}
-
 /** Shows what another person saved meanwhile beside what was typed here. */
 function ConflictNotice<Values extends object>({ form, theirs }: { form: FormState<Values>; theirs: Values }) {
-  const names = (Object.keys(theirs) as (keyof Values & string)[]).filter(
-    (name) => !isSame(theirs[name], form.values[name]),
-  )
+  const changes = (Object.keys(theirs) as (keyof Values & string)[])
+    .filter((name) => !isSame(theirs[name], form.values[name]))
+    .map((name) => ({ field: form.labels.get(name) ?? name, values: [form.values[name], theirs[name]] as const }))
   return (
     <div ref={scrollTo} className="conflict" role="alert">
       <strong>Changed by another person</strong>
       <p>
         This was saved by another person while you were editing. Nothing of either version is lost until you choose.
       </p>
-      {names.map((name) => (
-        <div key={name} className="versions">
-          <strong>{form.labels[name] ?? name}</strong>
-          <div>
-            <p className="muted">Yours</p>
-            <pre>{valueText(form.values[name])}</pre>
-          </div>
-          <div>
-            <p className="muted">Saved now</p>
-            <pre>{valueText(theirs[name])}</pre>
-          </div>
-        </div>
-      ))}
+      <Versions names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">
         <Button onClick={form.takeTheirs}>Take the saved version</Button>
-        <Button variant="primary" isBusy={form.isSaving} onClick={() => void form.keepMine()}>
+        <Button variant="primary" onClick={form.keepMine}>
           Keep mine
         </Button>
       </div>

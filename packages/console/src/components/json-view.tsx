@@ -1,4 +1,4 @@
-import { CopyButton } from './copy.tsx'
+import { CopyBox } from './copy.tsx'
 
 /** Strings, keys, numbers and words of JSON. */
 const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g
@@ -8,25 +8,19 @@ export function JsonView({ value, label }: { value: unknown; label: string }) {
   const text = JSON.stringify(value, null, 2) ?? ''
   const parts = []
   let end = 0
-  for (const match of text.matchAll(TOKENS)) {
-    parts.push(text.slice(end, match.index))
-    const kind = match[2] ? 'key' : match[1] ? 'string' : 'other'
+  for (const { index, 0: match, 1: quoted, 2: colon = '' } of text.matchAll(TOKENS)) {
     parts.push(
-      <span key={match.index} className={kind}>
-        {match[1] ?? match[0]}
+      text.slice(end, index),
+      <span key={index} className={`json-${colon ? 'key' : quoted ? 'string' : 'other'}`}>
+        {quoted ?? match}
       </span>,
-      match[2] ?? '',
+      colon,
     )
-    end = match.index + match[0].length
+    end = index + match.length
   }
-  parts.push(text.slice(end))
   return (
-    <div className="copy-box json">
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre tabIndex={0} role="region" aria-label={label}>
-        {parts}
-      </pre>
-      <CopyButton text={text} label={label} />
-    </div>
+    <CopyBox text={text} label={label} isIconOnly>
+      {[...parts, text.slice(end)]}
+    </CopyBox>
   )
 }

@@ -1,17 +1,16 @@
 import type { ReactNode } from 'react'
 
-/** Names and values; entries with an undefined or null value are left out. */
-export function KeyValueList({ items }: { items: readonly (readonly [name: string, value: ReactNode])[] }) {
+/** Names and values; those without a value are left out. */
+export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
+  const shown = Object.entries(items).filter(([, value]) => value !== undefined && value !== null && value !== false)
   return (
     <dl className="key-values">
-      {items
-        .filter(([, value]) => value !== undefined && value !== null)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
     </dl>
   )
 }

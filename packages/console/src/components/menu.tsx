@@ -1,10 +1,12 @@
 import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
 import { Icon, type IconName } from './icons.tsx'
 import { placePopup } from './place-popup.ts'
+import { tryIt } from './toast.ts'
 
 export interface MenuItem {
   label: string
-  onSelect: () => void
+  /** An error of its promise is shown as a message. */
+  onSelect: () => unknown
   icon?: IconName
   isDangerous?: boolean
 }
@@ -15,8 +17,8 @@ interface MenuProps {
   /** What the button shows; three dots by default. */
   trigger?: ReactNode
   triggerClass?: string
-  /** Groups of items, divided by lines. */
-  groups: readonly (readonly MenuItem[])[]
+  /** Groups of items, divided by lines. What is false is left out. */
+  groups: readonly (readonly (MenuItem | false)[])[]
 }
 
 /** A button with a menu of actions, by the ARIA pattern: arrow keys, Home, End and first letters move the focus. */
@@ -71,12 +73,14 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
           if (event.newState === 'closed') return
           // Before the next frame: the size is known only when it is shown.
           requestAnimationFrame(() => {
-            if (popup.current && button.current) placePopup(popup.current, button.current, 'end')
+            if (popup.current && button.current)
+              placePopup(popup.current, button.current.getBoundingClientRect(), 'end')
             items()[0]?.focus()
           })
         }}
       >
         {groups
+          .map((group) => group.filter((item) => item !== false))
           .filter((group) => group.length > 0)
           .map((group) => (
             <div key={group[0]?.label} role="group" className="menu-group">
@@ -89,7 +93,7 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
                   className={`menu-item ${item.isDangerous ? 'danger' : ''}`}
                   onClick={() => {
                     popup.current?.hidePopover()
-                    item.onSelect()
+                    void tryIt(item.onSelect)
                   }}
                 >
                   {item.icon ? <Icon name={item.icon} /> : null}

@@ -7,7 +7,7 @@ interface PageProps {
   /** The heading, and the title of the tab. */
   title: string
   /** The page above this one, such as the list. */
-  back?: { label: string; link: LinkProps }
+  back?: readonly [label: string, link: LinkProps]
   /** Shown beside the title: a badge or an id. */
   meta?: ReactNode
   actions?: ReactNode
@@ -28,8 +28,8 @@ export function Page({ title, back, meta, actions, intro, children }: PageProps)
     <div className="page">
       <header className="page-header">
         {back ? (
-          <Link {...back.link} className="back">
-            {back.label}
+          <Link {...back[1]} className="back">
+            {back[0]}
           </Link>
         ) : null}
         <div className="page-title">
@@ -53,16 +53,25 @@ export function useTitle(title: string) {
   }, [title])
 }
 
+interface SectionProps {
+  title: string
+  intro?: ReactNode
+  actions?: ReactNode
+  /** For forms: lines of text that are easy to read. */
+  isNarrow?: boolean
+  children?: ReactNode
+}
+
 /** A part of a page with its own heading. */
-export function Section(props: { title: string; intro?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+export function Section({ title, intro, actions, isNarrow, children }: SectionProps) {
   return (
     <section className="section">
       <header>
-        <h2>{props.title}</h2>
-        {props.actions ? <div className="actions">{props.actions}</div> : null}
-        {props.intro ? <p className="muted">{props.intro}</p> : null}
+        <h2>{title}</h2>
+        {actions ? <div className="actions">{actions}</div> : null}
+        {intro ? <p className="muted">{intro}</p> : null}
       </header>
-      {props.children}
+      {isNarrow ? <div className="narrow stack">{children}</div> : children}
     </section>
   )
 }

@@ -1,13 +1,12 @@
 import { Button, IconButton } from './button.tsx'
-
-type Row = Record<string, string>
+import { type Choices, FieldText } from './fields.tsx'
 
 /** Rows of short texts, such as the events of a trigger. */
 export function RowsField<Name extends string>(props: {
   label: string
   /** Names one row: `event`. */
   rowLabel: string
-  columns: readonly (readonly [name: Name, label: string])[]
+  columns: Choices<Name>
   value: readonly Record<Name, string>[]
   onValue: (rows: Record<Name, string>[]) => void
   hint?: string
@@ -20,7 +19,7 @@ export function RowsField<Name extends string>(props: {
   return (
     <fieldset className="rows-field">
       <legend>{label}</legend>
-      {value.map((row: Row, index) => (
+      {value.map((row: Record<string, string>, index) => (
         // Rows have no identity but their place.
         // oxlint-disable-next-line react/no-array-index-key
         <div key={index}>
@@ -44,7 +43,7 @@ export function RowsField<Name extends string>(props: {
       <Button className="small" icon="plus" onClick={() => onValue([...value, empty])}>
         Add {rowLabel}
       </Button>
-      {error || hint ? <p className={error ? 'field-error' : 'field-hint'}>{error ?? hint}</p> : null}
+      <FieldText hint={hint} error={error} />
     </fieldset>
   )
 }

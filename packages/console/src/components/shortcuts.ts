@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent } from 'react'
-import { usePreference } from './preferences.ts'
+import { usePreferences } from './preferences.ts'
 
 /** Whether a key belongs to a control, so that it is not a shortcut. */
 function isTyping(target: EventTarget | null): boolean {
@@ -16,10 +16,10 @@ const SEQUENCE_MS = 1_000
  * shortcuts of single keys off (WCAG 2.1.4).
  */
 export function useShortcut(keys: string, onPress: () => void): void {
-  const [isOn] = usePreference('shortcuts')
+  const { shortcuts } = usePreferences()
   const press = useEffectEvent(onPress)
   useEffect(() => {
-    if (isOn === 'off') return
+    if (shortcuts === 'off') return
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
       if (document.querySelector('dialog[open], :is([role="menu"], [role="listbox"]):popover-open')) return
@@ -30,7 +30,7 @@ export function useShortcut(keys: string, onPress: () => void): void {
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)
-  }, [keys, isOn])
+  }, [keys, shortcuts])
 }
 
 /** Remembers the first key of a sequence. Registered before the page, which is why it sees each key last on the way up. */

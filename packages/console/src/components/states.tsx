@@ -1,28 +1,28 @@
 import type { ReactNode } from 'react'
 import { AppError } from '../api/call.ts'
-import { Button } from './button.tsx'
+import type { Query } from '../api/queries.ts'
+import { type Action, ActionButton, Button } from './button.tsx'
 import { CopyId } from './copy.tsx'
+import { describeError } from './describe-error.ts'
 import { Icon, type IconName } from './icons.tsx'
 
-/** Says that there is nothing yet, and the next step. */
-export function EmptyState(props: { icon?: IconName; title: string; children?: ReactNode; action?: ReactNode }) {
-  return (
-    <div className="state">
-      {props.icon ? <Icon name={props.icon} /> : null}
-      <h2>{props.title}</h2>
-      {props.children ? <p>{props.children}</p> : null}
-      {props.action}
-    </div>
-  )
+export interface EmptyStateProps {
+  icon?: IconName
+  title: string
+  text?: ReactNode
+  action?: Action | undefined
 }
 
-/** The words for an error that is not one of a field. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof AppError)) return 'Something went wrong on this page. Reload it, then try again.'
-  if (error.code === 'rate_limited') return 'Too many requests. Wait a moment, then try again.'
-  if (error.code === 'forbidden_for_role') return 'Your role does not allow this. Ask an admin of your organization.'
-  if (error.code === 'not_found') return 'This does not exist, or you have no access to it.'
-  return error.message
+/** Says that there is nothing yet, and the next step. */
+export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
+  return (
+    <div className="state">
+      {icon ? <Icon name={icon} /> : null}
+      <h2>{title}</h2>
+      {text ? <p>{text}</p> : null}
+      {action ? <ActionButton action={action} /> : null}
+    </div>
+  )
 }
 
 /** Says what failed, with the request id for support, and tries again. */
@@ -36,7 +36,7 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
       <p>{describeError(error)}</p>
       {requestId ? (
         <p className="muted">
-          Request <CopyId id={requestId} isShort={false} />
+          Request <CopyId id={requestId} />
         </p>
       ) : null}
       {onRetry && !isMissing ? (
@@ -60,26 +60,16 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
-interface Query<Data> {
-  data: Data | undefined
-  error: Error | null
-  refetch: () => unknown
-}
-
 /** Shows a query's answer, or that it is being read or has failed. */
 export function Loaded<Data>({ query, children }: { query: Query<Data>; children: (data: Data) => ReactNode }) {
   if (query.data !== undefined) return children(query.data)
   return query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : <Loading />
 }
 
+type Kind = 'info' | 'warning' | 'danger' | 'good'
+
 /** A note in the flow of a page. */
-export function Notice({
-  kind = 'info',
-  children,
-}: {
-  kind?: 'info' | 'warning' | 'danger' | 'good'
-  children: ReactNode
-}) {
+export function Notice({ kind = 'info', children }: { kind?: Kind; children: ReactNode }) {
   return (
     <div className={`notice ${kind}`}>
       <Icon name={kind === 'info' ? 'info' : kind === 'good' ? 'check' : 'warning'} />

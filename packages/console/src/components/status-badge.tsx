@@ -1,4 +1,5 @@
 import type { AppDeliveryOut, AppUserOut, RunOut } from '@workflow-service/contract'
+import { Time } from './time.tsx'
 
 type Tone = 'good' | 'bad' | 'warn' | 'active' | 'quiet'
 type Status = RunOut['status'] | AppDeliveryOut['outcome'] | AppUserOut['state'] | 'open' | 'closed' | 'on' | 'off'
@@ -34,4 +35,16 @@ export function statusText(status: string): string {
 /** A status as a word with a mark, so that it does not depend on the color. `children` replaces the word. */
 export function StatusBadge({ status, children }: { status: Status; children?: string | undefined }) {
   return <span className={`badge ${STATUSES[status]?.[0] ?? 'quiet'}`}>{children ?? statusText(status)}</span>
+}
+
+/** The status of something that happened last, and when; its reason on hover. */
+export function LastStatus(props: { status: Status; at: string; reason?: string | null; text?: string }) {
+  return (
+    <span className="row" title={props.reason ?? undefined}>
+      <StatusBadge status={props.status}>{props.text}</StatusBadge>
+      <span className="muted">
+        <Time value={props.at} />
+      </span>
+    </span>
+  )
 }

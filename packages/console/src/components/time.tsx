@@ -1,27 +1,16 @@
-import { useSyncExternalStore } from 'react'
+import { createStore } from '../api/store.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 const UPDATE_MS = 15_000
 
-let now = Date.now()
-const listeners = new Set<() => void>()
+const now = createStore(Date.now())
 setInterval(() => {
-  if (document.visibilityState !== 'visible') return
-  now = Date.now()
-  for (const listener of listeners) listener()
+  if (document.visibilityState === 'visible') now.set(Date.now())
 }, UPDATE_MS)
 
 /** The time of the last update of relative times. */
-export function useNow(): number {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    () => now,
-  )
-}
+export const useNow = now.use
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
@@ -38,18 +27,22 @@ export function utcText(value: string): string {
   return `${new Date(value).toISOString().replace('T', ' ').replace('Z', '')} UTC`
 }
 
+interface TimeProps {
+  value: string | null
+  isExact?: boolean
+  /** Shown if there is no time: `Never`. */
+  none?: string
+}
+
 /** A time in the reader's zone: relative within a day unless `isExact`, with the exact UTC on hover. */
-export function Time({ value, isExact = false }: { value: string; isExact?: boolean }) {
+export function Time({ value, isExact = false, none = '–' }: TimeProps) {
   const nowMs = useNow()
+  if (value === null) return <span className="muted">{none}</span>
   const ms = Date.parse(value)
-  const text = isExact
-    ? EXACT.format(ms)
-    : Math.abs(ms - nowMs) < DAY_MS
-      ? relativeText(ms, nowMs)
-      : DATE_TIME.format(ms)
+  const isNear = Math.abs(ms - nowMs) < DAY_MS
   return (
     <time dateTime={value} title={`${utcText(value)}\n${EXACT.format(ms)} here`}>
-      {text}
+      {isExact ? EXACT.format(ms) : isNear ? relativeText(ms, nowMs) : DATE_TIME.format(ms)}
     </time>
   )
 }

@@ -12,27 +12,23 @@ interface WorkflowPickerProps {
 }
 
 /** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */
-export function WorkflowPicker({ value, onValue, placeholder, ...field }: WorkflowPickerProps) {
+export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
   const [search, setSearch] = useState('')
   const query = { limit: 20, ...(search ? { search } : {}) }
   const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData }).data?.data ?? []
-  const params = { workflow_id: value ?? '' }
-  const chosen = useQuery({ ...read('getWorkflow', { params }), enabled: value !== undefined }).data
-  const workflows = value ? [{ id: '', name: placeholder }, ...(chosen ? [chosen] : [])] : []
+  const chosen = useQuery({ ...read('getWorkflow', { params: { workflow_id: value } }), enabled: value !== '' }).data
+  const none = { id: '', name: field.placeholder }
+  const workflows = [...(value ? [none] : []), ...(chosen ? [chosen] : []), ...found.filter(({ id }) => id !== value)]
   return (
     <Combobox
       {...field}
-      placeholder={placeholder}
-      value={value ?? null}
+      value={value || null}
       onValue={(id) => {
         setSearch('')
-        onValue(id ?? '')
+        onValue(id)
       }}
       onSearch={(text) => setSearch(text.trim())}
-      options={[...workflows, ...found.filter(({ id }) => id !== value)].map(({ id, name }) => ({
-        value: id,
-        label: name,
-      }))}
+      options={workflows.map(({ id, name }) => ({ value: id, label: name }))}
     />
   )
 }

@@ -2,14 +2,14 @@ import { Link, type LinkProps, Outlet, useNavigate } from '@tanstack/react-route
 import { lazy, Suspense, useEffect, useState } from 'react'
 import { call } from '../api/call.ts'
 import { useEvents } from '../api/events.ts'
-import { queryClient, useMe, useWrite } from '../api/queries.ts'
+import { queryClient, useMe, write } from '../api/queries.ts'
 import { usePrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
+import { OpenDialogs } from '../components/open-dialog.tsx'
 import { useShortcut } from '../components/shortcuts.ts'
 import { Loading, Notice } from '../components/states.tsx'
-import { tryIt } from '../components/toast.tsx'
 
 const loadCommandMenu = () => import('./command-menu.tsx')
 const CommandMenu = lazy(loadCommandMenu)
@@ -117,6 +117,7 @@ export function AppLayout() {
       <Suspense fallback={null}>
         {overlay === 'menu' ? <CommandMenu onClose={() => setOverlay(undefined)} /> : null}
         {overlay === 'help' ? <ShortcutsHelp onClose={() => setOverlay(undefined)} /> : null}
+        <OpenDialogs />
         {prompt ? <PasswordPrompt kind={prompt} /> : null}
       </Suspense>
     </div>
@@ -131,7 +132,6 @@ function PageShortcut({ entry }: { entry: Entry }) {
 
 function OrganizationMenu() {
   const me = useMe()
-  const switchOrganization = useWrite('switchOrganization')
   const navigate = useNavigate()
   const name = (
     <>
@@ -156,11 +156,9 @@ function OrganizationMenu() {
       groups={[
         others.map((organization) => ({
           label: organization.name,
-          onSelect: () => {
-            void tryIt(async () => {
-              await navigate({ to: '/' })
-              await switchOrganization.mutateAsync({ body: { organization_id: organization.id } })
-            })
+          onSelect: async () => {
+            await navigate({ to: '/' })
+            await write('switchOrganization', { body: { organization_id: organization.id } })
           },
         })),
       ]}
@@ -172,11 +170,9 @@ function AccountMenu({ onHelp }: { onHelp: () => void }) {
   const me = useMe()
   const navigate = useNavigate()
   async function signOut() {
-    await tryIt(async () => {
-      await call('signOut', {})
-      queryClient.clear()
-      await navigate({ to: '/sign-in' })
-    })
+    await call('signOut', {})
+    queryClient.clear()
+    await navigate({ to: '/sign-in' })
   }
   return (
     <Menu
@@ -190,10 +186,10 @@ function AccountMenu({ onHelp }: { onHelp: () => void }) {
       triggerClass="account"
       groups={[
         [
-          { label: 'Account', icon: 'account', onSelect: () => void navigate({ to: '/account' }) },
+          { label: 'Account', icon: 'account', onSelect: () => navigate({ to: '/account' }) },
           { label: 'Keyboard shortcuts', icon: 'info', onSelect: onHelp },
         ],
-        [{ label: 'Sign out', icon: 'external', onSelect: () => void signOut() }],
+        [{ label: 'Sign out', icon: 'external', onSelect: signOut }],
       ]}
     />
   )

@@ -1,4 +1,3 @@
-import { LinkButton } from '../components/button.tsx'
 import { Page } from '../components/page.tsx'
 import { EmptyState } from '../components/states.tsx'
 
@@ -8,10 +7,9 @@ export function NotFoundPage() {
       <EmptyState
         icon="search"
         title="There is no page at this address"
-        action={<LinkButton to="/">Overview</LinkButton>}
-      >
-        The link may be old. Press ⌘K or Ctrl-K to find workflows, webhook sources and ids.
-      </EmptyState>
+        text="The link may be old. Press ⌘K or Ctrl-K to find workflows, webhook sources and ids."
+        action={{ label: 'Overview', link: { to: '/' } }}
+      />
     </Page>
   )
 }

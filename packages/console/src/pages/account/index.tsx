@@ -1,29 +1,23 @@
-import type { AppAnswer } from '@workflow-service/contract'
-import { toList, useMe, useRead, useWrite } from '../../api/queries.ts'
+import { toList, useMe, useRead, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { RadioGroup, Switch, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
-import { usePreference } from '../../components/preferences.ts'
-import { EmptyState } from '../../components/states.tsx'
+import { setPreference, usePreferences } from '../../components/preferences.ts'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time } from '../../components/time.tsx'
-import { toast, tryIt } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
 
 export function AccountPage() {
   const me = useMe()
   return (
     <Page title="Account" intro={`You are ${me.role} of ${me.organization.name}.`}>
-      <Section title="Profile">
-        <div className="narrow">
-          <ProfileForm me={me} />
-        </div>
+      <Section title="Profile" isNarrow>
+        <ProfileForm {...me.account} />
       </Section>
-      <Section title={me.account.has_password ? 'Change the password' : 'Set a password'}>
-        <div className="narrow">
-          <PasswordForm me={me} />
-        </div>
+      <Section title={me.account.has_password ? 'Change the password' : 'Set a password'} isNarrow>
+        <PasswordForm email={me.account.email} />
       </Section>
       <SignIns />
       <Preferences />
@@ -31,45 +25,34 @@ export function AccountPage() {
   )
 }
 
-function ProfileForm({ me }: { me: AppAnswer<'getMe'> }) {
-  const write = useWrite('saveMe')
-  const form = useForm({
-    values: { name: me.account.name, email: me.account.email },
-    save: async (values) => void (await write.mutateAsync({ body: values })),
-  })
+function ProfileForm({ name, email }: { name: string; email: string }) {
+  const form = useForm({ values: { name, email }, save: (body) => write('saveMe', { body }) })
+  const hint = 'You sign in with it. A change needs your password.'
   return (
     <Form form={form} action="Save" canReset>
-      <TextField label="Name" autoComplete="name" {...form.field('name')} />
-      <TextField
-        label="Email"
-        type="email"
-        autoComplete="email"
-        hint="You sign in with it. A change needs your password."
-        {...form.field('email')}
-      />
+      <TextField autoComplete="name" {...form.field('name', 'Name')} />
+      <TextField type="email" autoComplete="email" hint={hint} {...form.field('email', 'Email')} />
     </Form>
   )
 }
 
-function PasswordForm({ me }: { me: AppAnswer<'getMe'> }) {
-  const write = useWrite('changePassword')
+function PasswordForm({ email }: { email: string }) {
   const form = useForm({
     values: { new_password: '' },
     savedText: 'Password changed. Every other sign-in has ended.',
-    save: async (values) => {
-      await write.mutateAsync({ body: values })
+    save: async (body) => {
+      await write('changePassword', { body })
       form.reset()
     },
   })
   return (
     <Form form={form} action="Change password">
-      <input type="email" autoComplete="username" value={me.account.email} readOnly hidden />
+      <input type="email" autoComplete="username" value={email} readOnly hidden />
       <TextField
-        label="New password"
         type="password"
         autoComplete="new-password"
         hint="At least 12 characters. Every other sign-in of yours ends."
-        {...form.field('new_password')}
+        {...form.field('new_password', 'New password')}
       />
     </Form>
   )
@@ -86,14 +69,19 @@ function deviceText(userAgent: string | null): string {
 
 const METHODS = { password: 'Password', oidc: 'Provider', link: 'Link' } as const
 
+const THEMES = [
+  ['system', 'As the system'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+] as const
+
+async function endSignIn(id: string) {
+  await write('endSignIn', { params: { sign_in_id: id } })
+  toast('The sign-in has ended.')
+}
+
 function SignIns() {
   const list = toList(useRead('listSignIns'))
-  const end = useWrite('endSignIn')
-  const endSignIn = (id: string) =>
-    tryIt(async () => {
-      await end.mutateAsync({ params: { sign_in_id: id } })
-      toast('The sign-in has ended.')
-    })
   return (
     <Section
       title="Sign-ins"
@@ -102,7 +90,7 @@ function SignIns() {
       <DataList
         label="Sign-ins"
         list={list}
-        empty={<EmptyState title="No sign-ins" />}
+        empty={{ title: 'No sign-ins' }}
         columns={[
           { header: 'Device', cell: (row) => <span title={row.user_agent ?? ''}>{deviceText(row.user_agent)}</span> },
           { header: 'Address', cell: (row) => row.address ?? '–' },
@@ -112,11 +100,11 @@ function SignIns() {
           {
             header: 'Action',
             isNumber: true,
-            cell: (row) =>
-              row.is_current ? (
+            cell: ({ id, is_current: isCurrent }) =>
+              isCurrent ? (
                 <StatusBadge status="on">This one</StatusBadge>
               ) : (
-                <Button onClick={() => void endSignIn(row.id)}>End</Button>
+                <Button onClick={() => endSignIn(id)}>End</Button>
               ),
           },
         ]}
@@ -126,28 +114,16 @@ function SignIns() {
 }
 
 function Preferences() {
-  const [theme, setTheme] = usePreference('theme')
-  const [shortcuts, setShortcuts] = usePreference('shortcuts')
+  const { theme, shortcuts } = usePreferences()
   return (
-    <Section title="This browser">
-      <div className="stack narrow">
-        <RadioGroup
-          label="Theme"
-          value={theme}
-          onValue={setTheme}
-          options={[
-            ['system', 'As the system'],
-            ['light', 'Light'],
-            ['dark', 'Dark'],
-          ]}
-        />
-        <Switch
-          label="Shortcuts of single keys"
-          hint="j, k, /, ? and g with another key. Press ? for all of them."
-          value={shortcuts === 'on'}
-          onValue={(isOn) => setShortcuts(isOn ? 'on' : 'off')}
-        />
-      </div>
+    <Section title="This browser" isNarrow>
+      <RadioGroup label="Theme" value={theme} onValue={(value) => setPreference('theme', value)} options={THEMES} />
+      <Switch
+        label="Shortcuts of single keys"
+        hint="j, k, /, ? and g with another key. Press ? for all of them."
+        value={shortcuts === 'on'}
+        onValue={(isOn) => setPreference('shortcuts', isOn ? 'on' : 'off')}
+      />
     </Section>
   )
 }

@@ -3,13 +3,12 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/queries.ts'
 import { LinkButton } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
-import { DataList, FilterPeriod, FilterSelect, useFilters } from '../../components/data-list.tsx'
-import { Drawer } from '../../components/dialog.tsx'
+import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
-import { Page } from '../../components/page.tsx'
-import { EmptyState } from '../../components/states.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { linkTo } from '../../layout/link-to.ts'
+import { Versions } from '../../components/versions.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
 
@@ -51,113 +50,75 @@ function changedText({ changes }: AuditEvent): string {
 
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
-  const { values } = useFilters('event')
+  const { event: eventId } = useFilters('event')
   const navigate = useNavigate()
-  const people = useRead('listUsers', { query: { limit: 100 } })
-  const list = useList('listAuditEvents', { query: filters.values })
-  const event = list.rows.find((row) => row.id === values.event)
+  const people = useRead('listUsers', { query: { limit: 100 } }).data?.data ?? []
+  const list = useList('listAuditEvents', { query: filters })
+  const event = list.rows.find(({ id }) => id === eventId)
+  const close = () => void navigate({ to: '/audit', search: filters, resetScroll: false })
   return (
-    <Page title="Audit log" intro="Every change, sign-in and refusal. Entries cannot be changed or deleted.">
-      <DataList
-        label="Audit log"
-        list={list}
-        isFiltered={filters.isFiltered}
-        filters={
-          <>
-            <FilterSelect filters={filters} name="action" label="What" options={KINDS} />
-            <FilterSelect
-              filters={filters}
-              name="actor_id"
-              label="Who"
-              options={(people.data?.data ?? []).map((user) => [user.id, user.email])}
-            />
-            <FilterPeriod filters={filters} />
-            {filters.isFiltered ? (
-              <LinkButton to="/audit" variant="ghost" icon="close">
-                Clear
-              </LinkButton>
-            ) : null}
-          </>
-        }
-        empty={<EmptyState icon="audit" title="Nothing has happened yet" />}
-        rowLink={(row) => ({
-          to: '/audit',
-          search: { ...filters.values, event: row.id },
-          resetScroll: false,
-        })}
-        columns={[
-          { header: 'What', cell: (row) => actionText(row.action) },
-          { header: 'On what', cell: (row) => row.target?.name ?? '–' },
-          { header: 'Who', cell: (row) => <span className="nowrap">{actorText(row)}</span> },
-          {
-            header: 'Changed',
-            cell: changedText,
-            isSecondary: true,
-          },
-          { header: 'When', cell: (row) => <Time value={row.at} />, isNumber: true },
-        ]}
-      />
-      {event ? (
-        <EventDrawer
-          event={event}
-          onClose={() =>
-            void navigate({
-              to: '/audit',
-              search: filters.values,
-              resetScroll: false,
-            })
-          }
-        />
-      ) : null}
-    </Page>
+    <ListPage
+      title="Audit log"
+      intro="Every change, sign-in and refusal. Entries cannot be changed or deleted."
+      label="Audit log"
+      list={list}
+      filters={filters}
+      controls={
+        <>
+          <FilterSelect name="action" label="What" options={KINDS} />
+          <FilterSelect name="actor_id" label="Who" options={people.map(({ id, email }) => [id, email])} />
+          <FilterPeriod />
+          {Object.values(filters).some(Boolean) ? (
+            <LinkButton to="/audit" variant="ghost" icon="close">
+              Clear
+            </LinkButton>
+          ) : null}
+        </>
+      }
+      empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
+      rowLink={({ id }) => ({ to: '/audit', search: { ...filters, event: id }, resetScroll: false })}
+      columns={[
+        { header: 'What', cell: ({ action }) => actionText(action) },
+        { header: 'On what', cell: ({ target }) => target?.name ?? '–' },
+        { header: 'Who', cell: (row) => <span className="nowrap">{actorText(row)}</span> },
+        { header: 'Changed', cell: changedText, isSecondary: true },
+        { header: 'When', cell: ({ at }) => <Time value={at} />, isNumber: true },
+      ]}
+    >
+      {event ? <EventDrawer event={event} onClose={close} /> : null}
+    </ListPage>
   )
 }
 
 const LINKED = ['workflow', 'webhook_source', 'run', 'session', 'delivery', 'user', 'api_key'] as const
 
 function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => void }) {
-  const { target } = event
+  const { action, at, address, target, request_id: requestId, changes } = event
   const kind = LINKED.find((name) => name === target?.kind)
   return (
-    <Drawer title={actionText(event.action)} onClose={onClose}>
+    <Dialog className="drawer" title={actionText(action)} onClose={onClose}>
       <KeyValueList
-        items={[
-          ['When', <Time key="when" value={event.at} isExact />],
-          ['Who', actorText(event)],
-          ['Address', event.address],
-          ['On what', target ? `${actionText(target.kind)}: ${target.name}` : null],
-          ['Id', target?.id ? <CopyId key="id" id={target.id} isShort={false} /> : null],
-          ['Request', event.request_id ? <CopyId key="request" id={event.request_id} isShort={false} /> : null],
-        ]}
+        items={{
+          When: <Time value={at} isExact />,
+          Who: actorText(event),
+          Address: address,
+          'On what': target ? `${actionText(target.kind)}: ${target.name}` : null,
+          Id: target?.id ? <CopyId id={target.id} /> : null,
+          Request: requestId ? <CopyId id={requestId} /> : null,
+        }}
       />
-      {event.changes.map((change) => (
-        <div key={change.field} className="versions">
-          <strong>{change.field}</strong>
-          <div>
-            <p className="muted">Before</p>
-            <pre>{valueText(change.old)}</pre>
-          </div>
-          <div>
-            <p className="muted">After</p>
-            <pre>{valueText(change.new)}</pre>
-          </div>
-        </div>
-      ))}
-      <div className="actions">
-        {target?.id && kind && !event.action.endsWith('.deleted') ? (
-          <LinkButton {...linkTo({ kind, id: target.id })}>Open it</LinkButton>
-        ) : null}
-        {target?.id ? (
+      <Versions
+        names={['Before', 'After']}
+        changes={changes.map((change) => ({ field: change.field, values: [change.old, change.new] }))}
+      />
+      {target?.id ? (
+        <div className="actions">
+          {kind && !action.endsWith('.deleted') ? <LinkButton {...linkTo(kind, target.id)}>Open it</LinkButton> : null}
           <LinkButton to="/audit" search={{ target_id: target.id }}>
             Everything that happened to it
           </LinkButton>
-        ) : null}
-      </div>
-    </Drawer>
+        </div>
+      ) : null}
+    </Dialog>
   )
-}
-
-function valueText(value: unknown): string {
-  if (value === null || value === undefined) return '–'
-  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
 }

@@ -1,17 +1,19 @@
 import type { AppAnswer } from '@workflow-service/contract'
 import { useState } from 'react'
-import { useList, useMe, useWrite } from '../../api/queries.ts'
+import { newId } from '../../api/new-id.ts'
+import { useList, useMe, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyBox } from '../../components/copy.tsx'
-import { DataList } from '../../components/data-list.tsx'
-import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
+import { curlText } from '../../components/curl.ts'
+import { ListPage } from '../../components/data-list.tsx'
+import { Dialog, FormDialog } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
-import { Page } from '../../components/page.tsx'
-import { EmptyState, Notice } from '../../components/states.tsx'
+import { useForm } from '../../components/form.tsx'
+import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
+import { Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time, useNow } from '../../components/time.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
 
 type Key = AppAnswer<'listApiKeys'>['data'][number]
 
@@ -24,125 +26,91 @@ const LIFETIMES = [
 ] as const
 
 export function KeysPage() {
-  const list = useList('listApiKeys')
-  const [isCreating, setIsCreating] = useState(false)
-  const [created, setCreated] = useState<AppAnswer<'createApiKey'>>()
-  const [revoked, setRevoked] = useState<Key>()
-  const revoke = useWrite('revokeApiKey')
-  const newButton = (
-    <Button variant="primary" icon="plus" onClick={() => setIsCreating(true)}>
-      New key
-    </Button>
-  )
   return (
-    <Page
+    <ListPage
       title="API keys"
       intro="Programs start workflows with a key through the public API."
-      actions={list.rows.length > 0 ? newButton : null}
-    >
-      <DataList
-        label="API keys"
-        list={list}
-        empty={
-          <EmptyState icon="key" title="No API keys yet" action={newButton}>
-            A key lets your programs list and start the workflows of this organization.
-          </EmptyState>
-        }
-        columns={[
-          { header: 'Name', cell: (key) => key.name },
-          { header: 'Key', cell: (key) => <code>{key.prefix}…</code> },
-          { header: 'May', cell: (key) => key.scopes.join(', ') },
-          { header: 'Made by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
-          { header: 'Last used', cell: (key) => (key.last_used_at ? <Time value={key.last_used_at} /> : 'Never') },
-          { header: 'Expires', cell: (key) => <Expiry apiKey={key} /> },
-          {
-            header: 'Action',
-            isNumber: true,
-            cell: (key) => (key.revoked_at ? null : <Button onClick={() => setRevoked(key)}>Revoke</Button>),
-          },
-        ]}
-      />
-      {isCreating ? <NewKey onClose={() => setIsCreating(false)} onCreated={setCreated} /> : null}
-      {created ? <ShownKey created={created} onClose={() => setCreated(undefined)} /> : null}
-      {revoked ? (
-        <ConfirmDialog
-          title={`Revoke ${revoked.name}?`}
-          action="Revoke key"
-          onClose={() => setRevoked(undefined)}
-          onConfirm={async () => {
-            await revoke.mutateAsync({ params: { api_key_id: revoked.id } })
-            toast(`${revoked.name} is revoked.`)
-          }}
-        >
-          <p>Requests with it stop working within 5 seconds. This cannot be undone; runs that have begun continue.</p>
-        </ConfirmDialog>
-      ) : null}
-    </Page>
+      create={{ label: 'New key', onSelect: () => openDialog((close) => <NewKey onClose={close} />) }}
+      label="API keys"
+      list={useList('listApiKeys')}
+      empty={{
+        icon: 'key',
+        title: 'No API keys yet',
+        text: 'A key lets your programs list and start the workflows of this organization.',
+      }}
+      columns={[
+        { header: 'Name', cell: (key) => key.name },
+        { header: 'Key', cell: (key) => <code>{key.prefix}…</code> },
+        { header: 'May', cell: (key) => key.scopes.join(', ') },
+        { header: 'Made by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
+        { header: 'Last used', cell: (key) => <Time value={key.last_used_at} none="Never" /> },
+        { header: 'Expires', cell: (key) => <Expiry apiKey={key} /> },
+        {
+          header: 'Action',
+          isNumber: true,
+          cell: (key) => (key.revoked_at ? null : <Button onClick={() => revoke(key)}>Revoke</Button>),
+        },
+      ]}
+    />
   )
 }
 
-function Expiry({ apiKey }: { apiKey: Key }) {
-  const now = useNow()
-  if (apiKey.revoked_at) return <StatusBadge status="off">Revoked</StatusBadge>
-  if (!apiKey.expires_at) return 'Never'
-  if (Date.parse(apiKey.expires_at) < now) return <StatusBadge status="off">Expired</StatusBadge>
-  return <Time value={apiKey.expires_at} />
+function revoke({ id, name }: Key) {
+  askToConfirm({
+    title: `Revoke ${name}?`,
+    text: 'Requests with it stop working within 5 seconds. This cannot be undone; runs that have begun continue.',
+    action: 'Revoke key',
+    onConfirm: async () => {
+      await write('revokeApiKey', { params: { api_key_id: id } })
+      toast(`${name} is revoked.`)
+    },
+  })
 }
 
-function NewKey(props: { onClose: () => void; onCreated: (key: AppAnswer<'createApiKey'>) => void }) {
-  const create = useWrite('createApiKey')
+function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { apiKey: Key }) {
+  const isExpired = useNow() > Date.parse(expiresAt ?? '')
+  if (!revokedAt && !isExpired) return <Time value={expiresAt} none="Never" />
+  return <StatusBadge status="off">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
+}
+
+function NewKey({ onClose }: { onClose: () => void }) {
   // A repeated request with the same id makes no second key.
-  const [id] = useState(() => crypto.randomUUID())
+  const [id] = useState(newId)
   const form = useForm({
     values: { name: '', read: true, start: true, days: '90' },
-    savedText: null,
-    warnsBeforeLeaving: false,
+    isTransient: true,
     save: async ({ name, read, start, days }) => {
-      const created = await create.mutateAsync({
-        body: {
-          id,
-          name,
-          scopes: [...(read ? (['read'] as const) : []), ...(start ? (['start'] as const) : [])],
-          expires_at: days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null,
-        },
-      })
-      props.onClose()
-      props.onCreated(created)
+      const scopes = [...(read ? (['read'] as const) : []), ...(start ? (['start'] as const) : [])]
+      const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
+      const created = await write('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
+      onClose()
+      openDialog((close) => <ShownKey created={created} onClose={close} />)
     },
   })
   return (
-    <Dialog title="New API key" onClose={props.onClose}>
-      <Form form={form} action="Create key" extra={<Button onClick={props.onClose}>Cancel</Button>}>
-        <TextField label="Name" hint="Names the program that uses it, such as “CRM”." {...form.field('name')} />
-        <fieldset className="radios">
-          <legend>May</legend>
-          <Checkbox label="Read: list workflows" {...form.field('read')} />
-          <Checkbox label="Start: start workflows, open and close sessions" {...form.field('start')} />
-        </fieldset>
-        <SelectField label="Expires after" options={LIFETIMES} {...form.field('days')} />
-      </Form>
-    </Dialog>
+    <FormDialog title="New API key" form={form} action="Create key" onClose={onClose}>
+      <TextField hint="Names the program that uses it, such as “CRM”." {...form.field('name', 'Name')} />
+      <fieldset className="radios">
+        <legend>May</legend>
+        <Checkbox {...form.field('read', 'Read: list workflows')} />
+        <Checkbox {...form.field('start', 'Start: start workflows, open and close sessions')} />
+      </fieldset>
+      <SelectField options={LIFETIMES} {...form.field('days', 'Expires after')} />
+    </FormDialog>
   )
 }
 
 function ShownKey({ created, onClose }: { created: AppAnswer<'createApiKey'>; onClose: () => void }) {
-  const { api_url: apiUrl } = useMe()
+  const url = `${useMe().api_url ?? 'https://your-api'}/v1/workflows`
+  const done = <Button onClick={onClose}>I stored it</Button>
   return (
-    <Dialog
-      title={`${created.name} is ready`}
-      className="wide"
-      onClose={onClose}
-      actions={<Button onClick={onClose}>I stored it</Button>}
-    >
+    <Dialog title={`${created.name} is ready`} className="wide" onClose={onClose} actions={done}>
       {created.key ? (
         <>
           <Notice kind="warning">The key is shown only now. Store it where your program reads its secrets.</Notice>
           <CopyBox label="API key" text={created.key} />
           <p>Try it: this lists the workflows of the organization.</p>
-          <CopyBox
-            label="curl line"
-            text={`curl ${apiUrl ?? 'https://your-api'}/v1/workflows \\\n  -H "Authorization: Bearer ${created.key}"`}
-          />
+          <CopyBox label="curl line" text={curlText(url, [`"Authorization: Bearer ${created.key}"`])} />
         </>
       ) : (
         <Notice kind="warning">

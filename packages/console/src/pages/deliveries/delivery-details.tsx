@@ -1,18 +1,21 @@
 import { Link } from '@tanstack/react-router'
 import type { DeliveryDetailOut } from '@workflow-service/contract'
-import { useState } from 'react'
+import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
-import { useWrite } from '../../api/queries.ts'
+import { write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyBox, CopyId } from '../../components/copy.tsx'
-import { ConfirmDialog } from '../../components/dialog.tsx'
+import { CopyBox, CopyId, shortId } from '../../components/copy.tsx'
+import { curlHeader, curlText } from '../../components/curl.ts'
+import { Table } from '../../components/data-list.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
+import { LongText } from '../../components/long-text.tsx'
+import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { logLink, ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.tsx'
-import { LongText } from '../runs/timeline.tsx'
+import { toast } from '../../components/toast.ts'
 
 /** What each outcome says of whether the request arrived. */
 const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
@@ -28,13 +31,18 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
-  const { outcome, status, reason, answer, mismatches, sent_by: sentBy } = delivery
-  const isGood = outcome === 'accepted'
+  const { outcome, status, reason, answer, agent_answer: agentAnswer, headers, workflow } = delivery
   const took = delivery.duration_ms === null ? null : durationText(delivery.duration_ms)
+  const mismatches = delivery.mismatches ?? []
   const link = (id: string) => (
-    <Link key={id} to="/sources/$sourceId/logs/$deliveryId" params={{ sourceId: delivery.source_id, deliveryId: id }}>
-      …{id.slice(-8)}
+    <Link key={id} {...logLink(delivery.source_id, id)}>
+      {shortId(id)}
     </Link>
+  )
+  const curl = curlText(
+    delivery.endpoint_url ?? 'https://example.com',
+    headers.map(({ name, value }) => curlHeader(name, value)),
+    delivery.request_body,
   )
   return (
     <>
@@ -42,113 +50,72 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
         <StatusBadge status={outcome} />
         <span>{[status && `Status ${status}`, took && `after ${took}`].filter(Boolean).join(' ')}</span>
       </div>
-      {isGood ? null : (
+      {outcome === 'accepted' ? null : (
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
           {reason ? <p>{reason}</p> : null}
           <p>{ARRIVED[outcome]}</p>
         </Notice>
       )}
-      {mismatches && mismatches.length > 0 ? (
-        <table className="data-list">
-          <caption>Does not follow the example</caption>
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">Problem</th>
-            </tr>
-          </thead>
-          <tbody>
-            {mismatches.map(({ field, message }) => (
-              <tr key={`${field} ${message}`}>
-                <th scope="row">
-                  <code>{field}</code>
-                </th>
-                <td data-label="Problem">{message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      {mismatches.length > 0 ? (
+        <Table
+          label="Does not follow the example"
+          isLabelShown
+          rows={mismatches.map((mismatch) => ({ ...mismatch, id: `${mismatch.field} ${mismatch.message}` }))}
+          columns={[
+            { header: 'Field', cell: ({ field }) => <code>{field}</code> },
+            { header: 'Problem', cell: ({ message }) => message },
+          ]}
+        />
       ) : null}
       <KeyValueList
-        items={[
-          ['Time', <Time key="time" value={delivery.created_at} isExact />],
-          [
-            'Workflow',
-            delivery.workflow ? (
-              <Link to="/workflows/$workflowId" params={{ workflowId: delivery.workflow.id }}>
-                {delivery.workflow.name}
-              </Link>
-            ) : null,
-          ],
-          [
-            'Run',
-            delivery.run_id ? (
-              <Link to="/runs/$runId" params={{ runId: delivery.run_id }}>
-                …{delivery.run_id.slice(-8)}
-              </Link>
-            ) : null,
-          ],
-          [
-            'Session',
-            delivery.session_id ? (
-              <Link to="/sessions/$sessionId" params={{ sessionId: delivery.session_id }}>
-                …{delivery.session_id.slice(-8)}
-              </Link>
-            ) : null,
-          ],
-          ['Sent by', sentBy?.name],
-          ['Repeats', delivery.resend_of ? link(delivery.resend_of) : null],
-          [
-            'Sent again as',
-            delivery.resent_as.length > 0 ? <span className="row">{delivery.resent_as.map(link)}</span> : null,
-          ],
-          ['Delivery', <CopyId key="id" id={delivery.id} isShort={false} label="delivery id" />],
-          [
-            'Request',
-            delivery.request_id ? <CopyId id={delivery.request_id} isShort={false} label="request id" /> : null,
-          ],
-        ]}
+        items={{
+          Time: <Time value={delivery.created_at} isExact />,
+          Workflow: workflow && <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />,
+          Run: delivery.run_id && <ThingLink kind="run" id={delivery.run_id} />,
+          Session: delivery.session_id && <ThingLink kind="session" id={delivery.session_id} />,
+          'Sent by': delivery.sent_by?.name,
+          Repeats: delivery.resend_of && link(delivery.resend_of),
+          'Sent again as': delivery.resent_as.length > 0 && <span className="row">{delivery.resent_as.map(link)}</span>,
+          Delivery: <CopyId id={delivery.id} label="delivery id" />,
+          Request: delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
+        }}
       />
-      <section className="stack">
-        <h2>{outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}</h2>
+      <Part title={outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}>
         <pre className="text">
           {`POST ${delivery.endpoint_url ?? '(the source was deleted)'}\n`}
-          {delivery.headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
+          {headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
         </pre>
         <JsonView label="request body" value={delivery.request_body} />
         <details>
           <summary>As curl</summary>
-          <CopyBox label="curl" text={curlOf(delivery)} />
+          <CopyBox label="curl" text={curl} />
         </details>
-      </section>
+      </Part>
       {delivery.kind === 'payload' && status !== null ? (
-        <section className="stack">
-          <h2>Answer</h2>
+        <Part title="Answer">
           {answer === null ? (
             <p className="muted">No text of one line and at most 300 characters.</p>
           ) : (
             <LongText text={answer} />
           )}
-        </section>
+        </Part>
       ) : null}
-      {delivery.agent_answer === null ? null : (
-        <section className="stack">
-          <h2>What the agent received</h2>
-          <LongText text={delivery.agent_answer} />
-        </section>
+      {agentAnswer === null ? null : (
+        <Part title="What the agent received">
+          <LongText text={agentAnswer} />
+        </Part>
       )}
     </>
   )
 }
 
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-
-function curlOf({ endpoint_url: url, headers, request_body: body }: DeliveryDetailOut): string {
-  return [
-    `curl ${quoted(url ?? 'https://example.com')}`,
-    ...headers.map(({ name, value }) => `-H ${quoted(`${name}: ${value}`)}`),
-    `--data ${quoted(JSON.stringify(body))}`,
-  ].join(' \\\n  ')
+function Part({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className="stack">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  )
 }
 
 /** Whether the payload can be sent again: its outcome is known, and its source exists. */
@@ -158,44 +125,40 @@ export function canResend({ kind, outcome, endpoint_url: url }: DeliveryDetailOu
 
 /** Sends the payload again after a confirmation. */
 export function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSent: (id: string) => void }) {
-  const [newDeliveryId, setNewDeliveryId] = useState<string>()
-  const write = useWrite('resendDelivery')
   if (!canResend(delivery)) return null
+  const { outcome, status, source_name: name } = delivery
   const times = delivery.resent_as.length
-  return (
-    <>
-      <Button icon="refresh" onClick={() => setNewDeliveryId(newId())}>
-        Send again
-      </Button>
-      {newDeliveryId ? (
-        <ConfirmDialog
-          title={`Send again to ${delivery.source_name ?? 'the endpoint'}`}
-          action="Send again"
-          isDangerous={false}
-          onClose={() => setNewDeliveryId(undefined)}
-          onConfirm={async () => {
-            const params = { delivery_id: newDeliveryId }
-            const sent = await write.mutateAsync({ params, body: { resend_of: delivery.id } })
-            toast(
-              `Sent again: ${statusText(sent.outcome).toLowerCase()}.`,
-              sent.outcome === 'accepted' ? 'good' : 'bad',
-            )
-            onSent(newDeliveryId)
-          }}
-        >
+  const resend = () => {
+    const id = newId()
+    askToConfirm({
+      title: `Send again to ${name ?? 'the endpoint'}`,
+      text: (
+        <>
+          Sent before on <Time value={delivery.created_at} isExact />. {ARRIVED[outcome]}
+          {status ? ` It answered ${status}.` : ''}
+          {times > 0 ? ` It was sent again ${times === 1 ? 'once' : `${times} times`} since.` : ''}
+        </>
+      ),
+      note: (
+        <Notice kind={outcome === 'accepted' ? 'warning' : 'info'}>
           <p>
-            Sent before on <Time value={delivery.created_at} isExact />. {ARRIVED[delivery.outcome]}
-            {delivery.status ? ` It answered ${delivery.status}.` : ''}
+            The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
+            secret. The endpoint may act a second time.
           </p>
-          {times > 0 ? <p>It was sent again {times === 1 ? 'once' : `${times} times`} since.</p> : null}
-          <Notice kind={delivery.outcome === 'accepted' ? 'warning' : 'info'}>
-            <p>
-              The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
-              secret. The endpoint may act a second time.
-            </p>
-          </Notice>
-        </ConfirmDialog>
-      ) : null}
-    </>
+        </Notice>
+      ),
+      action: 'Send again',
+      isHarmless: true,
+      onConfirm: async () => {
+        const sent = await write('resendDelivery', { params: { delivery_id: id }, body: { resend_of: delivery.id } })
+        toast(`Sent again: ${statusText(sent.outcome).toLowerCase()}.`, sent.outcome === 'accepted' ? 'good' : 'bad')
+        onSent(id)
+      },
+    })
+  }
+  return (
+    <Button icon="refresh" onClick={resend}>
+      Send again
+    </Button>
   )
 }

@@ -1,9 +1,9 @@
-import { linkOptions, useNavigate, useParams } from '@tanstack/react-router'
+import { useNavigate, useParams } from '@tanstack/react-router'
 import type { DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect } from 'react'
 import { useRead } from '../../api/queries.ts'
 import { IconButton } from '../../components/button.tsx'
-import { Drawer } from '../../components/dialog.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { Page, useTitle } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { canResend, DeliveryDetails, ResendButton } from './delivery-details.tsx'
@@ -21,48 +21,35 @@ export function DeliveryDrawer() {
   const delivery = query.data
   useTitle(titleOf(delivery))
   const open = (id: string | null | undefined) => {
-    if (!id) return
-    void navigate({
-      to: '/sources/$sourceId/logs/$deliveryId',
-      params: { sourceId, deliveryId: id },
-      search: true,
-    })
+    const params = { sourceId, deliveryId: id ?? '' }
+    if (id) void navigate({ to: '/sources/$sourceId/logs/$deliveryId', params, search: true })
   }
   const close = () => void navigate({ to: '/sources/$sourceId/logs', params: { sourceId }, search: true })
+  const neighbors = [
+    { key: 'k', icon: 'up', label: 'Newer (k)', id: delivery?.newer_id },
+    { key: 'j', icon: 'down', label: 'Older (j)', id: delivery?.older_id },
+  ] as const
   useEffect(() => {
-    const onKeyDown = ({ key, target }: KeyboardEvent) => {
-      if (target instanceof HTMLElement && target.matches('input, textarea, select')) return
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.target instanceof HTMLElement && event.target.matches('input, textarea, select')) return
       if (document.querySelectorAll('dialog[open]').length > 1) return
-      if (key === 'k') open(delivery?.newer_id)
-      if (key === 'j') open(delivery?.older_id)
+      open(neighbors.find(({ key }) => key === event.key)?.id)
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)
   })
   return (
-    <Drawer
+    <Dialog
+      className="drawer"
       title={titleOf(delivery)}
       onClose={close}
-      tools={
-        <>
-          <IconButton
-            icon="up"
-            label="Newer (k)"
-            disabled={!delivery?.newer_id}
-            onClick={() => open(delivery?.newer_id)}
-          />
-          <IconButton
-            icon="down"
-            label="Older (j)"
-            disabled={!delivery?.older_id}
-            onClick={() => open(delivery?.older_id)}
-          />
-        </>
-      }
+      tools={neighbors.map(({ key, icon, label, id }) => (
+        <IconButton key={key} icon={icon} label={label} disabled={!id} onClick={() => open(id)} />
+      ))}
       actions={delivery && canResend(delivery) ? <ResendButton delivery={delivery} onSent={open} /> : null}
     >
       <Loaded query={query}>{(data) => <DeliveryDetails delivery={data} />}</Loaded>
-    </Drawer>
+    </Dialog>
   )
 }
 
@@ -71,6 +58,7 @@ export function DeliveryPage() {
   const { deliveryId } = useParams({ from: '/app/deliveries/$deliveryId' })
   const navigate = useNavigate()
   const query = useRead('getDelivery', { params: { delivery_id: deliveryId } })
+  const open = (id: string) => void navigate({ to: '/deliveries/$deliveryId', params: { deliveryId: id } })
   return (
     <Loaded query={query}>
       {(delivery) => (
@@ -78,18 +66,13 @@ export function DeliveryPage() {
           title={titleOf(delivery)}
           back={
             delivery.source_name
-              ? {
-                  label: `Logs of ${delivery.source_name}`,
-                  link: linkOptions({ to: '/sources/$sourceId/logs', params: { sourceId: delivery.source_id } }),
-                }
-              : { label: 'Webhook sources', link: linkOptions({ to: '/sources' }) }
+              ? [
+                  `Logs of ${delivery.source_name}`,
+                  { to: '/sources/$sourceId/logs', params: { sourceId: delivery.source_id } },
+                ]
+              : ['Webhook sources', { to: '/sources' }]
           }
-          actions={
-            <ResendButton
-              delivery={delivery}
-              onSent={(id) => void navigate({ to: '/deliveries/$deliveryId', params: { deliveryId: id } })}
-            />
-          }
+          actions={<ResendButton delivery={delivery} onSent={open} />}
         >
           <DeliveryDetails delivery={delivery} />
         </Page>

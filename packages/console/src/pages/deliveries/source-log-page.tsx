@@ -1,10 +1,9 @@
-import { linkOptions, Outlet, useParams } from '@tanstack/react-router'
+import { Outlet, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/queries.ts'
-import { DataList, FilterPeriod, FilterSelect, useFilters } from '../../components/data-list.tsx'
-import { Page } from '../../components/page.tsx'
-import { EmptyState } from '../../components/states.tsx'
+import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { linkTo, logLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 
 const OUTCOMES = (
@@ -19,57 +18,43 @@ export function SourceLogPage() {
   const { sourceId } = useParams({ from: '/app/sources/$sourceId/logs' })
   const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
   const filters = useFilters('outcome', 'kind', 'since', 'until')
-  const list = useList('listDeliveries', { params: { source_id: sourceId }, query: filters.values as never })
+  const list = useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })
   return (
-    <Page
+    <ListPage
       title={source ? `Logs of ${source.name}` : 'Logs'}
-      back={
-        source
-          ? { label: source.name, link: linkOptions({ to: '/sources/$sourceId', params: { sourceId } }) }
-          : { label: 'Webhook sources', link: linkOptions({ to: '/sources' }) }
-      }
+      back={source ? [source.name, linkTo('webhook_source', sourceId)] : ['Webhook sources', { to: '/sources' }]}
       intro="Every request to this endpoint and its answer."
+      label="deliveries"
+      list={list}
+      columns={[
+        { header: 'Time', cell: ({ created_at: at }) => <Time value={at} /> },
+        { header: 'Outcome', cell: ({ outcome }) => <StatusBadge status={outcome} /> },
+        { header: 'Status', cell: ({ status }) => status, isNumber: true },
+        { header: 'Took', cell: ({ duration_ms: ms }) => (ms === null ? '' : durationText(ms)), isNumber: true },
+        { header: 'Kind', cell: kindText },
+        {
+          header: 'Answer or reason',
+          cell: ({ reason, answer }) => <span className="muted clamp">{reason ?? answer}</span>,
+          isSecondary: true,
+        },
+      ]}
+      rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true })}
+      filters={filters}
+      controls={
+        <>
+          <FilterSelect name="outcome" label="Outcome" options={OUTCOMES} />
+          <FilterSelect name="kind" label="Kind" options={KINDS} />
+          <FilterPeriod />
+        </>
+      }
+      empty={{
+        icon: 'audit',
+        title: 'Nothing was sent yet',
+        text: 'Verifications and what agents send appear here.',
+      }}
     >
-      <DataList
-        label="deliveries"
-        list={list}
-        columns={[
-          { header: 'Time', cell: ({ created_at: at }) => <Time value={at} /> },
-          { header: 'Outcome', cell: ({ outcome }) => <StatusBadge status={outcome} /> },
-          { header: 'Status', cell: ({ status }) => status, isNumber: true },
-          { header: 'Took', cell: ({ duration_ms: ms }) => (ms === null ? '' : durationText(ms)), isNumber: true },
-          { header: 'Kind', cell: kindText },
-          {
-            header: 'Answer or reason',
-            cell: ({ reason, answer }) => <span className="muted clamp">{reason ?? answer}</span>,
-            isSecondary: true,
-          },
-        ]}
-        rowLink={({ id }) =>
-          linkOptions({
-            to: '/sources/$sourceId/logs/$deliveryId',
-            params: { sourceId, deliveryId: id },
-            search: true,
-          })
-        }
-        filters={
-          list.rows.length === 0 && !filters.isFiltered ? null : (
-            <>
-              <FilterSelect filters={filters} name="outcome" label="Outcome" options={OUTCOMES} />
-              <FilterSelect filters={filters} name="kind" label="Kind" options={KINDS} />
-              <FilterPeriod filters={filters} />
-            </>
-          )
-        }
-        isFiltered={filters.isFiltered}
-        empty={
-          <EmptyState icon="audit" title="Nothing was sent yet">
-            Verifications and what agents send appear here.
-          </EmptyState>
-        }
-      />
       <Outlet />
-    </Page>
+    </ListPage>
   )
 }
 

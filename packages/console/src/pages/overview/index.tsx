@@ -1,13 +1,13 @@
-import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
+import { Link, type LinkProps } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
 import { useMe, useRead } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
+import { type Action, ActionButton } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { Time, useNow } from '../../components/time.tsx'
-import { linkTo } from '../../layout/link-to.ts'
 import { errorText } from '../runs/run-list.tsx'
 import { countOf, DELIVERY_RESULTS, RUN_RESULTS } from '../usage/results.ts'
 
@@ -34,71 +34,58 @@ export function OverviewPage() {
   )
 }
 
-interface Step {
-  isDone: boolean
-  title: string
-  text: string
-  /** The next action; its absence: an admin does it. */
-  action?: { label: string; link: LinkProps } | undefined
-}
-
-/** What is needed for the first delivery, from the data. */
+/** What is needed for the first delivery, from the data. Without an action, an admin does it. */
 function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const isAdmin = useMe().role !== 'member'
   const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data ?? []
   const workflow = workflows.find(({ is_active: isActive }) => isActive) ?? workflows[0]
-  const params = { workflowId: workflow?.id ?? '' }
-  const list: Step[] = [
+  const link = workflow && tryLink(workflow.id)
+  const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
     {
       isDone: steps.has_verified_source,
       title: 'Verify a webhook source',
       text: 'The endpoint that receives what your agents send. Saving it sends one request to verify it.',
-      action: isAdmin ? { label: 'New webhook source', link: linkOptions({ to: '/sources/new' }) } : undefined,
+      action: isAdmin && { label: 'New webhook source', link: { to: '/sources/new' } },
     },
     {
       isDone: steps.has_startable_workflow,
       title: 'Make a workflow that can start',
       text: 'A task in plain words that names the webhook source.',
-      action: workflow
-        ? {
-            label: `See what “${workflow.name}” needs`,
-            link: linkOptions({ to: '/workflows/$workflowId/try', params }),
-          }
-        : { label: 'New workflow', link: linkOptions({ to: '/workflows/new' }) },
+      action: link
+        ? { label: `See what “${workflow.name}” needs`, link }
+        : { label: 'New workflow', link: { to: '/workflows/new' } },
     },
     {
       isDone: steps.has_api_key,
       title: 'Make an API key',
       text: 'Your programs start workflows with it.',
-      action: isAdmin ? { label: 'Open API keys', link: linkOptions({ to: '/keys' }) } : undefined,
+      action: isAdmin && { label: 'Open API keys', link: { to: '/keys' } },
     },
     {
       isDone: steps.has_run,
       title: 'See the first run',
       text: 'Start a workflow with a text, and follow what the agent does and sends.',
-      action: workflow
-        ? { label: `Try “${workflow.name}”`, link: linkOptions({ to: '/workflows/$workflowId/try', params }) }
-        : { label: 'Open workflows', link: linkOptions({ to: '/workflows' }) },
+      action: link
+        ? { label: `Try “${workflow.name}”`, link }
+        : { label: 'Open workflows', link: { to: '/workflows' } },
     },
   ]
   const next = list.find(({ isDone, action }) => !isDone && action)
   return (
     <Section title="First steps">
       <ol className="lines steps">
-        {list.map((step) => (
-          <li key={step.title} className={step.isDone ? 'good' : undefined}>
-            <Icon name={step.isDone ? 'check' : 'clock'} />
+        {list.map(({ isDone, title, text, action }) => (
+          <li key={title} className={isDone ? 'good' : undefined}>
+            <Icon name={isDone ? 'check' : 'clock'} />
             <div>
               <h3>
-                <span className="visually-hidden">{step.isDone ? 'Done: ' : 'To do: '}</span>
-                {step.title}
+                <span className="visually-hidden">{isDone ? 'Done: ' : 'To do: '}</span>
+                {title}
               </h3>
-              {step.isDone ? null : <p className="muted">{step.text}</p>}
+              {isDone ? null : <p className="muted">{text}</p>}
             </div>
-            {step.isDone ? null : step.action ? (
-              <LinkButton {...step.action.link} variant={step === next ? 'primary' : 'secondary'}>
-                {step.action.label}
-              </LinkButton>
+            {isDone ? null : action ? (
+              <ActionButton action={{ ...action, variant: title === next?.title ? 'primary' : 'secondary' }} />
             ) : (
               <span className="muted">An admin of your organization does this.</span>
             )}
@@ -113,19 +100,16 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 function LastDay({ overview }: { overview: OverviewOut }) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
-  const tiles = [
-    ...RUN_RESULTS.map(({ label, tone, names }) => ({
-      label: `Runs ${label}`,
-      tone,
-      count: countOf(overview.starts, names),
-      link: linkOptions({ to: '/runs', search: { since, ...(names.length === 1 ? { status: names[0] } : {}) } }),
-    })),
-    ...DELIVERY_RESULTS.map(({ label, tone, names }) => ({
-      label: `Deliveries ${label}`,
-      tone,
-      count: countOf(overview.deliveries, names),
-      link: linkOptions({ to: '/usage', search: { by: 'webhook_source', days: '1' } }),
-    })),
+  const runs = (names: readonly string[]) => ({ since, ...(names.length === 1 ? { status: names[0] } : {}) })
+  const usage: LinkProps = { to: '/usage', search: { by: 'webhook_source', days: '1' } }
+  const tiles: { label: string; tone: string; count: number; link: LinkProps }[] = [
+    ...RUN_RESULTS.map(({ label, tone, names }) => {
+      const link: LinkProps = { to: '/runs', search: runs(names) }
+      return { label: `Runs ${label}`, tone, count: countOf(overview.starts, names), link }
+    }),
+    ...DELIVERY_RESULTS.map(({ label, tone, names }) => {
+      return { label: `Deliveries ${label}`, tone, count: countOf(overview.deliveries, names), link: usage }
+    }),
   ]
   return (
     <Section title="Last 24 hours">
@@ -158,7 +142,7 @@ function Attention({ attention }: Pick<OverviewOut, 'attention'>) {
           {attention.map(({ kind, id, title, reason, at }) => (
             <li key={`${kind} ${id}`}>
               <StatusBadge status="failed">{ATTENTION[kind].text}</StatusBadge>
-              <Link {...linkTo({ kind: ATTENTION[kind].kind, id })}>{title}</Link>
+              <ThingLink kind={ATTENTION[kind].kind} id={id} name={title} />
               <span className="muted clamp">{statusText(errorText(reason))}</span>
               <span className="muted">
                 <Time value={at} />

@@ -1,10 +1,10 @@
-import { linkOptions } from '@tanstack/react-router'
 import type { RunOut } from '@workflow-service/contract'
-import type { ReactNode } from 'react'
 import { useList } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { DataList, FilterPeriod, FilterSelect, useFilters } from '../../components/data-list.tsx'
+import { shortId } from '../../components/copy.tsx'
+import { FilterPeriod, FilterSelect, useFilters, useSetFilter } from '../../components/data-list.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 
@@ -43,46 +43,40 @@ export const RUN_COLUMNS = [
 ]
 
 /** Where a run is shown. */
-export const runLink = ({ id }: RunOut) => linkOptions({ to: '/runs/$runId', params: { runId: id } })
+export const runLink = ({ id }: RunOut) => linkTo('run', id)
 
-/** The runs of the organization, or of one workflow, with their filters. */
-export function RunList({ workflowId, empty }: { workflowId?: string; empty: ReactNode }) {
+/** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
+export function useRunList(workflowId?: string) {
   const filters = useFilters('status', 'workflow', 'session', 'since', 'until')
-  const { workflow, session, ...others } = filters.values
+  const setFilter = useSetFilter()
+  const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
-  const list = useList('listRuns', { query: query as never })
-  return (
-    <DataList
-      label="runs"
-      list={list}
-      columns={
-        workflowId ? RUN_COLUMNS : [{ header: 'Workflow', cell: (run: RunOut) => run.workflow.name }, ...RUN_COLUMNS]
-      }
-      rowLink={runLink}
-      filters={
-        list.rows.length === 0 && !filters.isFiltered ? null : (
-          <>
-            <FilterSelect filters={filters} name="status" label="Status" options={STATUSES} />
-            {workflowId ? null : (
-              <WorkflowPicker
-                label="Workflow"
-                isLabelHidden
-                placeholder="Workflow: all"
-                value={workflow}
-                onValue={(id) => filters.set('workflow', id)}
-              />
-            )}
-            <FilterPeriod filters={filters} />
-            {session ? (
-              <Button icon="close" onClick={() => filters.set('session', '')}>
-                Only session …{session.slice(-8)}
-              </Button>
-            ) : null}
-          </>
-        )
-      }
-      isFiltered={filters.isFiltered}
-      empty={empty}
-    />
-  )
+  const workflowColumn = { header: 'Workflow', cell: (run: RunOut) => run.workflow.name }
+  return {
+    label: 'runs',
+    list: useList('listRuns', { query: query as never }),
+    columns: workflowId ? RUN_COLUMNS : [workflowColumn, ...RUN_COLUMNS],
+    rowLink: runLink,
+    filters,
+    controls: (
+      <>
+        <FilterSelect name="status" label="Status" options={STATUSES} />
+        {workflowId ? null : (
+          <WorkflowPicker
+            label="Workflow"
+            isLabelHidden
+            placeholder="Workflow: all"
+            value={workflow}
+            onValue={(id) => setFilter('workflow', id)}
+          />
+        )}
+        <FilterPeriod />
+        {session ? (
+          <Button icon="close" onClick={() => setFilter('session', '')}>
+            Only session {shortId(session)}
+          </Button>
+        ) : null}
+      </>
+    ),
+  }
 }

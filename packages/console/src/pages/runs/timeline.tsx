@@ -1,133 +1,71 @@
-import { Link } from '@tanstack/react-router'
-import type {
-  AppDeliveryOut,
-  ModelAnswerStep,
-  NewJournalStep,
-  RunDetailOut,
-  ToolCallStep,
-  ToolResultStep,
-} from '@workflow-service/contract'
+import type { NewJournalStep, RunDetailOut, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../components/icons.tsx'
 import { JsonView } from '../../components/json-view.tsx'
+import { LongText } from '../../components/long-text.tsx'
+import { Section } from '../../components/page.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
+import { ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time, utcText } from '../../components/time.tsx'
 import { errorText } from './run-list.tsx'
 
-type Tone = 'good' | 'bad' | 'warn' | 'quiet'
-
-interface Entry {
-  readonly key: string
-  readonly at: string
-  readonly icon: IconName
-  readonly tone: Tone
-  readonly title: ReactNode
-  readonly body?: ReactNode
-}
-
-/** The run as events in their order; a delivery is one entry with its outcome. */
+/** The run as events in their order; a delivery is one event with its outcome. */
 export function Timeline({ run }: { run: RunDetailOut }) {
+  const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, error } = run
+  const isGood = run.status === 'succeeded'
   return (
     <ol className="timeline" aria-label="Timeline">
-      {entriesOf(run).map(({ key, at, icon, tone, title, body }) => (
-        <li key={key} className={tone}>
-          <span className="mark">
-            <Icon name={icon} />
-          </span>
-          <div className="event">
-            <header className="row">
-              <h3>{title}</h3>
-              <time className="muted at-end" dateTime={at} title={utcText(at)}>
-                +{durationText(Math.max(0, Date.parse(at) - Date.parse(run.created_at)))}
-              </time>
-            </header>
-            {body}
-          </div>
-        </li>
+      <Event run={run} at={acceptedAt} icon="check" title="Start accepted" text={run.context} />
+      {startedAt ? <Event run={run} at={startedAt} icon="run" title="Run began" /> : null}
+      {run.steps.map((step) => (
+        <Step key={step.position} run={run} at={step.created_at} step={step as unknown as NewJournalStep} />
       ))}
+      {endedAt ? (
+        <Event
+          run={run}
+          at={endedAt}
+          icon={isGood ? 'check' : 'close'}
+          tone={isGood ? 'good' : 'bad'}
+          title={isGood ? 'Succeeded' : 'Failed'}
+          note={error ? errorText(error) : ''}
+        />
+      ) : null}
     </ol>
   )
 }
 
-function entriesOf(run: RunDetailOut): Entry[] {
-  const results = new Map<string, ToolResultStep>()
-  for (const { kind, data } of run.steps) {
-    if (kind === 'tool_result') results.set((data as ToolResultStep).call_id, data as ToolResultStep)
-  }
-  const deliveries = new Map(run.deliveries.map((delivery) => [delivery.id, delivery]))
-  const entries: Entry[] = [
-    {
-      key: 'accepted',
-      at: run.created_at,
-      icon: 'check',
-      tone: 'quiet',
-      title: 'Start accepted',
-      body: <LongText text={run.context} />,
-    },
-  ]
-  if (run.started_at) {
-    entries.push({ key: 'started', at: run.started_at, icon: 'run', tone: 'quiet', title: 'Run began' })
-  }
-  const calls = new Set<string>()
-  for (const step of run.steps) {
-    const { kind, data } = step as unknown as NewJournalStep
-    const base = { key: String(step.position), at: step.created_at }
-    switch (kind) {
-      case 'message':
-        if (data.text !== run.context) {
-          entries.push({
-            ...base,
-            icon: 'session',
-            tone: 'quiet',
-            title: 'The agent received',
-            body: <LongText text={data.text} />,
-          })
-        }
-        break
-      case 'model_answer':
-        entries.push(...answerEntries(base, data))
-        break
-      case 'tool_call': {
-        calls.add(data.call_id)
-        const delivery = data.delivery ? deliveries.get(data.delivery.id) : undefined
-        entries.push({ ...base, ...callEntry(data, results.get(data.call_id), delivery) })
-        break
-      }
-      case 'tool_result':
-        // Shown with its call.
-        if (!calls.has(data.call_id)) {
-          entries.push({
-            ...base,
-            icon: 'info',
-            tone: data.ok ? 'quiet' : 'warn',
-            title: `${data.tool} answered`,
-            body: <LongText text={data.text} />,
-          })
-        }
-        break
-      case 'note':
-        entries.push({
-          ...base,
-          icon: 'info',
-          tone: REMARKS.has(data.code) ? 'quiet' : 'warn',
-          title: noteTitle(data.code),
-          body: <p>{data.text}</p>,
-        })
-        break
-    }
-  }
-  if (run.finished_at) {
-    const isGood = run.status === 'succeeded'
-    entries.push({
-      key: 'end',
-      at: run.finished_at,
-      icon: isGood ? 'check' : 'close',
-      tone: isGood ? 'good' : 'bad',
-      title: isGood ? 'Succeeded' : 'Failed',
-      ...(run.error ? { body: <p>{errorText(run.error)}</p> } : {}),
-    })
-  }
-  return entries
+interface EventProps {
+  run: RunDetailOut
+  at: string
+  icon: IconName
+  tone?: 'good' | 'bad' | 'warn' | 'quiet'
+  title: ReactNode
+  /** What was received or sent. */
+  text?: string
+  /** A sentence of the service. */
+  note?: string
+  children?: ReactNode
+}
+
+function Event({ run, at, icon, tone = 'quiet', title, text, note, children }: EventProps) {
+  return (
+    <li className={tone}>
+      <span className="mark">
+        <Icon name={icon} />
+      </span>
+      <div className="event">
+        <header className="row">
+          <h3>{title}</h3>
+          <time className="muted at-end" dateTime={at} title={utcText(at)}>
+            +{durationText(Math.max(0, Date.parse(at) - Date.parse(run.created_at)))}
+          </time>
+        </header>
+        {text === undefined ? null : <LongText text={text} />}
+        {note ? <p>{note}</p> : null}
+        {children}
+      </div>
+    </li>
+  )
 }
 
 const NOTES: Record<string, string> = {
@@ -141,114 +79,117 @@ const NOTES: Record<string, string> = {
 }
 /** Notes that need no attention. */
 const REMARKS = new Set(['payload_filled', 'history_shortened', 'taken_up_again'])
-const noteTitle = (code: string) => NOTES[code] ?? code.replaceAll('_', ' ')
 
-function answerEntries(base: { key: string; at: string }, data: ModelAnswerStep): Entry[] {
-  const tokens = data.input_tokens === null ? '' : `, ${data.input_tokens} + ${data.output_tokens ?? 0} tokens`
-  const parts = data.parts.map((part, index) => {
-    const key = `${base.key}-${index}`
-    if (part.type === 'text') return <LongText key={key} text={part.text} />
-    if (part.type === 'reasoning') {
-      return (
-        <details key={key}>
-          <summary>Reasoning</summary>
-          <LongText text={part.text} />
-        </details>
-      )
+interface StepProps<Data> {
+  run: RunDetailOut
+  at: string
+  step: Data
+}
+
+function Step({ run, at, step: { kind, data } }: StepProps<NewJournalStep>) {
+  const base = { run, at }
+  switch (kind) {
+    case 'message':
+      if (data.text === run.context) return null
+      return <Event {...base} icon="session" title="The agent received" text={data.text} />
+    case 'model_answer':
+      return <Answer {...base} step={data} />
+    case 'tool_call':
+      return data.delivery ? <Sent {...base} step={data} /> : <Call {...base} step={data} />
+    case 'tool_result': {
+      // Shown with its call.
+      if (run.steps.some((each) => each.kind === 'tool_call' && callId(each.data) === data.call_id)) return null
+      const tone = data.ok ? 'quiet' : 'warn'
+      return <Event {...base} icon="info" tone={tone} title={`${data.tool} answered`} text={data.text} />
     }
-    return part.fault ? (
-      <p key={key}>
-        Cannot call {part.tool}: {part.fault}
-      </p>
-    ) : null
-  })
+    case 'note': {
+      const title = NOTES[data.code] ?? data.code.replaceAll('_', ' ')
+      const tone = REMARKS.has(data.code) ? 'quiet' : 'warn'
+      return <Event {...base} icon="info" tone={tone} title={title} note={data.text} />
+    }
+  }
+}
+
+const callId = (data: unknown) => (data as { call_id: string }).call_id
+
+function resultOf(run: RunDetailOut, call: ToolCallStep): ToolResultStep | undefined {
+  const step = run.steps.find(({ kind, data }) => kind === 'tool_result' && callId(data) === call.call_id)
+  return step?.data as ToolResultStep | undefined
+}
+
+function Answer({ step, ...base }: StepProps<Extract<NewJournalStep, { kind: 'model_answer' }>['data']>) {
+  const { model, input_tokens: read, output_tokens: written, parts } = step
+  const detail = read === null ? model : `${model}, ${read} + ${written ?? 0} tokens`
   const title = (
     <>
-      The agent answered{' '}
-      <span className="muted">
-        {data.model}
-        {tokens}
-      </span>
+      The agent answered <span className="muted">{detail}</span>
     </>
   )
-  return [{ ...base, icon: 'session', tone: 'quiet', title, body: parts }]
+  return (
+    <Event {...base} icon="session" title={title}>
+      {parts.map((part, index) => {
+        const key = `${index} ${part.type}`
+        if (part.type === 'tool_call')
+          return part.fault ? <p key={key}>{`Cannot call ${part.tool}: ${part.fault}`}</p> : null
+        return part.type === 'text' ? (
+          <LongText key={key} text={part.text} />
+        ) : (
+          <FoldedText key={key} title="Reasoning" text={part.text} />
+        )
+      })}
+    </Event>
+  )
 }
 
-function callEntry(
-  call: ToolCallStep,
-  result: ToolResultStep | undefined,
-  delivery: AppDeliveryOut | undefined,
-): Omit<Entry, 'key' | 'at'> {
-  if (!call.delivery) {
-    return {
-      icon: 'send',
-      tone: result && !result.ok ? 'warn' : 'quiet',
-      title: `The agent called ${call.tool}`,
-      body: (
-        <>
-          {call.arguments === undefined ? null : <JsonView label="arguments" value={call.arguments} />}
-          {result ? <LongText text={result.text} /> : null}
-        </>
-      ),
-    }
-  }
-  const { id, source_id: sourceId, source_name: name, payload } = call.delivery
-  const outcome = delivery?.outcome ?? result?.delivery?.outcome ?? 'in_flight'
-  const status = delivery?.status ?? result?.delivery?.status
-  const reason = delivery?.reason ?? result?.delivery?.reason
-  return {
-    icon: 'send',
-    tone: outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad',
-    title: (
-      <>
-        Sent to{' '}
-        <Link to="/sources/$sourceId" params={{ sourceId }}>
-          {name}
-        </Link>{' '}
-        <StatusBadge status={outcome} />
-      </>
-    ),
-    body: (
-      <>
-        <p className="row">
-          <span className="muted">
-            {[status && `Status ${status}`, delivery?.duration_ms ? durationText(delivery.duration_ms) : undefined]
-              .filter(Boolean)
-              .join(', ')}
-          </span>
-          <Link to="/deliveries/$deliveryId" params={{ deliveryId: id }}>
-            Open the delivery
-          </Link>
-        </p>
-        {reason ? <p>{reason}</p> : null}
-        <details open>
-          <summary>Payload</summary>
-          <JsonView label="payload" value={payload} />
-        </details>
-        {result ? (
-          <details>
-            <summary>What the agent received</summary>
-            <LongText text={result.text} />
-          </details>
-        ) : null}
-      </>
-    ),
-  }
+function Call({ step, ...base }: StepProps<ToolCallStep>) {
+  const result = resultOf(base.run, step)
+  return (
+    <Event {...base} icon="send" tone={result?.ok === false ? 'warn' : 'quiet'} title={`The agent called ${step.tool}`}>
+      {step.arguments === undefined ? null : <JsonView label="arguments" value={step.arguments} />}
+      {result ? <LongText text={result.text} /> : null}
+    </Event>
+  )
 }
 
-const LONG = 1_200
+/** A payload of the agent, with what became of it. */
+function Sent({ step, ...base }: StepProps<ToolCallStep>) {
+  const { id, source_id: sourceId, source_name: name, payload } = step.delivery ?? {}
+  if (!id || !sourceId) return null
+  const result = resultOf(base.run, step)
+  const delivery = base.run.deliveries.find((each) => each.id === id)
+  const { outcome, status, reason } = delivery ?? result?.delivery ?? { outcome: 'in_flight' }
+  const took = delivery?.duration_ms ? durationText(delivery.duration_ms) : null
+  const title = (
+    <>
+      Sent to <ThingLink kind="webhook_source" id={sourceId} name={name} /> <StatusBadge status={outcome} />
+    </>
+  )
+  return (
+    <Event
+      {...base}
+      icon="send"
+      tone={outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad'}
+      title={title}
+    >
+      <p className="row">
+        <span className="muted">{[status && `Status ${status}`, took].filter(Boolean).join(', ')}</span>
+        <ThingLink kind="delivery" id={id} name="Open the delivery" />
+      </p>
+      {reason ? <p>{reason}</p> : null}
+      <details open>
+        <summary>Payload</summary>
+        <JsonView label="payload" value={payload} />
+      </details>
+      {result ? <FoldedText title="What the agent received" text={result.text} /> : null}
+    </Event>
+  )
+}
 
-/** A text as it is; a long one is folded. */
-export function LongText({ text }: { text: string }) {
-  if (text === '') return <p className="muted">(no text)</p>
-  const block = <pre className="text">{text}</pre>
-  if (text.length <= LONG) return block
+function FoldedText({ title, text }: { title: string; text: string }) {
   return (
     <details>
-      <summary>
-        {text.slice(0, 120)}… ({text.length.toLocaleString('en')} characters)
-      </summary>
-      {block}
+      <summary>{title}</summary>
+      <LongText text={text} />
     </details>
   )
 }
@@ -258,21 +199,18 @@ export function Resent({ run }: { run: RunDetailOut }) {
   const resent = run.deliveries.filter(({ resend_of: of }) => of !== null)
   if (resent.length === 0) return null
   return (
-    <section className="section">
-      <h2>Sent again</h2>
+    <Section title="Sent again">
       <ul className="lines">
-        {resent.map((delivery) => (
-          <li key={delivery.id} className="row">
-            <StatusBadge status={delivery.outcome} />
-            <Link to="/deliveries/$deliveryId" params={{ deliveryId: delivery.id }}>
-              {delivery.source_name ?? 'A webhook source'}
-            </Link>
+        {resent.map(({ id, outcome, source_name: name, sent_by: by, created_at: at }) => (
+          <li key={id} className="row">
+            <StatusBadge status={outcome} />
+            <ThingLink kind="delivery" id={id} name={name ?? 'A webhook source'} />
             <span className="muted">
-              by {delivery.sent_by?.name ?? 'a person'}, <Time value={delivery.created_at} />
+              by {by?.name ?? 'a person'}, <Time value={at} />
             </span>
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   )
 }

@@ -1,17 +1,18 @@
-import { linkOptions, useNavigate, useParams, Link } from '@tanstack/react-router'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
-import { toList, useList, useRead, useWrite } from '../../api/queries.ts'
+import { toList, useList, useRead, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyId } from '../../components/copy.tsx'
-import { DataList, FilterSelect, useFilters } from '../../components/data-list.tsx'
-import { ConfirmDialog } from '../../components/dialog.tsx'
+import { CopyId, shortId } from '../../components/copy.tsx'
+import { DataList, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
+import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Page } from '../../components/page.tsx'
-import { EmptyState, Loaded } from '../../components/states.tsx'
+import { Loaded } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
+import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { toast, tryIt } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 import { RUN_COLUMNS, runLink } from '../runs/run-list.tsx'
 
@@ -22,93 +23,75 @@ const STATES = [
 
 export function SessionsPage() {
   const filters = useFilters('state')
-  const list = useList('listSessions', { query: filters.values as never })
   const navigate = useNavigate()
-  const create = useWrite('createSession')
   // A repeated request with the same id opens no second session.
   const [id] = useState(newId)
-  const newButton = (
-    <Button
-      variant="primary"
-      icon="plus"
-      isBusy={create.isPending}
-      onClick={() =>
-        void tryIt(async () => {
-          await create.mutateAsync({ body: { id } })
-          await navigate({ to: '/sessions/$sessionId', params: { sessionId: id } })
-        })
-      }
-    >
-      New session
-    </Button>
-  )
-  const isEmpty = list.rows.length === 0 && !filters.isFiltered
+  async function create() {
+    await write('createSession', { body: { id } })
+    await navigate({ to: '/sessions/$sessionId', params: { sessionId: id } })
+  }
   return (
-    <Page
+    <ListPage
       title="Sessions"
       intro="Starts of one session run one after another, and the agent knows the earlier ones."
-      actions={isEmpty ? null : newButton}
-    >
-      <DataList
-        label="sessions"
-        list={list}
-        columns={[
-          { header: 'Opened', cell: ({ created_at: at }) => <Time value={at} /> },
-          { header: 'State', cell: ({ is_open: isOpen }) => <StatusBadge status={isOpen ? 'open' : 'closed'} /> },
-          { header: 'Session', cell: (session) => <CopyId id={session.id} label="session id" /> },
-          { header: 'Starts', cell: ({ start_count: count }) => count.toLocaleString('en'), isNumber: true },
-          { header: 'Not ended', cell: ({ waiting_count: count }) => count.toLocaleString('en'), isNumber: true },
-        ]}
-        rowLink={(session) => linkOptions({ to: '/sessions/$sessionId', params: { sessionId: session.id } })}
-        filters={isEmpty ? null : <FilterSelect filters={filters} name="state" label="State" options={STATES} />}
-        isFiltered={filters.isFiltered}
-        empty={
-          <EmptyState icon="session" title="No sessions yet" action={newButton}>
-            Every start without a session opens one. Open one yourself to start several workflows in it, one after
-            another.
-          </EmptyState>
-        }
-      />
-    </Page>
+      create={{ label: 'New session', onSelect: create }}
+      label="sessions"
+      list={useList('listSessions', { query: filters as never })}
+      columns={[
+        { header: 'Opened', cell: (session) => <Time value={session.created_at} /> },
+        { header: 'State', cell: (session) => <StatusBadge status={session.is_open ? 'open' : 'closed'} /> },
+        { header: 'Session', cell: (session) => <CopyId id={session.id} isShort label="session id" /> },
+        { header: 'Starts', cell: (session) => session.start_count.toLocaleString('en'), isNumber: true },
+        { header: 'Not ended', cell: (session) => session.waiting_count.toLocaleString('en'), isNumber: true },
+      ]}
+      rowLink={(session) => linkTo('session', session.id)}
+      filters={filters}
+      controls={<FilterSelect name="state" label="State" options={STATES} />}
+      empty={{
+        icon: 'session',
+        title: 'No sessions yet',
+        text: 'Every start without a session opens one. Open one yourself to start several workflows in it, one after another.',
+      }}
+    />
   )
 }
 
 export function SessionPage() {
   const { sessionId } = useParams({ from: '/app/sessions/$sessionId' })
   const query = useRead('getSession', { params: { session_id: sessionId } })
-  return (
-    <Loaded query={query}>
-      {(session) => <SessionDetails session={session} runs={toList({ ...query, data: { data: session.runs } })} />}
-    </Loaded>
-  )
+  return <Loaded query={query}>{(session) => <SessionDetails session={session} />}</Loaded>
 }
 
-function SessionDetails({ session, runs }: { session: SessionDetailOut; runs: ReturnType<typeof toList<RunOut>> }) {
-  const [isClosing, setIsClosing] = useState(false)
-  const close = useWrite('closeSession')
+function SessionDetails({ session }: { session: SessionDetailOut }) {
+  const { id, runs, is_open: isOpen, start_count: count, waiting_count: waiting, closed_at: closedAt } = session
   const navigate = useNavigate()
-  const { id, is_open: isOpen, start_count: count, waiting_count: waitingCount, closed_at: closedAt } = session
+  const askToClose = () =>
+    askToConfirm({
+      title: 'Close this session?',
+      text: 'It accepts no more starts, and cannot be opened again. Starts that it accepted still run.',
+      action: 'Close session',
+      onConfirm: async () => {
+        await write('closeSession', { params: { session_id: id } })
+        toast('The session is closed.')
+      },
+    })
   return (
     <Page
-      title={`Session …${id.slice(-8)}`}
-      back={{ label: 'Sessions', link: linkOptions({ to: '/sessions' }) }}
+      title={`Session ${shortId(id)}`}
+      back={['Sessions', { to: '/sessions' }]}
       meta={
         <>
           <StatusBadge status={isOpen ? 'open' : 'closed'} />
-          <CopyId id={id} label="session id" />
+          <CopyId id={id} isShort label="session id" />
         </>
       }
-      actions={isOpen ? <Button onClick={() => setIsClosing(true)}>Close session</Button> : null}
+      actions={isOpen ? <Button onClick={askToClose}>Close session</Button> : null}
       intro={
         <>
           Opened <Time value={session.created_at} />
-          {closedAt ? (
-            <>
-              , closed <Time value={closedAt} />
-            </>
-          ) : null}
-          , {count.toLocaleString('en')} {count === 1 ? 'start' : 'starts'}
-          {waitingCount > 0 ? `, ${waitingCount.toLocaleString('en')} of them not ended` : ''}.
+          {closedAt ? ', closed ' : null}
+          {closedAt ? <Time value={closedAt} /> : null}, {count.toLocaleString('en')} {count === 1 ? 'start' : 'starts'}
+          {waiting > 0 ? `, ${waiting.toLocaleString('en')} of them not ended` : ''}.
         </>
       }
     >
@@ -117,15 +100,13 @@ function SessionDetails({ session, runs }: { session: SessionDetailOut; runs: Re
           <WorkflowPicker
             label="Start in this session"
             placeholder="Name of a workflow"
-            onValue={(workflowId) =>
-              void navigate({ to: '/workflows/$workflowId/try', params: { workflowId }, search: { session: id } })
-            }
+            onValue={(workflowId) => void navigate(tryLink(workflowId, { session: id }))}
           />
         </div>
       ) : null}
-      {count > runs.rows.length ? (
+      {count > runs.length ? (
         <p className="muted">
-          These are the latest {runs.rows.length} starts that you have access to.{' '}
+          These are the latest {runs.length} starts that you have access to.{' '}
           <Link to="/runs" search={{ session: id }}>
             Open all
           </Link>
@@ -133,36 +114,21 @@ function SessionDetails({ session, runs }: { session: SessionDetailOut; runs: Re
       ) : null}
       <DataList
         label="starts of the session"
-        list={runs}
+        list={toList({ data: { data: runs }, error: null, refetch: () => {} })}
         columns={[
           { header: 'Start', cell: (run) => `${run.number}. ${run.workflow.name}` },
           ...RUN_COLUMNS,
-          ...(waitingCount > 0
-            ? [{ header: 'Waits for', cell: (run: RunOut) => waitsFor(run, count - waitingCount) }]
-            : []),
+          ...(waiting > 0 ? [{ header: 'Waits for', cell: (run: RunOut) => waitsFor(run, count - waiting) }] : []),
         ]}
         rowLink={runLink}
-        empty={
-          <EmptyState icon="run" title="Nothing was started in it">
-            {isOpen
-              ? 'Choose a workflow above, or send this session’s id with a start through the API.'
-              : 'It is closed. Open a new session to start workflows in it.'}
-          </EmptyState>
-        }
+        empty={{
+          icon: 'run',
+          title: 'Nothing was started in it',
+          text: isOpen
+            ? 'Choose a workflow above, or send this session’s id with a start through the API.'
+            : 'It is closed. Open a new session to start workflows in it.',
+        }}
       />
-      {isClosing ? (
-        <ConfirmDialog
-          title="Close this session?"
-          action="Close session"
-          onClose={() => setIsClosing(false)}
-          onConfirm={async () => {
-            await close.mutateAsync({ params: { session_id: id } })
-            toast('The session is closed.')
-          }}
-        >
-          <p>It accepts no more starts, and cannot be opened again. Starts that it accepted still run.</p>
-        </ConfirmDialog>
-      ) : null}
     </Page>
   )
 }

@@ -37,8 +37,7 @@ export function SignInPage() {
   const setup = useRead('getSetup')
   const form = useForm({
     values: { email: '', password: '' },
-    savedText: null,
-    warnsBeforeLeaving: false,
+    isTransient: true,
     save: async (values) => await enter(await call('signIn', { body: values })),
   })
   return (
@@ -55,14 +54,13 @@ export function SignInPage() {
         </Notice>
       ) : null}
       <Form form={form} action="Sign in">
-        <TextField label="Email" type="email" autoComplete="username" required {...form.field('email')} />
+        <TextField type="email" autoComplete="username" required {...form.field('email', 'Email')} />
         <TextField
-          label="Password"
           type="password"
           autoComplete="current-password"
           required
           hint="Forgotten? An admin of your organization can make a reset link."
-          {...form.field('password')}
+          {...form.field('password', 'Password')}
         />
       </Form>
       {setup.data?.has_oidc ? (
@@ -124,16 +122,15 @@ function SetUp({ token, link }: { token: string; link: Link }) {
     <EntryPage title="Set up" intro={`You become the owner of ${link.organization_name ?? 'a new organization'}.`}>
       <Form form={form} action="Create and sign in">
         {link.organization_name === null ? (
-          <TextField label="Organization" autoComplete="organization" {...form.field('organization_name')} />
+          <TextField autoComplete="organization" {...form.field('organization_name', 'Organization')} />
         ) : null}
-        <TextField label="Your name" autoComplete="name" {...form.field('name')} />
-        <TextField label="Email" type="email" autoComplete="username" {...form.field('email')} />
+        <TextField autoComplete="name" {...form.field('name', 'Your name')} />
+        <TextField type="email" autoComplete="username" {...form.field('email', 'Email')} />
         <TextField
-          label="Password"
           type="password"
           autoComplete="new-password"
           hint={PASSWORD_HINT}
-          {...form.field('password')}
+          {...form.field('password', 'Password')}
         />
       </Form>
     </EntryPage>
@@ -168,13 +165,12 @@ function AcceptLink({ token, link }: { token: string; link: Link }) {
     >
       <Form form={form} action={isReset ? 'Set password and sign in' : 'Accept and sign in'}>
         <input type="email" autoComplete="username" value={link.email ?? ''} readOnly hidden />
-        {asksName ? <TextField label="Your name" autoComplete="name" {...form.field('name')} /> : null}
+        {asksName ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
         <TextField
-          label={isReset ? 'New password' : 'Password'}
           type="password"
           autoComplete={link.has_account && !isReset ? 'current-password' : 'new-password'}
           hint={link.has_account && !isReset ? 'The password of your account.' : PASSWORD_HINT}
-          {...form.field('password')}
+          {...form.field('password', isReset ? 'New password' : 'Password')}
         />
       </Form>
     </EntryPage>

@@ -26,18 +26,21 @@ export function readExample(text: string): { example?: Record<string, unknown>; 
 }
 
 /** The example body, checked while typing, beside what the agent learns from it. */
-export function ExampleField(props: { value: string; onValue: (value: string) => void; error?: string | undefined }) {
+export function ExampleField(props: {
+  label: string
+  value: string
+  onValue: (value: string) => void
+  error?: string | undefined
+}) {
   const text = useDeferredValue(props.value)
   const { example, error } = useMemo(() => readExample(text), [text])
   const format = () => props.onValue(JSON.stringify(example, null, 2))
   return (
     <div className="columns">
       <TextAreaField
-        label="Example body"
         isCode
         rows={10}
-        value={props.value}
-        onValue={props.onValue}
+        {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
         hint={`A JSON object that shows names, nesting and types. At most ${EXAMPLE_MAX_BYTES / 1_024} KiB and ${EXAMPLE_MAX_FIELDS} fields.`}
         aside={

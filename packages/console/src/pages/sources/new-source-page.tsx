@@ -1,4 +1,3 @@
-import { linkOptions } from '@tanstack/react-router'
 import { useMe } from '../../api/queries.ts'
 import { Page } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
@@ -9,7 +8,7 @@ export function NewSourcePage() {
   return (
     <Page
       title="New webhook source"
-      back={{ label: 'Webhook sources', link: linkOptions({ to: '/sources' }) }}
+      back={['Webhook sources', { to: '/sources' }]}
       intro="An endpoint of yours, to which agents send data."
     >
       {role === 'member' ? (

@@ -6,14 +6,15 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
 import { useEffect, useRef, useState } from 'react'
-import { AppError, call } from '../../api/call.ts'
+import { AppError, call, invalid } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { refresh } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyBox } from '../../components/copy.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
-import { Form, type FormState, useForm } from '../../components/form.tsx'
+import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice } from '../../components/states.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { ExampleField, readExample } from './example-field.tsx'
 import { describeVerificationFailure } from './verification-cause.ts'
 
@@ -39,9 +40,6 @@ function valuesOf(source: AppWebhookSourceOut | undefined): Values {
     example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
   }
 }
-
-const invalid = (field: keyof Values, message: string) =>
-  new AppError(422, { code: 'validation_error', message, details: [{ field, code: 'invalid', message }] })
 
 /** Whether requests with the stored secret would go to another server. */
 function isOtherServer(stored: string, typed: string): boolean {
@@ -71,51 +69,31 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const id = source?.id ?? newSourceId
   const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
-    values: valuesOf(source),
-    version: source?.version ?? '',
-    labels: { name: 'Name', description: 'Description', endpoint_url: 'URL', example_request_body: 'Example body' },
+    ...editing(source, valuesOf),
     savedText: 'Verified and saved.',
-    fromCurrent: (current: AppWebhookSourceOut) => ({ values: valuesOf(current), version: current.version }),
-    async save(values, version) {
+    async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
       const { example, error } = readExample(values.example_request_body)
       if (!example) throw invalid('example_request_body', error ?? 'Enter a JSON object.')
-      if (values.secret_choice === 'set' && values.signing_secret === '') {
+      if (choice === 'set' && secret === '') {
         throw invalid('signing_secret', 'Enter a secret, generate one, or choose not to sign.')
       }
-      if (values.secret_choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)) {
+      if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)) {
         throw invalid('signing_secret', 'Enter the secret again, or choose not to sign.')
       }
-      const secret = { keep: {}, set: { signing_secret: values.signing_secret }, none: { signing_secret: null } }
+      const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
+      const body = { ...values, example_request_body: example, ...secrets[choice], version: version || null }
       cancel.current = new AbortController()
       const { signal } = cancel.current
-      try {
-        const saved = await call(
-          'saveWebhookSource',
-          {
-            params: { source_id: id },
-            body: {
-              name: values.name,
-              description: values.description,
-              endpoint_url: values.endpoint_url,
-              example_request_body: example,
-              ...secret[values.secret_choice],
-              version: version || null,
-            },
-          },
-          signal,
-        )
-        void refresh()
-        if (!source) await navigate({ to: '/sources/$sourceId', params: { sourceId: id } })
-        return saved.version
-      } catch (reason) {
+      const saved = await call('saveWebhookSource', { params: { source_id: id }, body }, signal).catch((reason) => {
         if (!signal.aborted) throw toFieldError(reason)
         void refresh(['webhook_sources'])
-        throw new AppError(0, {
-          code: 'cancelled',
-          message:
-            'You stopped waiting. The verification request may have arrived, and the source is saved if the endpoint confirmed.',
-        })
-      }
+        const message =
+          'You stopped waiting. The verification request may have arrived, and the source is saved if the endpoint confirmed.'
+        throw new AppError(0, { code: 'cancelled', message })
+      })
+      void refresh()
+      if (!source) await navigate({ to: '/sources/$sourceId', params: { sourceId: id } })
+      return saved
     },
   })
   const failure = form.error instanceof AppError ? form.error : undefined
@@ -128,36 +106,33 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
     >
       <div className="narrow stack">
         <TextField
-          label="Name"
           required
           maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
           placeholder="Order intake"
           hint="Write this name in the description of a workflow, and its agent sends here."
-          {...form.field('name')}
+          {...form.field('name', 'Name')}
         />
         <TextAreaField
-          label="Description"
           maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
           hint="When to send here. The agent reads it."
-          {...form.field('description')}
+          {...form.field('description', 'Description')}
         />
         <TextField
-          label="URL"
           type="url"
           inputMode="url"
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
           hint="Must be reachable from the internet. It gets one POST of the type service.webhook.verification when you save, and must answer 2xx within 10 seconds."
-          {...form.field('endpoint_url')}
+          {...form.field('endpoint_url', 'URL')}
         />
         {failure?.body.delivery_id ? (
           <Notice kind="danger">
             <p>
               Nothing was saved{source ? '; the earlier version stays in use' : ''}.{' '}
-              <Link to="/deliveries/$deliveryId" params={{ deliveryId: failure.body.delivery_id }} target="_blank">
+              <Link {...linkTo('delivery', failure.body.delivery_id)} target="_blank">
                 See the request and the answer
               </Link>
             </p>
@@ -165,7 +140,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         ) : null}
         <SecretField form={form} source={source} />
       </div>
-      <ExampleField {...form.field('example_request_body')} />
+      <ExampleField {...form.field('example_request_body', 'Example body')} />
     </Form>
   )
 }
@@ -173,7 +148,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
 function SecretField({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
   const { secret_choice: choice, signing_secret: secret, endpoint_url: url } = form.values
   const [isGenerated, setIsGenerated] = useState(false)
-  const field = form.field('signing_secret')
+  const field = form.field('signing_secret', 'Secret')
   const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
   const generate = () => {
     const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES))
@@ -189,9 +164,7 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
   return (
     <>
       <RadioGroup
-        label="Signing secret"
-        value={choice}
-        onValue={(value) => form.set({ secret_choice: value })}
+        {...form.field('secret_choice', 'Signing secret')}
         error={choice === 'set' ? undefined : field.error}
         options={[
           ...(source?.has_signing_secret ? [['keep', 'Keep the stored one'] as const] : []),
@@ -209,7 +182,6 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
       ) : null}
       {choice === 'set' && !showsGenerated ? (
         <TextField
-          label="Secret"
           type="password"
           autoComplete="new-password"
           className="code"

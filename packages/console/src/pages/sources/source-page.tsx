@@ -1,20 +1,23 @@
-import { Link, linkOptions, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { call } from '../../api/call.ts'
-import { refresh, useMe, useRead, useWrite } from '../../api/queries.ts'
+import { refresh, useMe, useRead, write } from '../../api/queries.ts'
 import { Button, LinkButton } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
-import { ConfirmDialog } from '../../components/dialog.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
 import { Menu } from '../../components/menu.tsx'
+import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Page } from '../../components/page.tsx'
-import { describeError, Loaded, Notice } from '../../components/states.tsx'
+import { Loaded, Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
+import { logLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
 import { SourceForm } from './source-form.tsx'
+
+type Test = AppAnswer<'testWebhookSource'>
 
 export function SourcePage() {
   const { sourceId } = useParams({ from: '/app/sources/$sourceId' })
@@ -23,76 +26,80 @@ export function SourcePage() {
 }
 
 function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
+  const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
   const isAdmin = useMe().role !== 'member'
   const navigate = useNavigate()
-  const test = useWrite('testWebhookSource')
-  const [isDeleting, setIsDeleting] = useState(false)
-  const params = { source_id: source.id }
+  const [tested, setTested] = useState<Test>()
+  const params = { source_id: id }
+  const test = async () => {
+    setTested(undefined)
+    setTested(await write('testWebhookSource', { params }))
+  }
+  const remove = () =>
+    askToConfirm({
+      title: `Delete ${name}`,
+      text: 'Agents can no longer send to this endpoint; workflows that name it find no source. Its log stays readable.',
+      action: 'Delete webhook source',
+      typed: name,
+      onConfirm: async () => {
+        await call('deleteWebhookSource', { params })
+        // Left before everything is read again: this page would read a source that does not exist.
+        await navigate({ to: '/sources', ignoreBlocker: true })
+        void refresh()
+        toast(`${name} is deleted.`)
+      },
+    })
   return (
     <Page
-      title={source.name}
-      back={{ label: 'Webhook sources', link: linkOptions({ to: '/sources' }) }}
-      meta={<CopyId id={source.id} label="source id" />}
+      title={name}
+      back={['Webhook sources', { to: '/sources' }]}
+      meta={<CopyId id={id} isShort label="source id" />}
       actions={
         <>
-          <LinkButton to="/sources/$sourceId/logs" params={{ sourceId: source.id }} icon="audit">
+          <LinkButton to="/sources/$sourceId/logs" params={{ sourceId: id }} icon="audit">
             Logs
           </LinkButton>
           {isAdmin ? (
             <>
-              <Button icon="send" isBusy={test.isPending} onClick={() => test.mutate({ params })}>
-                {test.isPending ? 'Testing…' : 'Test now'}
+              <Button icon="send" onClick={test}>
+                Test now
               </Button>
               <Menu
                 label="More actions"
-                groups={[[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: () => setIsDeleting(true) }]]}
+                groups={[[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove }]]}
               />
             </>
           ) : null}
         </>
       }
     >
-      {test.error ? <Notice kind="danger">{describeError(test.error)}</Notice> : null}
-      {test.data ? <TestResult delivery={test.data} /> : null}
-      <LastRequests source={source} />
+      {tested ? <TestResult delivery={tested} /> : null}
+      <KeyValueList
+        items={{
+          Verified: <Time value={source.verified_at} none="Never: it was saved without verification" />,
+          'Last verification': <LastRequest sourceId={id} request={lastVerification} none="None in the log" />,
+          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="Nothing was sent yet" />,
+        }}
+      />
       {isAdmin ? (
         <SourceForm source={source} />
       ) : (
         <>
           <KeyValueList
-            items={[
-              ['URL', source.endpoint_url],
-              ['Description', source.description || null],
-              ['Signed', source.has_signing_secret ? 'Yes' : 'No'],
-            ]}
+            items={{
+              URL: source.endpoint_url,
+              Description: source.description || null,
+              Signed: source.has_signing_secret ? 'Yes' : 'No',
+            }}
           />
           <JsonView label="example body" value={source.example_request_body} />
         </>
       )}
-      {isDeleting ? (
-        <ConfirmDialog
-          title={`Delete ${source.name}`}
-          action="Delete webhook source"
-          typed={source.name}
-          onClose={() => setIsDeleting(false)}
-          onConfirm={async () => {
-            await call('deleteWebhookSource', { params })
-            // Left before everything is read again: this page would read a source that does not exist.
-            await navigate({ to: '/sources', ignoreBlocker: true })
-            void refresh()
-            toast(`${source.name} is deleted.`)
-          }}
-        >
-          <p>
-            Agents can no longer send to this endpoint; workflows that name it find no source. Its log stays readable.
-          </p>
-        </ConfirmDialog>
-      ) : null}
     </Page>
   )
 }
 
-function TestResult({ delivery }: { delivery: AppAnswer<'testWebhookSource'> }) {
+function TestResult({ delivery }: { delivery: Test }) {
   const isGood = delivery.outcome === 'accepted'
   const took = delivery.duration_ms === null ? '' : ` after ${durationText(delivery.duration_ms)}`
   return (
@@ -101,42 +108,24 @@ function TestResult({ delivery }: { delivery: AppAnswer<'testWebhookSource'> }) 
         {isGood
           ? `The endpoint confirmed with status ${delivery.status}${took}.`
           : `The endpoint did not confirm${took}. ${delivery.reason ?? ''}`}{' '}
-        <Link
-          to="/sources/$sourceId/logs/$deliveryId"
-          params={{ sourceId: delivery.source_id, deliveryId: delivery.id }}
-        >
-          See the request
-        </Link>
+        <Link {...logLink(delivery.source_id, delivery.id)}>See the request</Link>
       </p>
     </Notice>
   )
 }
 
-/** What the endpoint last answered, each with its entry in the log. */
-function LastRequests({ source }: { source: AppWebhookSourceOut }) {
-  const last = (request: AppWebhookSourceOut['last_payload'], none: string) =>
-    request ? (
-      <span className="row">
-        <StatusBadge status={request.outcome} />
-        <Link to="/sources/$sourceId/logs/$deliveryId" params={{ sourceId: source.id, deliveryId: request.id }}>
-          <span className="visually-hidden">Open the request of </span>
-          <Time value={request.created_at} />
-        </Link>
-        {request.reason ? <span className="muted">{request.reason}</span> : null}
-      </span>
-    ) : (
-      <span className="muted">{none}</span>
-    )
+/** What the endpoint last answered, with its entry in the log. */
+function LastRequest(props: { sourceId: string; request: AppWebhookSourceOut['last_payload']; none: string }) {
+  const { sourceId, request, none } = props
+  if (!request) return <span className="muted">{none}</span>
   return (
-    <KeyValueList
-      items={[
-        [
-          'Verified',
-          source.verified_at ? <Time value={source.verified_at} /> : 'Never: it was saved without verification',
-        ],
-        ['Last verification', last(source.last_verification, 'None in the log')],
-        ['Last delivery', last(source.last_payload, 'Nothing was sent yet')],
-      ]}
-    />
+    <span className="row">
+      <StatusBadge status={request.outcome} />
+      <Link {...logLink(sourceId, request.id)}>
+        <span className="visually-hidden">Open the request of </span>
+        <Time value={request.created_at} />
+      </Link>
+      {request.reason ? <span className="muted">{request.reason}</span> : null}
+    </span>
   )
 }

@@ -1,98 +1,62 @@
-import { linkOptions } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { toList, useMe, useRead } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
-import { DataList, FilterSearch, useFilters } from '../../components/data-list.tsx'
-import { Page } from '../../components/page.tsx'
-import { EmptyState } from '../../components/states.tsx'
-import { StatusBadge } from '../../components/status-badge.tsx'
-import { Time } from '../../components/time.tsx'
+import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
+import { LastStatus, StatusBadge } from '../../components/status-badge.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
+
+const MANY = 8
 
 export function SourcesPage() {
-  const { role } = useMe()
+  const isAdmin = useMe().role !== 'member'
   const filters = useFilters('search')
   const list = toList(useRead('listWebhookSources'))
-  const search = filters.values.search?.toLowerCase() ?? ''
+  const search = filters.search?.toLowerCase() ?? ''
   const rows = list.rows.filter(({ name, endpoint_url: url }) => `${name}\n${url}`.toLowerCase().includes(search))
-  const create =
-    role === 'member' ? null : (
-      <LinkButton to="/sources/new" variant="primary" icon="plus">
-        New webhook source
-      </LinkButton>
-    )
   return (
-    <Page
+    <ListPage
       title="Webhook sources"
       intro="Your endpoints, to which agents send data. A workflow uses one by naming it in its description."
-      actions={list.rows.length > 0 ? create : null}
-    >
-      <DataList
-        label="webhook sources"
-        list={{ ...list, rows }}
-        columns={[
-          { header: 'Name', cell: ({ name }) => name },
-          { header: 'Endpoint', cell: (source) => <EndpointCell source={source} /> },
-          { header: 'Verified', cell: (source) => <VerifiedCell source={source} /> },
-          { header: 'Last delivery', cell: ({ last_payload: last }) => <LastCell last={last} /> },
-          {
-            header: 'Signed',
-            cell: ({ has_signing_secret: isSigned }) => (isSigned ? 'Yes' : 'No'),
-            isSecondary: true,
-          },
-        ]}
-        rowLink={({ id }) => linkOptions({ to: '/sources/$sourceId', params: { sourceId: id } })}
-        filters={
-          list.rows.length > 8 || search ? <FilterSearch filters={filters} name="search" label="Find a source" /> : null
-        }
-        isFiltered={filters.isFiltered}
-        empty={
-          <EmptyState icon="source" title="No webhook source yet" action={create}>
-            {create
-              ? 'Add the endpoint that receives what your agents send. It is verified with one request when you save it.'
-              : 'An admin of your organization can add the endpoints to which agents send data.'}
-          </EmptyState>
-        }
-      />
-    </Page>
+      create={isAdmin ? { label: 'New webhook source', link: { to: '/sources/new' } } : undefined}
+      label="webhook sources"
+      list={{ ...list, rows }}
+      columns={[
+        { header: 'Name', cell: ({ name }) => name },
+        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Endpoint url={url} /> },
+        { header: 'Verified', cell: (source) => <Verified source={source} /> },
+        { header: 'Last delivery', cell: (source) => <Last request={source.last_payload} /> },
+        { header: 'Signed', cell: (source) => (source.has_signing_secret ? 'Yes' : 'No'), isSecondary: true },
+      ]}
+      rowLink={({ id }) => linkTo('webhook_source', id)}
+      filters={filters}
+      controls={list.rows.length > MANY || search ? <FilterSearch name="search" label="Find a source" /> : null}
+      empty={{
+        icon: 'source',
+        title: 'No webhook source yet',
+        text: isAdmin
+          ? 'Add the endpoint that receives what your agents send. It is verified with one request when you save it.'
+          : 'An admin of your organization can add the endpoints to which agents send data.',
+      }}
+    />
   )
 }
 
-function EndpointCell({ source }: { source: AppWebhookSourceOut }) {
-  const url = URL.parse(source.endpoint_url)
+function Endpoint({ url }: { url: string }) {
+  const { host, pathname } = URL.parse(url) ?? { host: url, pathname: '/' }
   return (
-    <span className="muted" title={source.endpoint_url}>
-      {url ? `${url.host}${url.pathname === '/' ? '' : url.pathname}` : source.endpoint_url}
+    <span className="muted" title={url}>
+      {host + (pathname === '/' ? '' : pathname)}
     </span>
   )
 }
 
-function VerifiedCell({
-  source: { verified_at: verifiedAt, last_verification: last },
-}: {
-  source: AppWebhookSourceOut
-}) {
-  if (last && last.outcome !== 'accepted' && last.outcome !== 'in_flight') {
-    return <LastCell last={last} />
-  }
-  if (!verifiedAt) return <StatusBadge status="unknown">Not verified</StatusBadge>
-  return (
-    <span className="row">
-      <StatusBadge status="accepted">Verified</StatusBadge>
-      <span className="muted">
-        <Time value={verifiedAt} />
-      </span>
-    </span>
-  )
+function Verified({ source }: { source: AppWebhookSourceOut }) {
+  const { verified_at: at, last_verification: last } = source
+  if (last && last.outcome !== 'accepted' && last.outcome !== 'in_flight') return <Last request={last} />
+  if (!at) return <StatusBadge status="unknown">Not verified</StatusBadge>
+  return <LastStatus status="accepted" at={at} text="Verified" />
 }
 
-function LastCell({ last }: { last: AppWebhookSourceOut['last_payload'] }) {
-  if (!last) return <span className="muted">None yet</span>
-  return (
-    <span className="row" title={last.reason ?? undefined}>
-      <StatusBadge status={last.outcome} />
-      <span className="muted">
-        <Time value={last.created_at} />
-      </span>
-    </span>
-  )
+function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
+  if (!request) return <span className="muted">None yet</span>
+  return <LastStatus status={request.outcome} at={request.created_at} reason={request.reason} />
 }

@@ -1,6 +1,5 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
-import type { ReactNode } from 'react'
 import { read } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
@@ -8,7 +7,7 @@ import { download } from '../../components/download.ts'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { durationText, useNow } from '../../components/time.tsx'
-import { linkTo } from '../../layout/link-to.ts'
+import { linkTo } from '../../components/thing-link.tsx'
 import { Chart, Share } from './chart.tsx'
 import { countOf, DELIVERY_RESULTS, type Result, RUN_RESULTS } from './results.ts'
 
@@ -29,36 +28,24 @@ const GROUPS: Record<Group, string> = {
 
 export function UsagePage() {
   const filters = useFilters('days', 'by', 'since', 'until')
-  const { days = '7', since, until } = filters.values
-  const by = (filters.values.by ?? 'workflow') as Group
+  const { days = '7', since, until } = filters
+  const by = (filters.by ?? 'workflow') as Group
   const now = useNow()
   const begin = new Date(now - (now % HOUR_MS) - (Number(days) || 7) * 24 * HOUR_MS).toISOString()
-  const period = days === 'chosen' ? { ...(since ? { since } : {}), ...(until ? { until } : {}) } : { since: begin }
+  const period = days === 'chosen' ? { since, until } : { since: begin }
   const query = useQuery({ ...read('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
   return (
     <Page title="Usage">
       <div className="filters" role="search" aria-label="Filter the usage">
-        <FilterSelect filters={filters} name="days" label="Period" none="Last 7 days" options={PERIODS} />
-        {days === 'chosen' ? <FilterPeriod filters={filters} /> : null}
+        <FilterSelect name="days" label="Period" none="Last 7 days" options={PERIODS} />
+        {days === 'chosen' ? <FilterPeriod /> : null}
       </div>
       <Loaded query={query}>
         {(usage) => (
           <>
             <OverTime usage={usage} title="Starts" measure="starts" results={RUN_RESULTS} />
             <OverTime usage={usage} title="Deliveries" measure="deliveries" results={DELIVERY_RESULTS} />
-            <Groups
-              by={by}
-              groups={usage.groups}
-              choice={
-                <FilterSelect
-                  filters={filters}
-                  name="by"
-                  label="Group"
-                  none={GROUPS.workflow}
-                  options={Object.entries(GROUPS).slice(1)}
-                />
-              }
-            />
+            <Groups by={by} groups={usage.groups} />
           </>
         )}
       </Loaded>
@@ -106,7 +93,7 @@ function OverTime(props: {
 
 type GroupRow = Omit<UsageOut['groups'][number], 'id'> & { id: string }
 
-function Groups({ by, groups, choice }: { by: Group; groups: UsageOut['groups']; choice: ReactNode }) {
+function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
   const rows: GroupRow[] = groups.map((group) => ({ ...group, id: group.id ?? '' }))
   const isOfSources = by === 'webhook_source'
   const [measure, results] = isOfSources
@@ -135,7 +122,9 @@ function Groups({ by, groups, choice }: { by: Group; groups: UsageOut['groups'];
       title={GROUPS[by]}
       actions={
         <>
-          <span className="filters">{choice}</span>
+          <span className="filters">
+            <FilterSelect name="by" label="Group" none={GROUPS.workflow} options={Object.entries(GROUPS).slice(1)} />
+          </span>
           <CsvButton name={GROUPS[by]} columns={[name, ...columns]} rows={rows} />
         </>
       }
@@ -148,7 +137,7 @@ function Groups({ by, groups, choice }: { by: Group; groups: UsageOut['groups'];
             label={GROUPS[by]}
             columns={[name, share, ...columns]}
             rows={rows}
-            rowLink={({ id }) => (id ? linkTo({ kind: by, id }) : undefined)}
+            rowLink={({ id }) => (id ? linkTo(by, id) : undefined)}
           />
           {isOfSources ? null : (
             <p className="muted">

@@ -1,8 +1,10 @@
-import { Link } from '@tanstack/react-router'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { type KeyboardEvent, useId, useRef, useState } from 'react'
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useRead } from '../../api/queries.ts'
 import { TextAreaField } from '../../components/fields.tsx'
+import { caretRect, placePopup } from '../../components/place-popup.ts'
+import { ThingLink } from '../../components/thing-link.tsx'
+import { useOptions } from '../../components/use-options.tsx'
 
 const MAX_SUGGESTIONS = 6
 const MIN_TYPED = 2
@@ -26,61 +28,62 @@ function suggest(before: string, all: readonly string[]): { name: string; typed:
   })
 }
 
-/** The agent's task. Completes the names of webhook sources, and links those that it names. */
+/** The agent's task. Completes the names of webhook sources at the caret, and links those that it names. */
 export function DescriptionField(props: {
+  label: string
   value: string
   onValue: (value: string) => void
   error: string | undefined
 }) {
   const sources = useRead('listWebhookSources').data?.data ?? []
   const area = useRef<HTMLTextAreaElement>(null)
-  const listId = useId()
+  const popup = useRef<HTMLUListElement>(null)
   const [before, setBefore] = useState('')
-  const [selected, setSelected] = useState(0)
-  const suggestions = suggest(
-    before,
-    sources.map(({ name }) => name),
-  ).slice(0, MAX_SUGGESTIONS)
-  const named = sources.filter(({ name }) => names(props.value, name))
+  const allNames = sources.map(({ name }) => name)
+  const found = suggest(before, allNames).slice(0, MAX_SUGGESTIONS)
+  const options = useOptions(found, ({ name, typed }) => {
+    const element = area.current
+    if (!element) return
+    const start = element.selectionStart - typed
+    props.onValue(element.value.slice(0, start) + name + element.value.slice(start + typed))
+    setBefore('')
+    requestAnimationFrame(() => {
+      element.focus()
+      element.setSelectionRange(start + name.length, start + name.length)
+    })
+  })
+  const isOpen = found.length > 0
+  const typed = found[0]?.typed ?? 0
+  useEffect(() => {
+    const list = popup.current
+    if (!isOpen || !list || !area.current) return
+    list.showPopover()
+    placePopup(list, caretRect(area.current, before.length - typed), 'start')
+    return () => list.hidePopover()
+  }, [isOpen, before, typed])
 
   const track = () => {
     const { selectionStart = 0, selectionEnd = 0, value = '' } = area.current ?? {}
     setBefore(selectionStart === selectionEnd ? value.slice(0, selectionStart) : '')
-    setSelected(0)
-  }
-  const complete = ({ name, typed }: { name: string; typed: number }) => {
-    const element = area.current
-    if (!element) return
-    const caret = element.selectionStart
-    props.onValue(`${element.value.slice(0, caret - typed)}${name}${element.value.slice(caret)}`)
-    setBefore('')
-    requestAnimationFrame(() => {
-      element.focus()
-      element.setSelectionRange(caret - typed + name.length, caret - typed + name.length)
-    })
+    options.restart()
   }
   const onKeyDown = (event: KeyboardEvent) => {
-    const suggestion = suggestions[selected]
-    if (!suggestion || event.metaKey || event.ctrlKey || event.altKey) return
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (step) setSelected((selected + step + suggestions.length) % suggestions.length)
-    else if (event.key === 'Escape') setBefore('')
-    else if (event.key === 'Enter' || (event.key === 'Tab' && !event.shiftKey)) complete(suggestion)
-    else return
+    if (!isOpen || event.metaKey || event.ctrlKey || event.altKey || event.shiftKey) return
+    if (options.onKey(event, ['Enter', 'Tab']) || event.key !== 'Escape') return
+    setBefore('')
     event.preventDefault()
   }
+  const named = sources.filter(({ name }) => names(props.value, name))
   return (
-    <div className="completing">
+    <div className="stack">
       <TextAreaField
         ref={area}
-        label="Description"
         rows={10}
         maxLength={WORKFLOW_TEXT_MAX_LENGTH}
         placeholder="An order came in. Send it to Order intake. If the customer is new, send it to CRM as well."
         hint="The agent’s task in plain words. It sends only to the webhook sources that the text names; their names are completed as you type."
         aria-autocomplete="list"
-        aria-controls={suggestions.length > 0 ? listId : undefined}
-        aria-activedescendant={suggestions.length > 0 ? `${listId}-${selected}` : undefined}
+        {...options.aria}
         onKeyDown={onKeyDown}
         onKeyUp={(event) => (['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(event.key) ? track() : undefined)}
         onClick={track}
@@ -91,34 +94,17 @@ export function DescriptionField(props: {
           track()
         }}
       />
-      {suggestions.length > 0 ? (
-        <ul className="menu suggestions" role="listbox" id={listId} aria-label="Webhook sources">
-          {suggestions.map((suggestion, index) => (
-            // The keyboard chooses with the arrow keys in the text.
-            // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
-            <li
-              key={suggestion.name}
-              id={`${listId}-${index}`}
-              role="option"
-              tabIndex={-1}
-              aria-selected={index === selected}
-              className="menu-item"
-              data-highlighted={index === selected || undefined}
-              onMouseDown={(event) => event.preventDefault()}
-              onClick={() => complete(suggestion)}
-            >
-              {suggestion.name}
-            </li>
-          ))}
-        </ul>
-      ) : null}
+      <ul ref={popup} id={options.id} popover="manual" role="listbox" aria-label="Webhook sources" className="menu">
+        {options.items(
+          ({ name }) => name,
+          ({ name }) => name,
+        )}
+      </ul>
       {named.length > 0 ? (
         <p className="row named">
           <span className="muted">Sends to</span>
           {named.map(({ id, name }) => (
-            <Link key={id} to="/sources/$sourceId" params={{ sourceId: id }}>
-              {name}
-            </Link>
+            <ThingLink key={id} kind="webhook_source" id={id} name={name} />
           ))}
         </p>
       ) : null}

@@ -1,14 +1,25 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { useWrite } from '../../api/queries.ts'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { newId } from '../../api/new-id.ts'
+import { write } from '../../api/queries.ts'
 import { LinkButton } from '../../components/button.tsx'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
+import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
+import { Page } from '../../components/page.tsx'
+import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
-const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({
+interface Values {
+  name: string
+  description: string
+  scope: Scope
+}
+
+const valuesOf = ({ name, description, scope }: WorkflowDetailOut): Values => ({
   name,
   description,
   scope: scope as Scope,
@@ -16,30 +27,56 @@ const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({
 
 export function WorkflowEditPage() {
   const workflow = useWorkflow()
-  const write = useWrite('saveWorkflow')
   const form = useForm({
-    values: valuesOf(workflow),
-    version: workflow.version,
-    labels: { name: 'Name', description: 'Description', scope: 'Who has access' },
-    fromCurrent: (current: WorkflowDetailOut) => ({ values: valuesOf(current), version: current.version }),
-    save: async (values, version) =>
-      (await write.mutateAsync({ params: { workflow_id: workflow.id }, body: { ...values, version } })).version,
+    ...editing(workflow, valuesOf),
+    save: (values, version) =>
+      write('saveWorkflow', { params: { workflow_id: workflow.id }, body: { ...values, version } }),
   })
   return (
     <div className="with-side">
-      <Form form={form} action="Save" canReset>
-        <TextField label="Name" required {...form.field('name')} />
-        <DescriptionField {...form.field('description')} />
-        <RadioGroup label="Who has access" options={SCOPES} {...form.field('scope')} />
-      </Form>
+      <WorkflowForm form={form} action="Save" />
       <ReadinessPanel
         workflow={workflow}
         action={
-          <LinkButton to="/workflows/$workflowId/try" params={{ workflowId: workflow.id }} variant="primary" icon="run">
+          <LinkButton {...tryLink(workflow.id)} variant="primary" icon="run">
             Try it
           </LinkButton>
         }
       />
     </div>
+  )
+}
+
+export function NewWorkflowPage() {
+  const navigate = useNavigate()
+  const [id] = useState(newId)
+  const form = useForm<Values>({
+    values: { name: '', description: '', scope: 'company_wide' },
+    savedText: null,
+    async save(values) {
+      await write('createWorkflow', { body: { id, ...values } })
+      await navigate({ to: '/workflows/$workflowId', params: { workflowId: id } })
+    },
+  })
+  return (
+    <Page
+      title="New workflow"
+      back={['Workflows', { to: '/workflows' }]}
+      intro="It begins switched off. The next page says what is missing until it can start."
+    >
+      <div className="narrow">
+        <WorkflowForm form={form} action="Create workflow" />
+      </div>
+    </Page>
+  )
+}
+
+function WorkflowForm({ form, action }: { form: FormState<Values>; action: string }) {
+  return (
+    <Form form={form} action={action} canReset={action === 'Save'}>
+      <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
+      <DescriptionField {...form.field('description', 'Description')} />
+      <RadioGroup options={SCOPES} {...form.field('scope', 'Who has access')} />
+    </Form>
   )
 }

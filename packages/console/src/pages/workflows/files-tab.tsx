@@ -4,15 +4,17 @@ import { FILE_CONTENT_MAX_BYTES } from '@workflow-service/contract/limits'
 import { type ChangeEvent, useRef, useState } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
-import { refresh, useRead, useWrite } from '../../api/queries.ts'
+import { refresh, useRead, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { ConfirmDialog, Drawer } from '../../components/dialog.tsx'
+import { describeError } from '../../components/describe-error.ts'
+import { FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
+import { editing, useForm } from '../../components/form.tsx'
 import { Icon } from '../../components/icons.tsx'
+import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Section } from '../../components/page.tsx'
-import { describeError, EmptyState, Loaded, Notice } from '../../components/states.tsx'
-import { toast } from '../../components/toast.tsx'
+import { EmptyState, Loaded, Notice } from '../../components/states.tsx'
+import { toast } from '../../components/toast.ts'
 import { useWorkflow } from './use-workflow.ts'
 
 type FileRow = WorkflowDetailOut['files'][number]
@@ -31,33 +33,28 @@ export function WorkflowFilesPage() {
   const { file } = useSearch({ strict: false })
   const picker = useRef<HTMLInputElement>(null)
   const [failures, setFailures] = useState<string[]>([])
-  const open = (id: string | undefined) => void navigate({ to: '.', search: id ? { file: id } : {} })
-  const folders = Map.groupBy(workflow.files, ({ path }) => path.join('/'))
+  const open = (id?: string) => void navigate({ to: '.', search: id ? { file: id } : {} })
+  const folders = Map.groupBy(workflow.files, ({ path }) => path.join('/') || 'Top folder')
 
   async function upload({ target }: ChangeEvent<HTMLInputElement>) {
     const files = [...(target.files ?? [])]
     target.value = ''
     const results = await Promise.all(files.map(async (each) => await uploadFile(workflow, each)))
-    setFailures(results.filter((failure) => failure !== undefined))
+    const failed = results.filter((failure) => failure !== undefined)
+    setFailures(failed)
     await refresh(['workflows'])
-    const count = results.filter((failure) => failure === undefined).length
+    const count = files.length - failed.length
     if (count > 0) toast(count === 1 ? 'Uploaded.' : `${count} files uploaded.`)
   }
 
+  const inputs = { type: 'file', multiple: true, hidden: true, 'aria-label': 'Text files to upload' }
   return (
     <Section
       title="Files"
       intro="Texts that the agent reads: rules, prices, templates."
       actions={
         <>
-          <input
-            ref={picker}
-            type="file"
-            multiple
-            hidden
-            aria-label="Text files to upload"
-            onChange={(event) => void upload(event)}
-          />
+          <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />
           <Button icon="up" onClick={() => picker.current?.click()}>
             Upload
           </Button>
@@ -73,31 +70,28 @@ export function WorkflowFilesPage() {
         </Notice>
       ))}
       {workflow.files.length === 0 ? (
-        <EmptyState icon="file" title="No file yet">
-          Upload text files, or write one here.
-        </EmptyState>
-      ) : (
-        [...folders].map(([folder, files]) => (
-          <section key={folder} aria-label={folder || 'Top folder'}>
-            <h3 className="row">
-              <Icon name="folder" />
-              {folder || 'Top folder'}
-            </h3>
-            <ul className="lines">
-              {files.map(({ id, name, size }) => (
-                <li key={id} className="row">
-                  <Link to="." search={{ file: id }}>
-                    {name}
-                  </Link>
-                  <span className="muted at-end">{sizeText(size)}</span>
-                </li>
-              ))}
-            </ul>
-          </section>
-        ))
-      )}
-      {file === NEW ? <FileDrawer workflow={workflow} onClose={() => open(undefined)} /> : null}
-      {file && file !== NEW ? <OpenFile workflow={workflow} id={file} onClose={() => open(undefined)} /> : null}
+        <EmptyState icon="file" title="No file yet" text="Upload text files, or write one here." />
+      ) : null}
+      {[...folders].map(([folder, files]) => (
+        <section key={folder} aria-label={folder}>
+          <h3 className="row">
+            <Icon name="folder" />
+            {folder}
+          </h3>
+          <ul className="lines">
+            {files.map(({ id, name, size }) => (
+              <li key={id} className="row">
+                <Link to="." search={{ file: id }}>
+                  {name}
+                </Link>
+                <span className="muted at-end">{sizeText(size)}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
+      {file && file !== NEW ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
     </Section>
   )
 }
@@ -138,62 +132,49 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
 function FileDrawer(props: { workflow: WorkflowDetailOut; file?: AppAnswer<'getFile'>; onClose: () => void }) {
   const { workflow, file, onClose } = props
   const [id] = useState(() => file?.id ?? newId())
-  const [isDeleting, setIsDeleting] = useState(false)
-  const write = useWrite('saveFile')
+  const params = { workflow_id: workflow.id, file_id: id }
   const row = workflow.files.find((each) => each.id === id)
   const form = useForm({
-    values: valuesOf(file),
-    version: file?.version ?? '',
-    labels: { name: 'Name', path: 'Folder', content: 'Text' },
-    fromCurrent: (current: AppAnswer<'getFile'>) => ({ values: valuesOf(current), version: current.version }),
+    ...editing(file, valuesOf),
     async save(values, version) {
       const body = { ...values, path: foldersOf(values.path), version: version || null }
-      const saved = await write.mutateAsync({ params: { workflow_id: workflow.id, file_id: id }, body })
+      const { files } = await write('saveFile', { params, body })
       if (!file) onClose()
-      return saved.files.find((each) => each.id === id)?.version ?? version
+      return files.find((each) => each.id === id)
     },
   })
+  const remove = (saved: FileRow) =>
+    askToConfirm({
+      title: `Delete ${saved.name}`,
+      text: 'The agent no longer reads it. This cannot be undone.',
+      action: 'Delete file',
+      onConfirm: async () => {
+        await call('deleteFile', { params, query: { version: saved.version } })
+        onClose()
+        await refresh(['workflows'])
+      },
+    })
   return (
-    <Drawer
+    <FormDialog
+      className="drawer"
       title={file?.name ?? 'New file'}
-      onClose={form.closing(onClose)}
+      form={form}
+      action={file ? 'Save' : 'Create file'}
+      canReset={file !== undefined}
+      onClose={onClose}
       tools={
         row ? (
-          <Button variant="ghost" icon="trash" onClick={() => setIsDeleting(true)}>
+          <Button variant="ghost" icon="trash" onClick={() => remove(row)}>
             Delete
           </Button>
         ) : null
       }
     >
-      <Form form={form} action={file ? 'Save' : 'Create file'} canReset={file !== undefined}>
-        <div className="columns">
-          <TextField label="Name" required placeholder="prices.md" {...form.field('name')} />
-          <TextField label="Folder" placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path')} />
-        </div>
-        <TextAreaField label="Text" isCode rows={18} {...form.field('content')} />
-      </Form>
-      {isDeleting && row ? (
-        <DeleteFile workflow={workflow} file={row} onClose={() => setIsDeleting(false)} onDone={onClose} />
-      ) : null}
-    </Drawer>
-  )
-}
-
-function DeleteFile(props: { workflow: WorkflowDetailOut; file: FileRow; onClose: () => void; onDone: () => void }) {
-  const { workflow, file, onClose, onDone } = props
-  return (
-    <ConfirmDialog
-      title={`Delete ${file.name}`}
-      action="Delete file"
-      onClose={onClose}
-      onConfirm={async () => {
-        const params = { workflow_id: workflow.id, file_id: file.id }
-        await call('deleteFile', { params, query: { version: file.version } })
-        onDone()
-        await refresh(['workflows'])
-      }}
-    >
-      <p>The agent no longer reads it. This cannot be undone.</p>
-    </ConfirmDialog>
+      <div className="columns">
+        <TextField required placeholder="prices.md" {...form.field('name', 'Name')} />
+        <TextField placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path', 'Folder')} />
+      </div>
+      <TextAreaField isCode rows={18} {...form.field('content', 'Text')} />
+    </FormDialog>
   )
 }

@@ -1,6 +1,5 @@
-export { WorkflowEditPage } from './edit-tab.tsx'
+export { NewWorkflowPage, WorkflowEditPage } from './edit-tab.tsx'
 export { WorkflowFilesPage } from './files-tab.tsx'
-export { NewWorkflowPage } from './new-workflow-page.tsx'
 export { WorkflowPeoplePage } from './people-tab.tsx'
 export { WorkflowRunsPage } from './runs-tab.tsx'
 export { WorkflowSchedulePage } from './schedule-tab.tsx'

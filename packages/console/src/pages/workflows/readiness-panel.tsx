@@ -2,23 +2,27 @@ import { Link } from '@tanstack/react-router'
 import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
-import { useMe, useRead, useWrite } from '../../api/queries.ts'
+import { useMe, useRead, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { tryIt } from '../../components/toast.tsx'
+import { ThingLink } from '../../components/thing-link.tsx'
 
-type Check = ReadinessOut['checks'][number]['code']
-
-const MET: Record<Check, string> = {
-  workflow_inactive: 'It is switched on',
-  no_active_api_trigger: 'It has an active API trigger',
-  no_users_with_access: 'At least one person has access',
+/** The words for each rule: met, and not met. */
+const CHECKS: Record<ReadinessOut['checks'][number]['code'], readonly [string, string]> = {
+  workflow_inactive: ['It is switched on', 'It is switched off'],
+  no_active_api_trigger: ['It has an active API trigger', 'It has no active API trigger'],
+  no_users_with_access: ['At least one person has access', 'No person has access'],
 }
-const NOT_MET: Record<Check, string> = {
-  workflow_inactive: 'It is switched off',
-  no_active_api_trigger: 'It has no active API trigger',
-  no_users_with_access: 'No person has access',
+
+const NEW_TRIGGER = {
+  name: '',
+  trigger_source: { slug: 'api', name: 'API' },
+  events: [],
+  filters: null,
+  input_message: '',
+  subagent_sources: [],
+  version: null,
 }
 
 /** Says whether the workflow can start, and fixes what is missing. */
@@ -40,13 +44,19 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
 }
 
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
+  const fixes = useFixes(workflow)
   return (
     <>
       <p role="status">{readiness.can_start ? 'Yes.' : 'Not yet. Fix what is marked.'}</p>
       <ul>
         {readiness.checks.map(({ code, is_met: isMet }) => (
-          <Item key={code} tone={isMet ? 'good' : 'bad'} fix={isMet ? null : <Fix code={code} workflow={workflow} />}>
-            {isMet ? MET[code] : NOT_MET[code]}
+          <Item key={code} tone={isMet ? 'good' : 'bad'}>
+            {CHECKS[code][isMet ? 0 : 1]}
+            {isMet ? null : (
+              <Button className="small" onClick={fixes[code][1]}>
+                {fixes[code][0]}
+              </Button>
+            )}
           </Item>
         ))}
         {readiness.sources.length === 0 ? (
@@ -55,13 +65,10 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
             <Link to="/sources">webhook sources</Link> in it.
           </Item>
         ) : null}
-        {readiness.sources.map((source) => (
-          <Item key={source.id} tone={source.is_verified ? 'good' : 'warn'}>
-            It may send to{' '}
-            <Link to="/sources/$sourceId" params={{ sourceId: source.id }}>
-              {source.name}
-            </Link>
-            {source.is_verified ? '' : ', whose endpoint has never confirmed'}
+        {readiness.sources.map(({ id, name, is_verified: isVerified }) => (
+          <Item key={id} tone={isVerified ? 'good' : 'warn'}>
+            It may send to <ThingLink kind="webhook_source" id={id} name={name} />
+            {isVerified ? '' : ', whose endpoint has never confirmed'}
           </Item>
         ))}
         {readiness.unknown_names.map((name) => (
@@ -74,63 +81,38 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
   )
 }
 
-function Item({ tone, fix, children }: { tone: 'good' | 'bad' | 'warn'; fix?: ReactNode; children: ReactNode }) {
+const TONES = { good: ['check', 'Met: '], bad: ['close', 'Missing: '], warn: ['warning', 'Note: '] } as const
+
+function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNode }) {
+  const [icon, meaning] = TONES[tone]
   return (
     <li className={tone}>
-      <Icon name={tone === 'good' ? 'check' : tone === 'bad' ? 'close' : 'warning'} />
+      <Icon name={icon} />
       <span>
-        <span className="visually-hidden">{{ good: 'Met: ', bad: 'Missing: ', warn: 'Note: ' }[tone]}</span>
+        <span className="visually-hidden">{meaning}</span>
         {children}
       </span>
-      {fix}
     </li>
   )
 }
 
-/** The button that makes a rule met. */
-function Fix({ code, workflow }: { code: Check; workflow: WorkflowDetailOut }) {
+/** The button that makes each rule met. */
+function useFixes(workflow: WorkflowDetailOut): Record<keyof typeof CHECKS, [label: string, fix: () => unknown]> {
   const me = useMe()
   const params = { workflow_id: workflow.id }
-  const activate = useWrite('setWorkflowActive')
-  const saveTrigger = useWrite('saveTrigger')
-  const saveUsers = useWrite('saveWorkflowUsers')
   const paused = workflow.triggers.find(({ trigger_source: source }) => source.slug === 'api')
-  const fixes: Record<Check, readonly [label: string, write: { isPending: boolean }, run: () => Promise<unknown>]> = {
-    workflow_inactive: [
-      'Switch on',
-      activate,
-      async () => await activate.mutateAsync({ params, body: { is_active: true } }),
-    ],
+  const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
+  const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
+  return {
+    workflow_inactive: ['Switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
       paused ? 'Resume the trigger' : 'Add an API trigger',
-      saveTrigger,
-      async () => {
-        const { id, ...values } = paused ?? {
-          id: newId(),
-          name: '',
-          trigger_source: { slug: 'api', name: 'API' },
-          events: [],
-          filters: null,
-          input_message: '',
-          subagent_sources: [],
-          version: null,
-        }
-        await saveTrigger.mutateAsync({ params: { ...params, trigger_id: id }, body: { ...values, is_active: true } })
-      },
+      () =>
+        write('saveTrigger', { params: { ...params, trigger_id: triggerId }, body: { ...trigger, is_active: true } }),
     ],
     no_users_with_access: [
       'Add me',
-      saveUsers,
-      async () => {
-        const ids = [...workflow.users.map(({ id }) => id), me.user_id]
-        await saveUsers.mutateAsync({ params, body: { user_ids: ids, version: workflow.users_version } })
-      },
+      () => write('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
     ],
   }
-  const [label, write, run] = fixes[code]
-  return (
-    <Button className="small" isBusy={write.isPending} onClick={() => void tryIt(async () => void (await run()))}>
-      {label}
-    </Button>
-  )
 }

@@ -1,31 +1,19 @@
-import { LinkButton } from '../../components/button.tsx'
-import { EmptyState } from '../../components/states.tsx'
-import { RunList } from '../runs/run-list.tsx'
+import { tryLink } from '../../components/thing-link.tsx'
+import { useRunList } from '../runs/run-list.tsx'
+import { DataList } from '../../components/data-list.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
 export function WorkflowRunsPage() {
   const workflow = useWorkflow()
   return (
-    <RunList
-      workflowId={workflow.id}
-      empty={
-        <EmptyState
-          icon="run"
-          title="It has never run"
-          action={
-            <LinkButton
-              to="/workflows/$workflowId/try"
-              params={{ workflowId: workflow.id }}
-              variant="primary"
-              icon="run"
-            >
-              Try it
-            </LinkButton>
-          }
-        >
-          Start it here or through the API; its runs appear in this list.
-        </EmptyState>
-      }
+    <DataList
+      {...useRunList(workflow.id)}
+      empty={{
+        icon: 'run',
+        title: 'It has never run',
+        text: 'Start it here or through the API; its runs appear in this list.',
+        action: { label: 'Try it', link: tryLink(workflow.id), variant: 'primary', icon: 'run' },
+      }}
     />
   )
 }

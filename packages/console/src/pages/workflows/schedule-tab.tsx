@@ -1,7 +1,8 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { useWrite } from '../../api/queries.ts'
+import { write } from '../../api/queries.ts'
+import { Table } from '../../components/data-list.tsx'
 import { Checkbox, SelectField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
+import { editing, Form, useForm } from '../../components/form.tsx'
 import { Section } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
 import { Time, utcText } from '../../components/time.tsx'
@@ -14,68 +15,44 @@ const FREQUENCIES = [
   ['monthly', 'Every month'],
 ] as const
 
-const valuesOf = ({ auto_run: { enabled, frequency } }: WorkflowDetailOut) => ({
+const valuesOf = ({ enabled, frequency }: WorkflowDetailOut['auto_run']) => ({
   enabled: enabled ?? false,
   frequency: frequency ?? ('daily' as const),
 })
 
 export function WorkflowSchedulePage() {
-  const workflow = useWorkflow()
-  const { auto_run: autoRun } = workflow
-  const write = useWrite('saveAutoRun')
+  const { id, auto_run: autoRun, is_active: isActive } = useWorkflow()
   const form = useForm({
-    values: valuesOf(workflow),
-    version: autoRun.version,
-    labels: { enabled: 'Runs on a schedule', frequency: 'How often' },
-    fromCurrent: (current: WorkflowDetailOut) => ({ values: valuesOf(current), version: current.auto_run.version }),
+    ...editing(autoRun, valuesOf, (current: WorkflowDetailOut) => current.auto_run),
     save: async (values, version) =>
-      (await write.mutateAsync({ params: { workflow_id: workflow.id }, body: { ...values, version } })).auto_run
-        .version,
+      (await write('saveAutoRun', { params: { workflow_id: id }, body: { ...values, version } })).auto_run,
   })
   return (
     <Section
       title="Schedule"
       intro="Starts the workflow again and again, each time in a new session and without a text. It recurs at the minute at which it was switched on."
+      isNarrow
     >
-      <div className="narrow stack">
-        <Form form={form} action="Save" canReset>
-          <Checkbox label="Run on a schedule" {...form.field('enabled')} />
-          <SelectField
-            label="How often"
-            options={FREQUENCIES}
-            {...form.field('frequency')}
-            disabled={!form.values.enabled}
-          />
-        </Form>
-        {autoRun.enabled && !workflow.is_active ? (
-          <Notice kind="warning">The workflow is switched off, so its schedule starts nothing.</Notice>
-        ) : null}
-        {autoRun.next_at.length > 0 ? (
-          <table className="data-list">
-            <caption>Next runs</caption>
-            <thead>
-              <tr>
-                <th scope="col">Your time</th>
-                <th scope="col">UTC</th>
-              </tr>
-            </thead>
-            <tbody>
-              {autoRun.next_at.map((at) => (
-                <tr key={at}>
-                  <th scope="row">
-                    <Time value={at} isExact />
-                  </th>
-                  <td data-label="UTC" className="muted">
-                    {utcText(at)}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        ) : (
-          <p className="muted">It does not run on a schedule.</p>
-        )}
-      </div>
+      <Form form={form} action="Save" canReset>
+        <Checkbox {...form.field('enabled', 'Run on a schedule')} />
+        <SelectField options={FREQUENCIES} disabled={!form.values.enabled} {...form.field('frequency', 'How often')} />
+      </Form>
+      {autoRun.enabled && !isActive ? (
+        <Notice kind="warning">The workflow is switched off, so its schedule starts nothing.</Notice>
+      ) : null}
+      {autoRun.next_at.length > 0 ? (
+        <Table
+          label="Next runs"
+          isLabelShown
+          rows={autoRun.next_at.map((at) => ({ id: at }))}
+          columns={[
+            { header: 'Your time', cell: ({ id: at }) => <Time value={at} isExact /> },
+            { header: 'UTC', cell: ({ id: at }) => <span className="muted">{utcText(at)}</span> },
+          ]}
+        />
+      ) : (
+        <p className="muted">It does not run on a schedule.</p>
+      )}
     </Section>
   )
 }

@@ -1,13 +1,15 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useState } from 'react'
-import { AppError } from '../../api/call.ts'
+import { AppError, invalid } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
-import { useMe, useRead, useWrite } from '../../api/queries.ts'
-import { CopyBox } from '../../components/copy.tsx'
+import { useMe, useRead, write } from '../../api/queries.ts'
+import { CopyBox, shortId } from '../../components/copy.tsx'
+import { curlText } from '../../components/curl.ts'
+import { describeError } from '../../components/describe-error.ts'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
-import { describeError, Loaded } from '../../components/states.tsx'
+import { Loaded } from '../../components/states.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
@@ -30,35 +32,32 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   const navigate = useNavigate()
   const [id, setId] = useState(newId)
   const sessions = useRead('listSessions', { query: { state: 'open', limit: 20 } }).data?.data ?? []
-  const write = useWrite('startWorkflow')
   const form = useForm({
     values: { context: text, session_id: initialSession },
-    savedText: null,
-    warnsBeforeLeaving: false,
+    isTransient: true,
     async save({ context, session_id: session }) {
-      if (lengthOf(context) === 0) throw invalid('Enter a text.')
-      if (lengthOf(context) > CONTEXT_MAX_LENGTH) throw invalid(`Shorten the text to ${CONTEXT_MAX_LENGTH} characters.`)
+      if (lengthOf(context) === 0) throw invalid('context', 'Enter a text.')
+      if (lengthOf(context) > CONTEXT_MAX_LENGTH) {
+        throw invalid('context', `Shorten the text to ${CONTEXT_MAX_LENGTH} characters.`)
+      }
       const body = { id, context, session_id: session || null }
-      try {
-        await write.mutateAsync({ params: { workflow_id: workflow.id }, body })
-      } catch (error) {
+      await write('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         // Refused, so nothing has the id; without an answer, a repetition with the same id starts nothing twice.
         if (error instanceof AppError && error.status >= 400 && error.status < 500) setId(newId())
         throw error
-      }
+      })
       await navigate({ to: '/runs/$runId', params: { runId: id } })
     },
   })
   const { context, session_id: session } = form.values
   const count = lengthOf(context)
   const isRefused = form.error instanceof AppError && form.error.status === 409
-  const isKnown = sessions.some((each) => each.id === session)
+  const isKnown = session === '' || sessions.some((each) => each.id === session)
   return (
     <div className="with-side">
       <div className="stack">
         <Form form={form} action={form.isSaving ? 'Starting…' : 'Start'}>
           <TextAreaField
-            label="Text"
             rows={8}
             placeholder={'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 129.50'}
             hint="What the agent works on, as a call of the API would send it. ⌘/Ctrl-Enter starts."
@@ -72,63 +71,48 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
               event.preventDefault()
               void form.submit()
             }}
-            {...form.field('context')}
+            {...form.field('context', 'Text')}
           />
           <SelectField
-            label="Session"
             hint="Starts of one session run one after another, and the agent knows the earlier ones."
             options={[
               ['', 'A new session'],
-              ...(session && !isKnown ? [[session, `…${session.slice(-8)}`] as const] : []),
-              ...sessions.map(
-                (each) =>
-                  [
-                    each.id,
-                    `…${each.id.slice(-8)}, ${each.start_count} starts, ${each.waiting_count} waiting`,
-                  ] as const,
-              ),
+              ...(isKnown ? [] : [[session, shortId(session)] as const]),
+              ...sessions.map((each) => {
+                const counts = `${each.start_count} starts, ${each.waiting_count} waiting`
+                return [each.id, `${shortId(each.id)}, ${counts}`] as const
+              }),
             ]}
-            {...form.field('session_id')}
+            {...form.field('session_id', 'Session')}
           />
         </Form>
         {isRefused ? <p className="muted">{describeError(form.error)} See “Can it start?”.</p> : null}
-        <Snippets workflowId={workflow.id} context={context.trim() || 'order_id: A-1001'} session={session || null} />
+        <Snippets workflowId={workflow.id} context={context.trim() || 'order_id: A-1001'} session={session} />
       </div>
       <ReadinessPanel workflow={workflow} />
     </div>
   )
 }
 
-const invalid = (message: string) =>
-  new AppError(422, { code: 'validation_error', message, details: [{ field: 'context', code: 'invalid', message }] })
-
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-
 /** The same start from a program. */
-function Snippets(props: { workflowId: string; context: string; session: string | null }) {
-  const apiUrl = useMe().api_url ?? 'https://api.example.com'
-  const url = `${apiUrl}/v1/workflows/${props.workflowId}/start`
-  const body = { context: props.context, ...(props.session ? { session_id: props.session } : {}) }
-  const curl = [
-    `curl ${quoted(url)} \\`,
-    `  -H "Authorization: Bearer $API_KEY" \\`,
-    `  -H 'Content-Type: application/json' \\`,
-    `  --data ${quoted(JSON.stringify(body))}`,
-  ].join('\n')
+function Snippets({ workflowId, context, session }: { workflowId: string; context: string; session: string }) {
+  const url = `${useMe().api_url ?? 'https://api.example.com'}/v1/workflows/${workflowId}/start`
+  const body = { context, ...(session ? { session_id: session } : {}) }
   const script = [
     `const response = await fetch(${JSON.stringify(url)}, {`,
     `  method: 'POST',`,
     "  headers: { Authorization: `Bearer ${process.env.API_KEY}`, 'Content-Type': 'application/json' },",
     `  body: JSON.stringify(${JSON.stringify(body)}),`,
     `})`,
-  ].join('\n')
+  ]
+  const headers = ['"Authorization: Bearer $API_KEY"', `'Content-Type: application/json'`]
   return (
     <details>
       <summary>The same from a program</summary>
       <div className="stack">
         <p className="muted">With an API key that has the scope “start”.</p>
-        <CopyBox label="curl" text={curl} />
-        <CopyBox label="JavaScript" text={script} />
+        <CopyBox label="curl" text={curlText(url, headers, body)} />
+        <CopyBox label="JavaScript" text={script.join('\n')} />
       </div>
     </details>
   )

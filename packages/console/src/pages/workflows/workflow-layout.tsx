@@ -1,19 +1,20 @@
-import { Link, linkOptions, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
-import { refresh, useRead, useWrite } from '../../api/queries.ts'
+import { refresh, useRead, write } from '../../api/queries.ts'
 import { CopyId } from '../../components/copy.tsx'
-import { ConfirmDialog, Dialog } from '../../components/dialog.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
-import { Switch, TextField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
+import { TextField } from '../../components/fields.tsx'
+import { useForm } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
+import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Page } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { Tabs } from '../../components/tabs.tsx'
-import { toast, tryIt } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
+import { ActiveSwitch } from './workflows-page.tsx'
 
 const TABS = [
   ['/workflows/$workflowId', 'Edit'],
@@ -32,109 +33,75 @@ export function WorkflowLayout() {
 }
 
 function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
-  const params = { workflowId: workflow.id }
-  const [open, setOpen] = useState<'duplicate' | 'delete'>()
-  const close = () => setOpen(undefined)
-  const exportManifest = () =>
-    void tryIt(async () => {
-      const { yaml } = await call('exportWorkflow', { params: { workflow_id: workflow.id } })
-      download(workflow.name, 'yaml', yaml)
+  const { id, name } = workflow
+  const navigate = useNavigate()
+  const params = { workflow_id: id }
+  const duplicate = () => openDialog((close) => <Duplicate workflow={workflow} onClose={close} />)
+  const exportManifest = async () => download(name, 'yaml', (await call('exportWorkflow', { params })).yaml)
+  const remove = () =>
+    askToConfirm({
+      title: `Delete ${name}`,
+      text: 'Its triggers, files and runs are deleted with it. This cannot be undone.',
+      action: 'Delete workflow',
+      typed: name,
+      onConfirm: async () => {
+        await call('deleteWorkflow', { params })
+        // Left before everything is read again: this page would read a workflow that does not exist.
+        await navigate({ to: '/workflows', ignoreBlocker: true })
+        void refresh()
+        toast(`${name} is deleted.`)
+      },
     })
   return (
     <Page
-      title={workflow.name}
-      back={{ label: 'Workflows', link: linkOptions({ to: '/workflows' }) }}
-      meta={<CopyId id={workflow.id} label="workflow id" />}
+      title={name}
+      back={['Workflows', { to: '/workflows' }]}
+      meta={<CopyId id={id} isShort label="workflow id" />}
       actions={
         <>
-          <ActiveSwitch workflow={workflow} />
+          <ActiveSwitch workflow={workflow} label="Active" />
           <Menu
             label="More actions"
             groups={[
               [
-                { label: 'Duplicate', icon: 'copy', onSelect: () => setOpen('duplicate') },
+                { label: 'Duplicate', icon: 'copy', onSelect: duplicate },
                 { label: 'Export as manifest', icon: 'file', onSelect: exportManifest },
               ],
-              [{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: () => setOpen('delete') }],
+              [{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove }],
             ]}
           />
         </>
       }
     >
-      <Tabs label="Parts of the workflow">
+      <nav className="tabs" aria-label="Parts of the workflow">
         {TABS.map(([to, label]) => (
-          <Link key={to} to={to} params={params} activeOptions={{ exact: true, includeSearch: false }}>
+          <Link key={to} to={to} params={{ workflowId: id }} activeOptions={{ exact: true, includeSearch: false }}>
             {label}
           </Link>
         ))}
-      </Tabs>
+      </nav>
       <Outlet />
-      {open === 'duplicate' ? <Duplicate workflow={workflow} onClose={close} /> : null}
-      {open === 'delete' ? <Delete workflow={workflow} onClose={close} /> : null}
     </Page>
   )
 }
 
-function ActiveSwitch({ workflow }: { workflow: WorkflowDetailOut }) {
-  const write = useWrite('setWorkflowActive')
-  const isActive = write.isPending ? write.variables.body.is_active : workflow.is_active
-  const set = (value: boolean) =>
-    void tryIt(async () => {
-      await write.mutateAsync({ params: { workflow_id: workflow.id }, body: { is_active: value } })
-      toast(value ? 'Switched on.' : 'Switched off: it cannot be started.')
-    })
-  return <Switch label="Active" value={isActive} onValue={set} />
-}
-
-interface DialogOfWorkflow {
-  workflow: WorkflowDetailOut
-  onClose: () => void
-}
-
-function Duplicate({ workflow, onClose }: DialogOfWorkflow) {
+function Duplicate({ workflow, onClose }: { workflow: WorkflowDetailOut; onClose: () => void }) {
   const navigate = useNavigate()
   const [id] = useState(newId)
-  const write = useWrite('duplicateWorkflow')
   const form = useForm({
     values: { name: `Copy of ${workflow.name}`.slice(0, 500) },
     savedText: 'Duplicated. The copy is switched off.',
-    warnsBeforeLeaving: false,
+    isTransient: true,
     async save({ name }) {
-      await write.mutateAsync({ params: { workflow_id: workflow.id }, body: { id, name } })
+      await write('duplicateWorkflow', { params: { workflow_id: workflow.id }, body: { id, name } })
       onClose()
       await navigate({ to: '/workflows/$workflowId', params: { workflowId: id } })
     },
   })
+  const hint = 'Triggers, files and people are copied; runs and the schedule are not.'
   return (
-    <Dialog title={`Duplicate ${workflow.name}`} onClose={onClose}>
-      <Form form={form} action="Duplicate">
-        <TextField
-          label="Name of the copy"
-          hint="Triggers, files and people are copied; runs and the schedule are not."
-          {...form.field('name')}
-        />
-      </Form>
-    </Dialog>
-  )
-}
-
-function Delete({ workflow, onClose }: DialogOfWorkflow) {
-  const navigate = useNavigate()
-  return (
-    <ConfirmDialog
-      title={`Delete ${workflow.name}`}
-      action="Delete workflow"
-      typed={workflow.name}
-      onClose={onClose}
-      onConfirm={async () => {
-        await call('deleteWorkflow', { params: { workflow_id: workflow.id } })
-        // Left before everything is read again: this page would read a workflow that does not exist.
-        await navigate({ to: '/workflows', ignoreBlocker: true })
-        void refresh()
-        toast(`${workflow.name} is deleted.`)
-      }}
-    >
-      <p>Its triggers, files and runs are deleted with it. This cannot be undone.</p>
-    </ConfirmDialog>
+    <FormDialog title={`Duplicate ${workflow.name}`} form={form} action="Duplicate" onClose={onClose}>
+      <TextField hint={hint} {...form.field('name', 'Name of the copy')} />
+    </FormDialog>
   )
 }

@@ -1,14 +1,11 @@
-import { linkOptions } from '@tanstack/react-router'
 import type { WorkflowRowOut } from '@workflow-service/contract'
-import { useList, useWrite } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
-import { DataList, FilterSearch, useFilters } from '../../components/data-list.tsx'
+import { useList, write } from '../../api/queries.ts'
+import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Switch } from '../../components/fields.tsx'
-import { Page } from '../../components/page.tsx'
-import { EmptyState } from '../../components/states.tsx'
-import { StatusBadge } from '../../components/status-badge.tsx'
+import { LastStatus } from '../../components/status-badge.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { tryIt } from '../../components/toast.tsx'
+import { toast } from '../../components/toast.ts'
 
 export const SCOPES = [
   ['company_wide', 'Everyone', 'Everyone in your organization sees it.'],
@@ -18,68 +15,52 @@ export type Scope = (typeof SCOPES)[number][0]
 
 export function WorkflowsPage() {
   const filters = useFilters('search')
-  const { search } = filters.values
-  const list = useList('listWorkflows', { query: search ? { search } : {} })
-  const create = (
-    <LinkButton to="/workflows/new" variant="primary" icon="plus">
-      New workflow
-    </LinkButton>
-  )
-  const isEmpty = list.rows.length === 0 && !filters.isFiltered
+  const list = useList('listWorkflows', { query: filters })
   return (
-    <Page title="Workflows" actions={isEmpty ? null : create}>
-      <DataList
-        label="workflows"
-        list={list}
-        columns={[
-          { header: 'Name', cell: ({ name }) => name },
-          { header: 'Active', cell: (row) => <ActiveSwitch row={row} /> },
-          { header: 'Last run', cell: (row) => <LastRun row={row} /> },
-          {
-            header: 'Next run',
-            cell: ({ next_run_at: next, is_active: isActive }) =>
-              next && isActive ? <Time value={next} /> : <span className="muted">Not scheduled</span>,
-          },
-          { header: 'Access', cell: ({ scope }) => SCOPES.find(([value]) => value === scope)?.[1], isSecondary: true },
-          { header: 'Triggers', cell: ({ trigger_count: count }) => count, isNumber: true, isSecondary: true },
-        ]}
-        rowLink={({ id }) => linkOptions({ to: '/workflows/$workflowId', params: { workflowId: id } })}
-        filters={isEmpty ? null : <FilterSearch filters={filters} name="search" label="Find a workflow" />}
-        isFiltered={filters.isFiltered}
-        empty={
-          <EmptyState icon="workflow" title="No workflow yet" action={create}>
-            A workflow is a task in plain words for an agent. Name a webhook source in it, and the agent sends its
-            results there.
-          </EmptyState>
-        }
-      />
-    </Page>
-  )
-}
-
-function ActiveSwitch({ row }: { row: Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'> }) {
-  const write = useWrite('setWorkflowActive')
-  const set = (isActive: boolean) =>
-    void tryIt(async () => {
-      await write.mutateAsync({ params: { workflow_id: row.id }, body: { is_active: isActive } })
-    })
-  return (
-    <Switch
-      label={<span className="visually-hidden">{row.name} is active</span>}
-      value={write.isPending ? write.variables.body.is_active : row.is_active}
-      onValue={set}
+    <ListPage
+      title="Workflows"
+      create={{ label: 'New workflow', link: { to: '/workflows/new' } }}
+      label="workflows"
+      list={list}
+      columns={[
+        { header: 'Name', cell: ({ name }) => name },
+        { header: 'Active', cell: (row) => <ActiveSwitch workflow={row} /> },
+        { header: 'Last run', cell: (row) => <LastRun run={row.last_run} /> },
+        {
+          header: 'Next run',
+          cell: (row) => <Time value={row.is_active ? row.next_run_at : null} none="Not scheduled" />,
+        },
+        { header: 'Access', cell: ({ scope }) => SCOPES.find(([value]) => value === scope)?.[1], isSecondary: true },
+        { header: 'Triggers', cell: ({ trigger_count: count }) => count, isNumber: true, isSecondary: true },
+      ]}
+      rowLink={({ id }) => linkTo('workflow', id)}
+      filters={filters}
+      controls={<FilterSearch name="search" label="Find a workflow" />}
+      empty={{
+        icon: 'workflow',
+        title: 'No workflow yet',
+        text: 'A workflow is a task in plain words for an agent. Name a webhook source in it, and the agent sends its results there.',
+      }}
     />
   )
 }
 
-function LastRun({ row: { last_run: run } }: { row: WorkflowRowOut }) {
+interface ActiveSwitchProps {
+  workflow: Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'>
+  /** Where the name of the workflow is not shown beside it. */
+  label?: string
+}
+
+export function ActiveSwitch({ workflow: { id, name, is_active: isActive }, label }: ActiveSwitchProps) {
+  const set = async (isOn: boolean) => {
+    await write('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: isOn } })
+    toast(isOn ? 'Switched on.' : 'Switched off: it cannot be started.')
+  }
+  const hidden = <span className="visually-hidden">{name} is active</span>
+  return <Switch label={label ?? hidden} value={isActive} onValue={set} />
+}
+
+function LastRun({ run }: { run: WorkflowRowOut['last_run'] }) {
   if (!run) return <span className="muted">Never</span>
-  return (
-    <span className="row" title={run.error ?? undefined}>
-      <StatusBadge status={run.status} />
-      <span className="muted">
-        <Time value={run.created_at} />
-      </span>
-    </span>
-  )
+  return <LastStatus status={run.status} at={run.created_at} reason={run.error} />
 }

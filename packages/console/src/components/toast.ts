@@ -1,0 +1,29 @@
+import { createStore } from '../api/store.ts'
+import { announce } from './announce.ts'
+import { describeError } from './describe-error.ts'
+
+export interface Message {
+  readonly id: number
+  readonly text: string
+  readonly kind: 'good' | 'bad'
+}
+
+/** The messages that are shown, the oldest first. */
+export const messages = createStore<readonly Message[]>([])
+let lastId = 0
+
+/** Says for a few seconds that something was done, or what went wrong. */
+export function toast(text: string, kind: Message['kind'] = 'good'): void {
+  lastId += 1
+  messages.set([...messages.get().slice(-2), { id: lastId, text, kind }])
+  if (kind === 'good') announce(text)
+}
+
+/** Runs an action outside of a form; an error is shown as a message. */
+export async function tryIt(action: () => unknown): Promise<void> {
+  try {
+    await action()
+  } catch (error) {
+    toast(describeError(error), 'bad')
+  }
+}

@@ -1,0 +1,53 @@
+import { type KeyboardEvent, type ReactNode, useId, useState } from 'react'
+
+/** The options below a text field that keeps the focus, by the ARIA pattern of a combobox. */
+export function useOptions<Option>(options: readonly Option[], onChoose: (option: Option) => void) {
+  const id = useId()
+  const [active, setActive] = useState(0)
+  const chosen = Math.min(active, options.length - 1)
+
+  /** Moves with the arrow keys and chooses with Enter, or with the keys given. Returns false for every other key. */
+  function onKey(event: KeyboardEvent, choosing: readonly string[] = ['Enter']): boolean {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    const option = options[chosen]
+    if (!option) return false
+    if (step) setActive((chosen + step + options.length) % options.length)
+    else if (choosing.includes(event.key) && !event.nativeEvent.isComposing) onChoose(option)
+    else return false
+    event.preventDefault()
+    return true
+  }
+
+  const items = (keyOf: (option: Option) => string, content: (option: Option) => ReactNode) =>
+    options.map((option, index) => (
+      // The field has the focus and handles the keys.
+      // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+      <li
+        key={keyOf(option)}
+        id={`${id}-${index}`}
+        role="option"
+        aria-selected={index === chosen}
+        className="menu-item"
+        ref={index === chosen ? (item) => item?.scrollIntoView({ block: 'nearest' }) : undefined}
+        // Keeps the focus in the field.
+        onPointerDown={(event) => event.preventDefault()}
+        onClick={() => onChoose(option)}
+        onPointerMove={() => setActive(index)}
+      >
+        {content(option)}
+      </li>
+    ))
+
+  return {
+    id,
+    onKey,
+    items,
+    /** Marks the first option again. */
+    restart: () => setActive(0),
+    /** What the text field needs. */
+    aria: {
+      'aria-controls': options.length > 0 ? id : undefined,
+      'aria-activedescendant': options.length > 0 ? `${id}-${chosen}` : undefined,
+    },
+  }
+}
