@@ -45,7 +45,7 @@ describe('wf apply --dry-run', () => {
   test('shows old and new values, writes nothing, sends nothing and needs no dispatcher', async () => {
     await apply(manifest('Send it to Order intake.'))
     const changed = {
-      ...manifest('Send it twice to Order intake.', { signing_secret: 'second secret' }),
+      ...manifest('Post it to Order intake.', { signing_secret: 'second secret' }),
       users: [{ email: 'ada@acme.test', first_name: 'Ada' }, { email: 'bob@acme.test' }],
     }
     const file = await environment.writeFile('changed.json', changed)
@@ -60,7 +60,7 @@ describe('wf apply --dry-run', () => {
 ~ webhook source  Order intake
     signing_secret: "set" → "another secret"
 ~ workflow  Forward
-    description: "Send it to Order intake." → "Send it twice to Order intake."
+    description: "Send it to Order intake." → "Post it to Order intake."
 
 1 to create, 3 to change, 2 unchanged.
 Nothing was written, because of --dry-run.

@@ -220,3 +220,44 @@ describe('wf apply writes nothing and exits with 1', () => {
     })
   })
 })
+
+const withWorkflow = (workflow: object) => ({ ...manifest(source()), workflows: [{ name: 'Forward', ...workflow }] })
+const rules = (content: string) => ({ files: [{ name: 'rules.yaml', content }] })
+
+describe('the workflows of a manifest', () => {
+  test('have warnings about what the built-in agent cannot follow, which do not fail the command', async () => {
+    const value = withWorkflow({ description: 'Only if it is paid, send it to Order intake.' })
+    const warnings = [
+      { workflow: 'Forward', path: 'workflows[0].description', code: 'rules_needed', excerpt: expect.any(String) },
+    ]
+    for (const flags of [['--dry-run'], []]) {
+      const { exitStatus, json } = await apply(value, ...flags)
+      expect(exitStatus).toBe(0)
+      expect(json()).toMatchObject({ warnings })
+    }
+    const file = await environment.writeFile('warned.json', value)
+    const { stdout } = await wf(environment.env, ['apply', file])
+    expect(stdout).toMatch(/\nWarning: .*warned\.json, line 1: Forward: .*built-in agent.*rules\.yaml/)
+  })
+
+  test('have no warnings if there are rules, which can name stored sources', async () => {
+    await apply(manifest(source()))
+    const workflows = [{ name: 'Forward', ...rules('deliveries: [{ to: order INTAKE, when: "size(context) > 3" }]') }]
+    const { exitStatus, json } = await apply({ ...manifest(), workflows })
+    expect(exitStatus).toBe(0)
+    expect(json()).toMatchObject({ warnings: [] })
+  })
+
+  test('are refused with each error of their rules, and nothing is written', async () => {
+    const content = 'deliveries:\n  - to: Order intak'
+    const first = await apply(withWorkflow(rules(content)))
+    expect(first.exitStatus).toBe(1)
+    expect(first.stderr).toContain(
+      'workflows[0].files[0].content: rules.yaml, line 2, delivery 1, to: there is no webhook source',
+    )
+    expect(first.stderr).toContain('did you mean \\"Order intake\\"?')
+    const second = await apply(withWorkflow(rules('deliveries:\n  - to: Order intake\n    when: 1 + true')))
+    expect(second.stderr).toContain('line 3, delivery 1, when: + cannot be used with int and bool')
+    expect(endpoint.requests).toEqual([])
+  })
+})

@@ -69,6 +69,11 @@ const indexesOf = async (...args: string[]) => (await list(...args)).map(({ id }
 const sessions = async (...args: string[]) => await wf(environment.env, ['sessions', ...args])
 
 describe('wf runs list', () => {
+  test('hints at what the built-in agent cannot follow in the workflows, below the table only', async () => {
+    const { stdout } = await wf(environment.env, ['runs', 'list', '--organization', organizationId])
+    expect(stdout).toMatch(/\n\nHint: .+: The organization has no webhook source, so nothing is sent\.\n/)
+  })
+
   test('prints exactly the fields that programs rely on, newest first', async () => {
     const [run] = await list('--status', 'failed')
     expect(run).toEqual({

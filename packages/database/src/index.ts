@@ -71,7 +71,13 @@ export {
   recordVerification,
   UNKNOWN_REASON,
 } from './deliveries.ts'
-export { listWorkflowFiles, readWorkflowFile, type WorkflowFile } from './files.ts'
+export {
+  listWorkflowFiles,
+  readWorkflowFile,
+  readWorkflowTexts,
+  type WorkflowFile,
+  type WorkflowTexts,
+} from './files.ts'
 export { deriveId, newId } from './ids.ts'
 export { decodeListCursor, encodeListCursor, type ListScope } from './list-cursor.ts'
 export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './journal.ts'

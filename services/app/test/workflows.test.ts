@@ -224,7 +224,7 @@ describe('a save', () => {
     const winner = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
     const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Second' })
     expect(answer.error).toMatchObject({ code: 'changed_meanwhile', current: winner.body })
-    expect((await read(acme.member, workflow.id)).body).toEqual(winner.body)
+    expect((await read(acme.member, workflow.id)).body).toMatchObject(winner.body)
   })
 
   test('of the values that are saved changes nothing, regardless of its version', async () => {
@@ -413,6 +413,65 @@ describe('a trigger', () => {
     const triggerId = newId()
     await saveTrigger(acme.member, one.id, triggerId)
     expect((await saveTrigger(acme.member, two.id, triggerId)).error).toMatchObject({ code: 'id_taken' })
+  })
+})
+
+const addSource = async (name: string) => {
+  const id = newId()
+  await app.db.pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     VALUES ($1, $2, $3, lower($3), '', 'https://x.test', '{}')`,
+    [id, acme.id, name],
+  )
+  return id
+}
+
+const RULES = 'deliveries:\n  - to: Big deals\n    when: number(fields.total) > 100.0\n'
+const saveRules = (workflow: WorkflowDetailOut, content: string) =>
+  saveFile(acme.member, workflow.id, newId(), { name: 'rules.yaml', path: [], content })
+
+describe('rules', () => {
+  test.each([
+    ['deliveries: [', /^rules\.yaml, line 1: is no valid YAML/],
+    [RULES.replace('when', 'wehn'), /^rules\.yaml, line 3, delivery 1, wehn: is not a known field/],
+    [RULES.replace('number', 'numbr'), /line 3, delivery 1, when: there is no function numbr; did you mean number\?$/],
+    [
+      RULES.replace('Big deals', 'Big deal'),
+      /line 2, delivery 1, to: there is no webhook source "Big deal"; did you mean "Big deals"\?$/,
+    ],
+  ])('that are wrong are not saved: %j', async (content, message) => {
+    const workflow = await create(acme.member)
+    await addSource('Big deals')
+    const answer = await saveRules(workflow, content)
+    expect(answer).toMatchObject({
+      status: 422,
+      error: { details: [{ field: 'content', code: 'value_error', message: expect.stringMatching(message) }] },
+    })
+    expect((await read(acme.member, workflow.id)).body.files).toEqual([])
+  })
+
+  test('in a folder, or of another name, are files like others', async () => {
+    const workflow = await create(acme.member)
+    const change = { content: 'no rules', name: 'rules.yaml', path: ['docs'] }
+    expect((await saveFile(acme.member, workflow.id, newId(), change)).status).toBe(200)
+    expect((await saveFile(acme.member, workflow.id, newId(), { ...change, name: 'r.yaml', path: [] })).status).toBe(
+      200,
+    )
+  })
+
+  test('take the place of the description in what is shown, until a source that they name is gone', async () => {
+    const workflow = await create(acme.member, { description: 'If it is large, send it to Big deals.' })
+    const source = await addSource('Big deals')
+    const warned = (await read(acme.member, workflow.id)).body.warnings
+    expect(warned).toMatchObject([{ code: 'rules_needed', excerpt: expect.stringContaining('If it is large') }])
+    expect((await readiness(acme.member, workflow.id)).warnings).toEqual(warned)
+    expect((await saveRules(workflow, RULES)).status).toBe(200)
+    expect((await read(acme.member, workflow.id)).body.warnings).toEqual([])
+    expect(await readiness(acme.member, workflow.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })
+    await app.db.pool.query('UPDATE webhook_sources SET deleted_at = now() WHERE id = $1', [source])
+    const invalid = [{ code: 'rules_invalid', message: expect.stringContaining('no webhook source "Big deals"') }]
+    expect((await read(acme.member, workflow.id)).body.warnings).toMatchObject(invalid)
+    expect(await readiness(acme.member, workflow.id)).toMatchObject({ sources: [], warnings: invalid })
   })
 })
 

@@ -12,6 +12,7 @@ import {
   recordApplied,
 } from '@workflow-service/database'
 import type { Command } from 'commander'
+import { checkManifests, formatWarnings } from '../check-manifests.ts'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { DispatcherClient } from '../dispatcher-client.ts'
@@ -48,6 +49,8 @@ rest is applied, and the exit status is 1. Applying the same file again changes 
   People's changes   What a person changed in the application since this thing was last applied is not overwritten silently:
                      the plan is shown with who changed it and when, and you are asked. Without a terminal, nothing is
                      applied and the exit status is 1, unless --yes is given.
+  rules.yaml         A file of that name in the root of a workflow is validated; an error in it is an error of the manifest.
+  Warnings           What the built-in agent cannot follow in a workflow's description. They do not fail the command.
   verify: false      stores a webhook source without a verification request, for tests and migrations.
 `
 
@@ -76,10 +79,20 @@ interface Options {
 async function apply(ctx: CliContext, names: string[], options: Options): Promise<CommandResult> {
   const files = await readManifestFiles(names)
   const manifests = files.map(({ manifest }) => manifest)
+  const warnings = await checkManifests(ctx.database(), files)
+  const warningsOf = (index: number) => warnings.filter(({ file }) => file === files[index]?.name)
+  const finish = ({ documents, text, exitStatus }: Outcomes): CommandResult => {
+    const json = documents.map((document, index) => ({ ...document, warnings: warningsOf(index) }))
+    return {
+      json: json.length === 1 ? json[0] : json,
+      text: (terminal) => `${text(terminal)}${warnings.length > 0 ? `\n${formatWarnings(warnings)}` : ''}`,
+      exitStatus,
+    }
+  }
   try {
-    if (options.dryRun) return await plan(ctx, manifests)
+    if (options.dryRun) return finish(await plan(ctx, manifests))
     const canAsk = !names.includes('-')
-    return await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk })
+    return finish(await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk }))
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error
     const file = files[error.manifestIndex]!
@@ -89,10 +102,17 @@ async function apply(ctx: CliContext, names: string[], options: Options): Promis
   }
 }
 
+/** What was or would be applied: one document of JSON for each manifest, and a text for all. */
+interface Outcomes {
+  readonly documents: readonly object[]
+  readonly text: (terminal: Terminal) => string
+  readonly exitStatus?: 0 | 1
+}
+
 /** Shows the plan and writes nothing. */
-async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<CommandResult> {
+async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<Outcomes> {
   const plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
-  const json = plans.map((planned) => ({
+  const documents = plans.map((planned) => ({
     dry_run: true,
     ...toJson({
       ...planned,
@@ -107,7 +127,7 @@ async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<Co
     }),
   }))
   return {
-    json: json.length === 1 ? json[0] : json,
+    documents,
     text: (terminal) =>
       `${plans.map((planned) => formatPlan(planned, terminal)).join('\n')}Nothing was written, because of --dry-run.\n`,
   }
@@ -122,7 +142,7 @@ async function applyFiles(
   ctx: CliContext,
   manifests: readonly Manifest[],
   options: { isForced: boolean; canAsk: boolean },
-): Promise<CommandResult> {
+): Promise<Outcomes> {
   // Created before anything is written, so that a missing setting does not leave the manifest half applied.
   const hasSources = manifests.some((manifest) => (manifest.webhook_sources ?? []).length > 0)
   const dispatcher = hasSources ? ctx.dispatcher() : undefined
@@ -134,7 +154,6 @@ async function applyFiles(
     const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
     applied.push({ ...result, sources, unverified })
   }
-  const json = applied.map(toJson)
   const hasFailed = applied.some(({ sources }) => sources.some(({ outcome }) => outcome === 'failed'))
   for (const { unverified } of applied) {
     for (const name of unverified) {
@@ -144,7 +163,7 @@ async function applyFiles(
     }
   }
   return {
-    json: json.length === 1 ? json[0] : json,
+    documents: applied.map(toJson),
     text: (terminal) => applied.map((result) => toText(result, terminal)).join('\n'),
     exitStatus: hasFailed ? 1 : 0,
   }

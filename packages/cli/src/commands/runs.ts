@@ -1,18 +1,21 @@
 import {
   findWorkflowNames,
   listRuns,
+  listSourceStates,
+  readWorkflowTexts,
   type RunRow,
   type RunStatus,
   type RunDetails,
   showRun,
 } from '@workflow-service/database'
+import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { type Command, Option } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { parseId, parseLimit, parseTime } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
-import { type Column, renderTable, showDuration, showTime } from '../terminal.ts'
+import { type Column, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
 import { STATUS_COLOURS, formatRun } from '../format-run.ts'
 
 const RUN_STATUSES = ['queued', 'running', 'succeeded', 'failed'] as const satisfies readonly RunStatus[]
@@ -54,10 +57,25 @@ async function list(ctx: CliContext, options: ListOptions): Promise<CommandResul
   const runs = await listRuns(ctx.database(), organization.id, filter)
   const ids = runs.map((row) => row.workflow_id)
   const names = await findWorkflowNames(ctx.database(), organization.id, ids)
+  const hints = await findHints(ctx, organization.id, runs)
   return {
     json: runs.map(toRunJson),
-    text: (terminal) => renderTable(terminal, runColumns(names), runs, 'No runs match.'),
+    text: (terminal) => `${renderTable(terminal, runColumns(names), runs, 'No runs match.')}${hints}`,
   }
+}
+
+/** Says what the built-in agent cannot follow in the workflows of the runs, one line for each workflow. */
+async function findHints(ctx: CliContext, organizationId: string, runs: readonly RunRow[]): Promise<string> {
+  const ids = [...new Set(runs.map((row) => row.workflow_id))]
+  if (ids.length === 0) return ''
+  const sources = await listSourceStates(ctx.database(), organizationId)
+  const lines: string[] = []
+  for (const workflow of await readWorkflowTexts(ctx.database(), organizationId, ids)) {
+    const { warnings } = await checkWorkflow(workflow, sources)
+    const texts = warnings.map(({ message }) => message).join('; ')
+    if (texts !== '') lines.push(withoutControls(`Hint: ${workflow.name}: ${texts}.`))
+  }
+  return lines.length === 0 ? '' : `\n${lines.join('\n')}\n`
 }
 
 async function show(ctx: CliContext, id: string): Promise<CommandResult> {

@@ -17,7 +17,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getOrganization: ['organization'],
   listUsers: ['users', 'workflows'],
   listWorkflows: ['workflows', 'runs'],
-  getWorkflow: ['workflows'],
+  getWorkflow: ['workflows', 'webhook_sources'],
   getFile: ['workflows'],
   getReadiness: ['workflows', 'webhook_sources', 'users'],
   listWebhookSources: ['webhook_sources', 'deliveries'],

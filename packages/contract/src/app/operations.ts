@@ -67,6 +67,7 @@ import {
   SetActiveIn,
   VersionQuery,
   WorkflowDetailOut,
+  WorkflowReadOut,
   WorkflowRowPage,
 } from './workflows.ts'
 
@@ -382,7 +383,7 @@ export const APP_OPERATIONS = {
     summary: 'Read a workflow',
     description: 'Read a workflow.',
     params: WorkflowParams,
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
+    success: { status: 200, schema: WorkflowReadOut, description: 'The workflow.' },
   },
   saveWorkflow: {
     id: 'saveWorkflow',

@@ -83,6 +83,24 @@ export const WorkflowDetailOut = Closed('WorkflowDetailOut', 'A workflow, as the
 })
 export type WorkflowDetailOut = Static<typeof WorkflowDetailOut>
 
+export const WorkflowWarningOut = Closed('WorkflowWarningOut', 'Why runs may not do what the author wants.', {
+  code: Type.String({
+    description:
+      '`no_source_named`, `unknown_source_named`, `rules_needed`, or `rules_invalid`: the workflow has a `rules.yaml` with an error. More may be added.',
+  }),
+  message: Type.String({ description: 'For people, without a period at the end.' }),
+  excerpt: Type.String({ description: 'What it is about: a name, or a sentence of the description; may be empty.' }),
+})
+export const WorkflowReadOut = Closed(
+  'WorkflowReadOut',
+  'A workflow, and what the built-in agent cannot follow in it.',
+  {
+    ...WorkflowDetailOut.properties,
+    warnings: Type.Array(WorkflowWarningOut, { description: 'None if the built-in agent can follow the workflow.' }),
+  },
+)
+export type WorkflowReadOut = Static<typeof WorkflowReadOut>
+
 const WorkflowValues = {
   name: Text(WORKFLOW_NAME_MAX_LENGTH, 'Its name.', 1),
   description: Text(WORKFLOW_TEXT_MAX_LENGTH, "The agent's task; names the webhook sources to send to."),
@@ -181,15 +199,21 @@ export const ReadinessOut = Closed('ReadinessOut', 'Whether a workflow can start
     { description: 'In the order in which a start checks them.' },
   ),
   sources: Type.Array(
-    Closed('NamedSourceOut', 'A webhook source that the description names.', {
+    Closed('NamedSourceOut', 'A webhook source that the workflow names.', {
       id: Uuid({ description: 'The webhook source.' }),
       name: Type.String({ description: 'Its name.' }),
       is_verified: Type.Boolean({ description: 'Whether its endpoint has confirmed.' }),
     }),
-    { description: 'The webhook sources that the description names, in the order of appearance.' },
+    {
+      description:
+        'The webhook sources that the `rules.yaml` or else the description names, in the order of appearance.',
+    },
   ),
   unknown_names: Type.Array(Type.String({ description: 'A name in quotation marks that no webhook source has.' }), {
     description: 'Names that the description seems to use for webhook sources that do not exist; at most 20.',
+  }),
+  warnings: Type.Array(WorkflowWarningOut, {
+    description: 'What the built-in agent cannot follow; it does not keep a start from being accepted.',
   }),
 })
 export type ReadinessOut = Static<typeof ReadinessOut>

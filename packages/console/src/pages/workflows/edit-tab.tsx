@@ -1,4 +1,4 @@
-import type { WorkflowDetailOut } from '@workflow-service/contract'
+import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
@@ -7,9 +7,10 @@ import { LinkButton } from '../../components/button.tsx'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Page } from '../../components/page.tsx'
+import { Notice } from '../../components/states.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
-import { ReadinessPanel } from './readiness-panel.tsx'
+import { beyondNames, ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
@@ -34,7 +35,7 @@ export function WorkflowEditPage() {
   })
   return (
     <div className="with-side">
-      <WorkflowForm form={form} action="Save" />
+      <WorkflowForm form={form} action="Save" warnings={beyondNames(workflow.warnings)} />
       <ReadinessPanel
         workflow={workflow}
         action={
@@ -71,11 +72,17 @@ export function NewWorkflowPage() {
   )
 }
 
-function WorkflowForm({ form, action }: { form: FormState<Values>; action: string }) {
+function WorkflowForm(props: { form: FormState<Values>; action: string; warnings?: WorkflowReadOut['warnings'] }) {
+  const { form, action, warnings = [] } = props
   return (
     <Form form={form} action={action} canReset={action === 'Save'}>
       <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
       <DescriptionField {...form.field('description', 'Description')} />
+      {warnings.map(({ message }) => (
+        <Notice key={message} kind="warning">
+          {message}.
+        </Notice>
+      ))}
       <RadioGroup options={SCOPES} {...form.field('scope', 'Who has access')} />
     </Form>
   )

@@ -25,6 +25,11 @@ const NEW_TRIGGER = {
   version: null,
 }
 
+/** The warnings about more than the names of webhook sources, for which the panel has lines of its own. */
+export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['warnings'] {
+  return warnings.filter(({ code }) => code !== 'no_source_named' && code !== 'unknown_source_named')
+}
+
 /** Says whether the workflow can start, and fixes what is missing. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: ReactNode }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
@@ -74,6 +79,11 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         {readiness.unknown_names.map((name) => (
           <Item key={name} tone="warn">
             “{name}” is not a webhook source. Correct the name, or <Link to="/sources/new">add the source</Link>.
+          </Item>
+        ))}
+        {beyondNames(readiness.warnings).map(({ message, excerpt }) => (
+          <Item key={message} tone="warn">
+            {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}
           </Item>
         ))}
       </ul>

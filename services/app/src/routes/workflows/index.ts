@@ -16,10 +16,11 @@ import {
   setWorkflowActive,
   viewerOf,
 } from '@workflow-service/database'
-import { found } from '@workflow-service/service-kit'
+import { found, invalidFields } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
 import { BY_TIME, readCursor, toPage } from '../paging.ts'
+import { checkRulesFile, checkStoredWorkflow, toWarnings } from './check-workflow.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
@@ -40,9 +41,11 @@ export function workflowsHandlers(ctx: AppContext) {
       const edit = toEdit({ ...request, params: { workflow_id: id } })
       return { body: await runEdit(ctx, request, createWorkflow(db, edit, values)) }
     },
-    getWorkflow: async ({ params, principal }) => ({
-      body: found(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow'),
-    }),
+    getWorkflow: async ({ params, principal }) => {
+      const workflow = found(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const check = await checkStoredWorkflow(ctx, principal.organizationId, workflow.id)
+      return { body: { ...workflow, warnings: toWarnings(check) } }
+    },
     saveWorkflow: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
     deleteWorkflow: async (request) => {
       await runEdit(ctx, request, deleteWorkflow(db, toEdit(request)))
@@ -69,9 +72,11 @@ export function workflowsHandlers(ctx: AppContext) {
     getFile: async ({ params, principal }) => ({
       body: found(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
     }),
-    saveFile: answerEdited(ctx, (edit, { params, body }: AppRequestOf<'saveFile'>) =>
-      saveFile(db, edit, params.file_id, body),
-    ),
+    saveFile: answerEdited(ctx, async (edit, { params, body, principal }: AppRequestOf<'saveFile'>) => {
+      const errors = await checkRulesFile(ctx, principal.organizationId, body)
+      if (errors.length > 0) throw invalidFields(errors)
+      return await saveFile(db, edit, params.file_id, body)
+    }),
     deleteFile: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
       deleteFile(db, edit, params.file_id, query.version),
     ),

@@ -12,6 +12,7 @@ import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../ag
 import { describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { type FilledPayload, fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
+import { PlanError, REFUSALS } from './plan-error.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { planByRules } from '../rules/plan-by-rules.ts'
@@ -51,21 +52,20 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   const { run } = agentRun
   const begin: NewJournalStep = { kind: 'message', data: { agent: BUILTIN, text: startText(run) } }
   const sources = await agentRun.listSources()
-  const rules = await readRules(agentRun)
-  if (rules) {
-    const options = { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES, formatReport }
-    return [begin, ...(await planByRules(agentRun, rules, options))]
-  }
-  const { named, rulesNeeded } = readDescription(run.workflow.description, sources, run.inputMessage)
-  if (rulesNeeded) return [begin, noteRefusal(new PlanError('rules_needed', formatWarning(rulesNeeded)))]
-  if (named.length === 0) return [begin, { kind: 'note', data: noSourceNote(sources) }]
   try {
+    const rules = await readRules(agentRun)
+    if (rules) return [begin, ...(await planByRules(agentRun, rules, { sources, ...RULES_OPTIONS }))]
+    const { named, rulesNeeded } = readDescription(run.workflow.description, sources, run.inputMessage)
+    if (rulesNeeded) throw new PlanError('rules_needed', formatWarning(rulesNeeded))
+    if (named.length === 0) return [begin, { kind: 'note', data: noSourceNote(sources) }]
     return [begin, ...(await planDeliveries(agentRun, named))]
   } catch (error) {
     if (!(error instanceof PlanError)) throw error
     return [begin, noteRefusal(error)]
   }
 }
+
+const RULES_OPTIONS = { tool: BUILTIN, maxBytes: RUN_MAX_BYTES, findIncomplete, formatReport }
 
 /** Plans one delivery to each source. @throws PlanError if the payload of one of them cannot be built. */
 async function planDeliveries(agentRun: AgentRun, named: readonly AgentSourceName[]): Promise<NewJournalStep[]> {
@@ -104,29 +104,19 @@ function buildPayload(source: AgentWebhookSource, context: string, freeBytes: nu
   }
 }
 
-/** Why a payload must not be sent: a value cannot be used, or there is none. Undefined if it can be sent. */
-function findIncomplete({ named, wholeContext, unconverted, empty }: FillReport): string | undefined {
+/**
+ * Why a payload must not be sent: a value cannot be used, or there is none. Undefined if it can be sent. `isGiven`: it has
+ * values beside those of the report.
+ */
+function findIncomplete({ named, wholeContext, unconverted, empty }: FillReport, isGiven = false): string | undefined {
   if (unconverted.total > 0) return formatFields('values that do not fit', unconverted)
-  const hasValue = named.total + wholeContext.total > 0
+  const hasValue = isGiven || named.total + wholeContext.total > 0
   if (hasValue || empty.total === 0) return undefined
   return `${formatFields('the context names no value for', empty)}. ${ONLY_NAMES}`
 }
 
 const ONLY_NAMES =
   'The built-in agent reads names and values (JSON, "name: value" lines, tables); to understand prose, set a model'
-
-/** Reasons for which a run sends nothing at all; the codes of the run's error and of the note in the journal. */
-const REFUSALS = ['payload_incomplete', 'rules_needed', 'delivery_invalid'] as const
-
-class PlanError extends Error {
-  override name = 'PlanError'
-  readonly code: (typeof REFUSALS)[number]
-
-  constructor(code: (typeof REFUSALS)[number], message: string) {
-    super(message)
-    this.code = code
-  }
-}
 
 function noteRefusal({ code, message }: PlanError): NewJournalStep {
   return { kind: 'note', data: { code, text: `${message}.` } }

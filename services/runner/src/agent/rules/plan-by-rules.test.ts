@@ -114,7 +114,26 @@ describe('the built-in agent with rules', () => {
     const run = ruledRun(rules, { context: `Total: 250.50\nSubject: Broken\nNotes: ${'o'.repeat(9_000)}` })
     expect(await errorOf(run)).toMatchObject({ code: 'rule_failed', message: expect.stringMatching(message) })
     expect(run.sent).toEqual([])
-    expect(run.steps).toEqual([])
+    // The reason is in the journal, and a resumed run does not evaluate the rules again.
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note'])
+    expect(await errorOf(run)).toMatchObject({ code: 'rule_failed' })
+    expect(run.steps).toHaveLength(2)
+  })
+
+  test.each([
+    ['a value that is not given does not fit', '{ to: Support desk, payload: { tags: ["1"] } }', 'cents'],
+    ['nothing is given, and the context names nothing', '{ to: Support desk }', 'nothing'],
+  ])('sends nothing of the run if %s', async (_name, rule, context) => {
+    const bill = webhookSource('Support desk', { cents: 1, tags: [1] })
+    const run = ruledRun(`deliveries: [{ to: Big deals, payload: { cents: 1 } }, ${rule}]`, {
+      sources: [bigDeals, bill],
+      context: context === 'cents' ? 'cents: soon' : 'Nothing to see here',
+    })
+    expect(await errorOf(run)).toMatchObject({
+      code: 'payload_incomplete',
+      message: expect.stringContaining('Nothing was sent to Support desk: '),
+    })
+    expect(run.sent).toEqual([])
   })
 
   test('continues with the same payloads after a crash', async () => {

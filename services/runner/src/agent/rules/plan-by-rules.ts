@@ -6,11 +6,11 @@ import {
 } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import type { Rule, Rules } from '@workflow-service/rules'
-import { RunError } from '../../run-errors.ts'
 import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
-import { fillPayload } from '../builtin/fill-payload.ts'
-import type { FillReport } from '../builtin/fill-state.ts'
+import { type FilledPayload, fillPayload } from '../builtin/fill-payload.ts'
+import { type FillReport, PayloadTooLargeError } from '../builtin/fill-state.ts'
 import { parseContext } from '../builtin/parse-context.ts'
+import { PlanError } from '../builtin/plan-error.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { type JsonObject, mergeValues, withoutFields } from './merge-values.ts'
@@ -24,6 +24,8 @@ interface PlanOptions {
   readonly tool: string
   /** All payloads of the run together. */
   readonly maxBytes: number
+  /** Why a payload must not be sent; undefined if it can be. `isGiven`: the rules give a value of it. */
+  readonly findIncomplete: (report: FillReport, isGiven: boolean) => string | undefined
   /** Says in the journal where the values of a payload came from. */
   readonly formatReport: (report: FillReport) => string
 }
@@ -37,12 +39,12 @@ interface AskedDelivery {
 
 /**
  * Plans the deliveries that the rules ask for, in the order of the file. Fields that the rules do not give are filled by name.
- * @throws RunError `rule_failed` with the place and the reason, before anything is sent.
+ * @throws PlanError `rule_failed` with the place and the reason, or `payload_incomplete`; then nothing is sent.
  */
 export async function planByRules(
   agentRun: AgentRun,
   rules: Rules,
-  { sources, tool, maxBytes, formatReport }: PlanOptions,
+  { sources, tool, maxBytes, findIncomplete, formatReport }: PlanOptions,
 ): Promise<NewJournalStep[]> {
   const asked = await evaluateRules(agentRun, rules, sources)
   if (asked.length === 0) return [{ kind: 'note', data: NO_RULE_MATCHED }]
@@ -57,10 +59,13 @@ export async function planByRules(
     const problem = source ? source.exampleError : 'the webhook source was deleted'
     if (!source || problem !== undefined) throw failAt(rule, ['to'], problem ?? '')
     const { payload, report } = await inTurn(() => fillByRule(rule, source, values, agentRun.run.context))
-    freeBytes -= Buffer.byteLength(JSON.stringify(payload))
-    if (freeBytes < 0)
-      throw failAt(rule, [], `the payloads of one run would be larger than ${maxBytes / 1024 / 1024} MiB`)
     const names = Object.keys(values)
+    const reason = report && findIncomplete(report, names.length > 0)
+    if (reason) throw new PlanError('payload_incomplete', `Nothing was sent to ${source.name}: ${reason}`)
+    freeBytes -= Buffer.byteLength(JSON.stringify(payload))
+    if (freeBytes < 0) {
+      throw failAt(rule, [], `the payloads of one run would be larger than ${maxBytes / 1024 / 1024} MiB`)
+    }
     const given = names.length > 0 ? [`given by ${RULES_FILE_NAME}: ${names.join(', ')}`] : []
     const text = [...given, ...(report ? [formatReport(report)] : [])].join('; ')
     const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
@@ -85,7 +90,7 @@ async function evaluateRules(
   const { createEvaluation, findSources } = await import('@workflow-service/rules')
   const { found, errors } = findSources(rules, sources)
   const [unknown] = errors
-  if (unknown) throw new RunError('rule_failed', unknown.message)
+  if (unknown) throw new PlanError('rule_failed', unknown.message)
   const evaluation = createEvaluation({
     fields: toRuleFields(parseContext(run.context)),
     context: run.context,
@@ -114,11 +119,19 @@ function fillByRule(
   context: string,
 ): { payload: Record<string, unknown>; report: FillReport | undefined } {
   const open = withoutFields(example, values)
-  const filled =
-    Object.keys(values).length > 0 && Object.keys(open).length === 0 ? undefined : fillPayload(open, context)
+  const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
+  const filled = isAllGiven ? undefined : fillOpen(rule, open, context)
   const payload = mergeValues(example, filled?.payload ?? {}, values)
   checkPayload(rule, example, payload)
   return { payload, report: filled?.report }
+}
+
+function fillOpen(rule: Rule, open: Record<string, unknown>, context: string): FilledPayload {
+  try {
+    return fillPayload(open, context)
+  } catch (error) {
+    throw error instanceof PayloadTooLargeError ? failAt(rule, [], error.message) : error
+  }
 }
 
 function checkPayload(rule: Rule, example: Record<string, unknown>, payload: Record<string, unknown>): void {
@@ -132,8 +145,8 @@ function checkPayload(rule: Rule, example: Record<string, unknown>, payload: Rec
   }
 }
 
-function failAt(rule: Rule, steps: readonly string[], reason: string): RunError {
-  return new RunError('rule_failed', rule.errorAt(steps, reason).message)
+function failAt(rule: Rule, steps: readonly string[], reason: string): PlanError {
+  return new PlanError('rule_failed', rule.errorAt(steps, reason).message)
 }
 
 /** Runs the work; an error of the rules fails the run. */
@@ -141,7 +154,7 @@ function orFail<Result>(work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    if (error instanceof Error && error.name === 'RuleError') throw new RunError('rule_failed', error.message)
+    if (error instanceof Error && error.name === 'RuleError') throw new PlanError('rule_failed', error.message)
     throw error
   }
 }

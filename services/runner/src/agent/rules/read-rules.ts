@@ -1,7 +1,7 @@
 import { RULES_FILE_NAME } from '@workflow-service/contract'
 import type { Rules } from '@workflow-service/rules'
-import { RunError } from '../../run-errors.ts'
 import type { AgentRun } from '../agent.ts'
+import { PlanError } from '../builtin/plan-error.ts'
 
 /** Files whose rules stay compiled. Compiling takes a few milliseconds, more than the rest of a run. */
 const MAX_COMPILED = 50
@@ -11,7 +11,7 @@ const compiled = new Map<string, Rules>()
 
 /**
  * Reads and compiles the workflow's rules; undefined if it has none.
- * @throws RunError `rule_failed` if they cannot be used.
+ * @throws PlanError `rule_failed` if they cannot be used.
  */
 export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readFile'>): Promise<Rules | undefined> {
   const { rulesFileId } = run.workflow
@@ -32,5 +32,5 @@ async function compileRules(text: string): Promise<Rules> {
   if ('rules' in parsed) return parsed.rules
   const [first, ...others] = parsed.errors
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
-  throw new RunError('rule_failed', `${first?.message ?? RULES_FILE_NAME}${more}`)
+  throw new PlanError('rule_failed', `${first?.message ?? RULES_FILE_NAME}${more}`)
 }

@@ -1,0 +1,75 @@
+import { isRulesFile, type Manifest } from '@workflow-service/contract'
+import { type Database, deriveId, listSourceStates } from '@workflow-service/database'
+import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
+import { type FileError, type ManifestFile, manifestFileError } from './manifest-file.ts'
+
+/** A warning about a workflow of a manifest. */
+export interface ManifestWarning extends WorkflowWarning {
+  readonly file: string
+  /** Such as `workflows[0].description`. */
+  readonly path: string
+  readonly line?: number
+  readonly workflow: string
+}
+
+/**
+ * Checks the workflows of the manifests as the built-in agent will read them, and returns its warnings.
+ * @throws CliError with every error of every `rules.yaml`.
+ */
+export async function checkManifests(
+  db: Pick<Database, 'pool'>,
+  files: readonly ManifestFile[],
+): Promise<ManifestWarning[]> {
+  const errors: FileError[] = []
+  const warnings: ManifestWarning[] = []
+  for (const file of files) {
+    const workflows = file.manifest.workflows ?? []
+    const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
+    for (const [index, { name: workflow, description = '', files: parts = [] }] of workflows.entries()) {
+      const at = (path: string) => ({ file: file.name, path, line: file.lineOf(path) })
+      const rulesIndex = parts.findIndex(isRulesFile)
+      if (rulesIndex === -1) {
+        const check = await checkWorkflow({ description, rules: null }, sources)
+        warnings.push(
+          ...check.warnings.map((warning) => ({ ...at(`workflows[${index}].description`), workflow, ...warning })),
+        )
+      } else {
+        const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)
+        const path = `workflows[${index}].files[${rulesIndex}].content`
+        errors.push(...check.errors.map((message) => ({ ...at(path), message })))
+      }
+    }
+  }
+  if (errors.length > 0) throw manifestFileError(errors)
+  return warnings
+}
+
+/** Formats the warnings, one a line. */
+export function formatWarnings(warnings: readonly ManifestWarning[]): string {
+  const lines = warnings.map(({ file, line, workflow, message, excerpt }) => {
+    const place = line === undefined ? file : `${file}, line ${line}`
+    const quoted = excerpt === '' || message.includes(JSON.stringify(excerpt)) ? '' : ` (${JSON.stringify(excerpt)})`
+    return `Warning: ${place}: ${workflow}: ${message}${quoted}.\n`
+  })
+  return lines.join('')
+}
+
+/** The webhook sources that the organization will have: those of its manifests, and the stored ones that they do not change. */
+async function listSources(
+  db: Pick<Database, 'pool'>,
+  manifest: Manifest,
+  files: readonly ManifestFile[],
+): Promise<{ name: string }[]> {
+  const organizationId = idOf(manifest)
+  const named = files
+    .filter((file) => idOf(file.manifest) === organizationId)
+    .flatMap((file) => file.manifest.webhook_sources ?? [])
+  const changed = new Set(named.map(({ id }) => id?.toLowerCase()))
+  const stored = await listSourceStates(db, organizationId)
+  const kept = stored.filter(({ id, name }) => !changed.has(id) && !named.some((source) => source.name === name))
+  return [...named, ...kept].map(({ name }) => ({ name }))
+}
+
+function idOf({ organization: { id, name } }: Manifest): string {
+  return id?.toLowerCase() ?? deriveId('organization', name)
+}

@@ -1,0 +1,53 @@
+import { checkDescription, findNamedSources, findUnknownNames } from '@workflow-service/contract'
+
+/** A reason why runs of a workflow may not do what its author wants. The text is for people, without a period at the end. */
+export interface WorkflowWarning {
+  /** A code of `checkDescription`, or `rules_invalid`. */
+  readonly code: string
+  readonly message: string
+  /** What it is about: an unknown name, or a sentence; may be empty. */
+  readonly excerpt: string
+}
+
+/** What the built-in agent would do with a workflow. */
+export interface WorkflowCheck<Source> {
+  /** The webhook sources that may get a payload. */
+  readonly sources: readonly Source[]
+  /** Names in quotation marks in the description that no source has. */
+  readonly unknownNames: readonly string[]
+  /** The errors of its rules, or what is wrong with its description if it has no rules. */
+  readonly warnings: readonly WorkflowWarning[]
+}
+
+/**
+ * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its description.
+ * Loads CEL only if there are rules.
+ */
+export async function checkWorkflow<Source extends { readonly name: string }>(
+  { description, rules }: { readonly description: string; readonly rules: string | null },
+  sources: readonly Source[],
+): Promise<WorkflowCheck<Source>> {
+  if (rules === null) {
+    return {
+      sources: findNamedSources(description, sources),
+      unknownNames: findUnknownNames(description, sources),
+      warnings: checkDescription(description, sources),
+    }
+  }
+  const { checked, errors } = await checkRules(rules, sources)
+  const warnings = errors.map((message) => ({ code: 'rules_invalid', message, excerpt: '' }))
+  return { sources: checked, unknownNames: [], warnings }
+}
+
+/** Every error of the rules, and the sources that they name. */
+export async function checkRules<Source extends { readonly name: string }>(
+  rules: string,
+  sources: readonly Source[],
+): Promise<{ checked: Source[]; errors: string[] }> {
+  const { findSources, parseRules } = await import('./index.ts')
+  const parsed = await parseRules(rules)
+  if ('errors' in parsed) return { checked: [], errors: parsed.errors.map(({ message }) => message) }
+  const { found, errors } = findSources(parsed.rules, sources)
+  const checked = [...new Set(found.filter((source) => source !== undefined))]
+  return { checked, errors: errors.map(({ message }) => message) }
+}
