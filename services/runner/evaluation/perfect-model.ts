@@ -17,7 +17,7 @@ export function toPerfectTurns(entry: EvaluationCase): ModelTurn[] {
   const deliveries = entry.expect.deliveries.map((delivery) => (request: ModelRequest) => ({
     toolCalls: [toCall(delivery, examples, request.conversation.tools)],
   }))
-  return [...deliveries, (request) => toEnd(entry, request.conversation.tools)]
+  return [...deliveries, toEnd(entry)]
 }
 
 function toCall(
@@ -31,10 +31,9 @@ function toCall(
   return { name: offered.name, arguments: useAliases(sample, offered.schema) }
 }
 
-function toEnd({ expect, id }: EvaluationCase, tools: readonly ModelToolDefinition[]): ModelAnswer {
-  const status = expect.status === 'failed' ? 'failed' : expect.deliveries.length === 0 ? 'nothing_to_do' : 'done'
-  const hasEnd = tools.some(({ name }) => name === 'end_run')
-  if (!hasEnd) return { text: `Done: ${id}.` }
+function toEnd({ expect, id }: EvaluationCase): ModelAnswer {
+  const hasNothingToDo = expect.deliveries.length === 0
+  const status = expect.status === 'failed' ? 'failed' : hasNothingToDo ? 'nothing_to_do' : 'done'
   return { toolCalls: [{ name: 'end_run', arguments: { status, reason: `As the case ${id} expects.` } }] }
 }
 
