@@ -80,7 +80,7 @@ export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): 
   const [steps, attention, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
     db.pool.query<RowOf<OverviewOut['attention'][number]>>(ATTENTION, [organizationId, memberId]),
-    countLastDay(db, organizationId),
+    countLastDay(db, viewer),
   ])
   const [firstSteps] = steps.rows
   if (!firstSteps) throw new Error('The first steps were not read')

@@ -6,7 +6,7 @@ import { isVisible, type Viewer } from './viewer.ts'
 type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
 type Measure = 'starts' | 'deliveries' | 'run_ms'
 
-/** One row of `usage_hours`. The label of `run_ms` is the upper limit of a class of durations in milliseconds. */
+/** One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds. */
 interface UsageRow {
   readonly kind: UsageKind
   readonly thing_id: string
@@ -22,8 +22,11 @@ const HOUR_MS = 3_600_000
 const BATCH_SIZE = 5_000
 /** The starts, and the deliveries of a source, of the hours that are not rolled up yet which a request counts. */
 const MAX_LIVE_ROWS = 20_000
-/** Each class of durations is this much wider than the one before: percentiles are up to 25 % too high. */
-const CLASS_FACTOR = 1.25
+/**
+ * The upper limit of a class of durations in relation to that of the one before. A duration differs from the middle of its class, the
+ * geometric mean of the limits, by less than 5 %. Rows of before version 010 have limits of classes of 25 %.
+ */
+const CLASS_FACTOR = 1.1
 
 /** What is counted: the starts and deliveries that were recorded in a period. */
 interface Period {
@@ -60,7 +63,7 @@ const COUNT_STARTS = `
   SELECT (
       SELECT json_agg(grouped) FROM (
         SELECT workflow_id, api_key_id, status AS label,
-          ceil(power(${CLASS_FACTOR}, ceil(ln(greatest(run_ms, 1)) / ln(${CLASS_FACTOR}))))::bigint::text AS run_class,
+          round(power(${CLASS_FACTOR}, ceil(ln(greatest(run_ms, 1)) / ln(${CLASS_FACTOR})) - 0.5))::bigint::text AS run_class,
           count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens
         FROM (
           SELECT *, (
@@ -328,15 +331,16 @@ async function findLiveSince(db: Pick<Database, 'pool'>, since: Date): Promise<D
   return rows[0]?.hour ?? since
 }
 
-/** Starts by status and deliveries by outcome in the last 24 hours, to the hour. */
+/** Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows that the member sees. */
 export async function countLastDay(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
+  viewer: Viewer,
 ): Promise<Record<'starts' | 'deliveries', Record<string, number>>> {
   const now = Date.now()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
   const counts: Record<'starts' | 'deliveries', Record<string, number>> = { starts: {}, deliveries: {} }
-  for (const row of await readRows(db, { organizationId, since, until: new Date(now + HOUR_MS) }, 'organization')) {
+  const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
+  for (const row of await readRows(db, viewer, period, 'organization')) {
     if (row.measure === 'run_ms') continue
     const { [row.measure]: byLabel } = counts
     byLabel[row.label] = (byLabel[row.label] ?? 0) + row.count
@@ -349,52 +353,82 @@ async function countKind(db: Pick<Database, 'pool'>, period: Period, kind: Usage
   return [...rows.values()].filter((row) => row.kind === kind)
 }
 
-/** The totals of starts and deliveries alone, which need no look-up for each of them. */
-async function countTotals(db: Pick<Database, 'pool'>, { organizationId, since, until }: Period): Promise<UsageRow[]> {
-  const { rows } = await db.pool.query<UsageRow>(
-    `SELECT 'organization' AS kind, '${NONE}' AS thing_id, 'starts' AS measure, status AS label, count(*)::float8 AS count,
-       0 AS sum_ms, 0 AS tokens
-     FROM (
-       SELECT status FROM starts WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
-       ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
-     ) AS start GROUP BY status
-     UNION ALL
-     SELECT 'organization', '${NONE}', 'deliveries', delivery.outcome, count(*)::float8, 0, 0
-     FROM webhook_sources AS source CROSS JOIN LATERAL (
-       SELECT outcome, kind FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3
-       ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
-     ) AS delivery
-     WHERE source.organization_id = $1 AND delivery.kind = 'payload' GROUP BY delivery.outcome`,
-    [organizationId, since, until],
-  )
-  return rows
-}
+/** Whether the viewer, `$4`, sees a workflow. */
+const isSeen = (workflowId: string) =>
+  `(SELECT ${isVisible('workflow', '$4')} FROM workflows AS workflow WHERE workflow.id = ${workflowId})`
+
+/**
+ * The totals of starts and deliveries alone: an admin's need no look-up for each of them, those of a member one for the workflow
+ * of each delivery.
+ */
+const COUNT_TOTALS = `
+  SELECT 'organization' AS kind, '${NONE}' AS thing_id, 'starts' AS measure, label, sum(count)::float8 AS count,
+    0 AS sum_ms, 0 AS tokens
+  FROM (
+    SELECT workflow_id, status AS label, count(*) AS count
+    FROM (
+      SELECT workflow_id, status FROM starts WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
+    ) AS start GROUP BY 1, 2
+  ) AS counted
+  WHERE $4::uuid IS NULL OR ${isSeen('counted.workflow_id')}
+  GROUP BY label
+  UNION ALL
+  SELECT 'organization', '${NONE}', 'deliveries', label, sum(count)::float8, 0, 0
+  FROM (
+    SELECT delivery.run_id IS NOT NULL AS has_run, delivery.outcome AS label, count(*) AS count,
+      CASE WHEN $4::uuid IS NOT NULL THEN (SELECT workflow_id FROM starts WHERE id = delivery.run_id) END AS workflow_id
+    FROM webhook_sources AS source CROSS JOIN LATERAL (
+      SELECT outcome, kind, run_id FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
+    ) AS delivery
+    WHERE source.organization_id = $1 AND delivery.kind = 'payload' GROUP BY 1, 2, 4
+  ) AS counted
+  WHERE $4::uuid IS NULL OR NOT has_run OR ${isSeen('counted.workflow_id')}
+  GROUP BY label`
 
 type HourRow = UsageRow & { readonly bucket: Date }
 
-/** Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their beginning. */
+/**
+ * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their beginning. The
+ * totals of a member are those of the workflows that the member sees, and of deliveries without one.
+ */
 async function readRows(
   db: Pick<Database, 'pool'>,
+  { memberId }: Viewer,
   period: Period,
   kind: UsageKind,
   unit: 'hour' | 'day' = 'hour',
 ): Promise<HourRow[]> {
   const { organizationId, since, until } = period
+  const isTotal = kind === 'organization'
+  const isOfMember = isTotal && memberId !== null
   const liveSince = await findLiveSince(db, since)
   const { rows } = await db.pool.query<HourRow>(
-    `SELECT date_trunc($5, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
-       sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens
-     FROM usage_hours
-     WHERE organization_id = $1 AND kind = $2 AND hour >= $3 AND hour < $4
-     GROUP BY 1, 2, 3, 4, 5`,
-    [organizationId, kind, since, liveSince < until ? liveSince : until, unit],
+    `SELECT * FROM (
+       SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
+         sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens
+       FROM usage_hours
+       WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $3
+       GROUP BY 1, 2, 3, 4, 5
+     ) AS used WHERE $4::uuid IS NULL OR thing_id = '${NONE}' OR ${isSeen('used.thing_id')}`,
+    [
+      organizationId,
+      since,
+      liveSince < until ? liveSince : until,
+      isOfMember ? memberId : null,
+      isOfMember ? 'workflow' : kind,
+      unit,
+    ],
   )
   if (liveSince >= until) return rows
   // By hour, so that each row has its bucket; at most the hours for which the bound leaves rows.
   const firstLive = Math.max(liveSince.getTime(), Date.now() - 3 * HOUR_MS)
   for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
-    const counted = kind === 'organization' ? await countTotals(db, hour) : await countKind(db, hour, kind)
+    const counted = isTotal
+      ? (await db.pool.query<UsageRow>(COUNT_TOTALS, [organizationId, hour.since, hour.until, memberId])).rows
+      : await countKind(db, hour, kind)
     const bucket = new Date(unit === 'day' ? from - (from % (24 * HOUR_MS)) : from)
     for (const row of counted) rows.push({ ...row, bucket })
   }
@@ -413,8 +447,8 @@ const HOURLY_UNTIL_DAYS = 3
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * The usage by hour or day, and by workflow, webhook source or API key; for a member without workflows that the member cannot see, and
- * without API keys, as everywhere.
+ * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the member sees;
+ * by webhook source or API key it has nothing, because what others do with them is not the member's to see.
  */
 export async function readUsage(
   db: Pick<Database, 'pool'>,
@@ -428,7 +462,7 @@ export async function readUsage(
   const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
   const first = begin - (begin % bucketMs)
   const period = { organizationId: viewer.organizationId, since: new Date(first), until: new Date(end) }
-  const totals = await readRows(db, period, 'organization', bucket)
+  const totals = await readRows(db, viewer, period, 'organization', bucket)
   const buckets = new Map<number, UsageOut['buckets'][number]>()
   for (let at = first; at < end; at += bucketMs) {
     buckets.set(at, { at: new Date(at).toISOString(), starts: {}, deliveries: {} })
@@ -440,45 +474,41 @@ export async function readUsage(
   return {
     bucket,
     buckets: [...buckets.values()],
-    groups: await toGroups(db, viewer, by, await readRows(db, period, by)),
+    groups: await readGroups(db, viewer, period, by),
   }
 }
 
 const THINGS = { workflow: 'workflows', webhook_source: 'webhook_sources', api_key: 'api_keys' } as const
-/** Members see their workflows, all webhook sources, and no API keys. `$3`, `viewer.memberId`, must be in each. */
-const SEEN_THING = {
-  workflow: isVisible('thing', '$3'),
-  webhook_source: '($3::uuid IS NULL OR true)',
-  api_key: '$3::uuid IS NULL',
-} as const
 const NO_THING = {
   workflow: 'No workflow',
   webhook_source: 'No webhook source',
   api_key: 'Schedule and people',
 } as const
 
-async function toGroups(
+async function readGroups(
   db: Pick<Database, 'pool'>,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
+  period: Period,
   by: UsageQuery['by'],
-  rows: readonly UsageRow[],
 ): Promise<UsageOut['groups']> {
-  const byThing = Map.groupBy(rows, (row) => row.thing_id)
+  const { organizationId, memberId } = viewer
+  if (memberId !== null && by !== 'workflow') return []
+  const byThing = Map.groupBy(await readRows(db, viewer, period, by), (row) => row.thing_id)
   const { rows: things } = await db.pool.query<{ id: string; name: string }>(
     `SELECT thing.id, thing.name FROM ${THINGS[by]} AS thing
      WHERE thing.organization_id = $1 AND thing.id = ANY ($2::uuid[])
-       AND ${SEEN_THING[by]}`,
+       AND ${by === 'workflow' ? isVisible('thing', '$3') : '$3::uuid IS NULL'}`,
     [organizationId, [...byThing.keys()], memberId],
   )
-  if (byThing.has(NONE) && (memberId === null || by === 'webhook_source')) things.push({ id: NONE, name: NO_THING[by] })
+  if (byThing.has(NONE)) things.push({ id: NONE, name: NO_THING[by] })
   const groups = things.map(({ id, name }) => {
     const starts: Record<string, number> = {}
     const deliveries: Record<string, number> = {}
-    const classes: { readonly limit: number; readonly count: number }[] = []
+    const classes: DurationClass[] = []
     let [tokens, total] = [0, 0]
     for (const row of byThing.get(id) ?? []) {
       if (row.measure === 'run_ms') {
-        classes.push({ limit: Number(row.label), count: row.count })
+        classes.push({ ms: Number(row.label), count: row.count })
         continue
       }
       const counts = row.measure === 'starts' ? starts : deliveries
@@ -486,7 +516,7 @@ async function toGroups(
       tokens += row.tokens
       total += row.count
     }
-    classes.sort((a, b) => a.limit - b.limit)
+    classes.sort((a, b) => a.ms - b.ms)
     return {
       total,
       out: {
@@ -506,13 +536,19 @@ async function toGroups(
     .map(({ out }) => out)
 }
 
-/** The upper limit of the class that has the value at this rank; null without values. */
-function percentile(classes: readonly { limit: number; count: number }[], share: number): number | null {
+interface DurationClass {
+  /** Its middle. */
+  readonly ms: number
+  readonly count: number
+}
+
+/** The middle of the class that has the value at this rank; null without values. */
+function percentile(classes: readonly DurationClass[], share: number): number | null {
   const total = classes.reduce((sum, { count }) => sum + count, 0)
   let rank = Math.ceil(share * total)
-  for (const { limit, count } of classes) {
+  for (const { ms, count } of classes) {
     rank -= count
-    if (rank <= 0) return limit
+    if (rank <= 0) return ms
   }
   return null
 }

@@ -105,7 +105,7 @@ export async function readVisible<Row extends { readonly isVisible: boolean }, P
   let count = limit + 1
   for (let readCount = 0; readCount < maxRead; count = Math.min(4 * count, MAX_CHUNK)) {
     const chunk = await read(position, count)
-    visible.push(...chunk.filter(({ isVisible }) => isVisible))
+    visible.push(...chunk.filter((row) => row.isVisible))
     const rows = visible.slice(0, limit)
     const last = chunk.at(-1)
     if (visible.length > limit) return { rows, next: positionOf(rows.at(-1)!) }

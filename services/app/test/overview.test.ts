@@ -1,9 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId, rollUpUsage } from '@workflow-service/database'
+import { type Database, newId, rollUpUsage } from '@workflow-service/database'
 import { useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
 const HOUR_MS = 3_600_000
+const totals = (starts: number, deliveries: number) => ({
+  starts: { succeeded: starts },
+  deliveries: { accepted: deliveries },
+})
 
 describe('The overview', () => {
   test('has the first steps, the counts of the last day, and what needs attention', async () => {
@@ -111,8 +115,8 @@ describe('The usage', () => {
           name: 'Counted',
           starts: { succeeded: 2, failed: 1, running: 1 },
           deliveries: { accepted: 2, unreachable: 1 },
-          run_ms_p50: 1_010,
-          run_ms_p95: 1_010,
+          run_ms_p50: 1_002,
+          run_ms_p95: 1_002,
           tokens: 1_020,
         },
       ],
@@ -133,6 +137,83 @@ describe('The usage', () => {
     expect(await rollUpUsage(data.app.db)).toEqual([])
   })
 
+  test('and the overview of a member count only the workflows that the member sees, live and rolled up', async () => {
+    const { pool } = data.app.db
+    const organization = await data.app.createOrganization()
+    const { id, admin, member } = organization
+    const [seen, hidden] = [
+      await data.createWorkflow('Seen', [member.userId], id),
+      await data.createWorkflow('Hidden', [], id),
+    ]
+    const sourceId = await data.saveSource({}, organization)
+    const hour = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS)
+    const runs = [await data.createRun(seen, { createdAt: hour }), await data.createRun(hidden, { createdAt: hour })]
+    for (const runId of [null, ...runs]) {
+      await pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+         VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, $5, now())`,
+        [newId(), id, sourceId, runId, hour],
+      )
+    }
+    const read = async (person: typeof admin) => {
+      const { starts, deliveries } = (await data.call(person, 'getOverview')).body
+      const { buckets, groups } = (await data.call(person, 'getUsage', { query: { since: hour.toISOString() } })).body
+      const { body: bySource } = await data.call(person, 'getUsage', { query: { by: 'webhook_source' } })
+      const names = groups.map(({ name }) => name).toSorted()
+      return { starts, deliveries, bucket: buckets[0], names, sources: bySource.groups.length }
+    }
+    const expectCounts = async () => {
+      const ofAdmin = { ...totals(2, 3), names: ['Hidden', 'No workflow', 'Seen'], sources: 1 }
+      expect(await read(admin)).toMatchObject({ ...ofAdmin, bucket: totals(2, 3) })
+      const ofMember = { ...totals(1, 2), names: ['No workflow', 'Seen'], sources: 0 }
+      expect(await read(member)).toMatchObject({ ...ofMember, bucket: totals(1, 2) })
+    }
+    await pool.query('DELETE FROM usage_rollups')
+    await pool.query('INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, false)', [
+      new Date(hour.getTime() - HOUR_MS),
+    ])
+    await expectCounts()
+    expect(await rollUpUsage(data.app.db)).toContainEqual(hour)
+    await expectCounts()
+  })
+
+  test('has percentiles that are right to 5 %', async () => {
+    const { pool } = data.app.db
+    const { id, admin } = await data.app.createOrganization()
+    const workflow = await data.createWorkflow('Slow and fast', null, id)
+    const durations = Array.from({ length: 60 }, (_, index) => Math.round(20 * 1.17 ** index))
+    for (const duration of durations) {
+      const run = await data.createRun(workflow)
+      await pool.query(`UPDATE starts SET finished_at = started_at + $2 * interval '1 millisecond' WHERE id = $1`, [
+        run,
+        duration,
+      ])
+    }
+    const [group] = (await data.call(admin, 'getUsage')).body.groups
+    expect(Math.abs((group?.run_ms_p50 ?? 0) / durations[29]! - 1)).toBeLessThan(0.05)
+    expect(Math.abs((group?.run_ms_p95 ?? 0) / durations[56]! - 1)).toBeLessThan(0.05)
+  })
+
+  test('counts nothing twice when the process that rolls up dies in an hour', async () => {
+    const { pool } = data.app.db
+    const { id, admin } = await data.app.createOrganization()
+    const workflow = await data.createWorkflow('Twice', null, id)
+    const hour = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2 * HOUR_MS)
+    for (let count = 0; count < 3; count += 1) await data.createRun(workflow, { createdAt: hour })
+    await pool.query('DELETE FROM usage_rollups')
+    await pool.query('INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, false)', [
+      new Date(hour.getTime() - HOUR_MS),
+    ])
+    // After the rows of the hour are written, and before it is noted as done.
+    await expect(rollUpUsage(dyingAt(data.app.db, 'INSERT INTO usage_rollups'))).rejects.toThrow('killed')
+    const stored = await pool.query('SELECT FROM usage_hours WHERE organization_id = $1', [id])
+    expect(stored.rowCount).toBeGreaterThan(0)
+    const read = async () => (await data.call(admin, 'getUsage')).body.groups.map(({ starts }) => starts)
+    expect(await read()).toEqual([{ succeeded: 3 }])
+    expect(await rollUpUsage(data.app.db)).toContainEqual(hour)
+    expect(await read()).toEqual([{ succeeded: 3 }])
+  })
+
   test('of a period of more than 3 days is by day, with the empty ones', async () => {
     const { admin } = data.app.organization
     const { body } = await data.call(admin, 'getUsage')
@@ -141,6 +222,13 @@ describe('The usage', () => {
     expect(body.buckets.at(-1)?.starts['succeeded']).toBeGreaterThan(0)
   })
 })
+
+/** A database on which a statement fails before it is executed, as if the process had been killed. */
+function dyingAt({ pool }: Pick<Database, 'pool'>, statement: string): Pick<Database, 'pool'> {
+  const query = (text: string, values: unknown[]) =>
+    text.includes(statement) ? Promise.reject(new Error('killed')) : pool.query(text, values)
+  return { pool: { connect: () => pool.connect(), query } as unknown as Database['pool'] }
+}
 
 const found = async (person: Parameters<typeof data.call>[0], q: string) =>
   (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
