@@ -31,6 +31,24 @@ describe('a start', () => {
     expect(run!.deliveries).toMatchObject([{ outcome: 'accepted', status: 204, source_name: 'Order intake' }])
   })
 
+  test('follows the rules.yaml of its workflow, also when it follows another start of its session', async () => {
+    const content = `deliveries:
+  - { to: Order intake, when: 'context.startsWith("order")', payload: { message: upper(context) } }`
+    await fixture.db.pool.query(
+      `INSERT INTO files (id, workflow_id, name, path, content) VALUES ($1, $2, 'rules.yaml', '{}', $3)`,
+      [newId(), acme.workflowId, content],
+    )
+    const first = await fixture.start(acme, { context: 'order 17' })
+    const { sessionId } = first
+    const second = await fixture.start(acme, { context: 'order 18', sessionId })
+    const third = await fixture.start(acme, { context: 'question', sessionId })
+    await fixture.startRunner()
+    const runs = await fixture.waitForRuns([first, second, third])
+    expect(runs.map(({ status }) => status)).toEqual(['succeeded', 'succeeded', 'succeeded'])
+    expect(receivedContexts()).toEqual(['ORDER 17', 'ORDER 18'])
+    expect(runs[2]!.steps.at(-1)?.data).toMatchObject({ code: 'no_rule_matched' })
+  })
+
   test('hints at its run and its session', async () => {
     await fixture.startRunner()
     await expect(
