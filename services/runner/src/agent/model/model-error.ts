@@ -9,6 +9,7 @@ export type ModelErrorCode =
   | 'model_request_refused'
   | 'model_answer_invalid'
   | 'model_quota_exceeded'
+  | 'model_refused'
 
 /**
  * What can be done about an error of the model:
@@ -37,6 +38,9 @@ export class ModelError extends Error {
 
 /** A quota that is used up: OpenAI answers 429 with this code, and waiting does not help. */
 const QUOTA_EXCEEDED = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/iu
+/** Azure answers 400 when its content filter rejects the prompt, and so do others that have its code. */
+const PROMPT_FILTERED =
+  /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation/u
 /** How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock, llama.cpp. */
 const CONTEXT_TOO_LONG =
   /context_length_exceeded|context[ _](?:length|window|size)|prompt is too long|input (?:is|length) .*too long|input is too long|input token count .*exceeds|too many (?:input )?tokens|exceed_context_size/iu
@@ -78,6 +82,13 @@ export function toModelError(error: unknown, apiKey: string | null, now: () => n
   if (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)) {
     const message = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY${detail}`
     return new ModelError('model_quota_exceeded', message, 'permanent')
+  }
+  if (status === 400 && PROMPT_FILTERED.test(text)) {
+    return new ModelError(
+      'model_refused',
+      `The content filter of the model's API rejected the prompt${detail}`,
+      'permanent',
+    )
   }
   if (status === 429 || status === 529) {
     const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())

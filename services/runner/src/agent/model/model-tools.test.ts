@@ -109,3 +109,96 @@ describe('field names that some APIs reject', () => {
     expect(createToolbox([], []).toPayload('gone', { a: 1 })).toEqual({ a: 1 })
   })
 })
+
+describe('fields that some APIs reject', () => {
+  const example = {
+    extra: {},
+    note: null,
+    tags: [],
+    lines: [{ meta: {} }],
+    either: [{ a: 1 }, null, 'x'],
+    '1st-id': 'A',
+  }
+  const anyValue = { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'null' }] }
+  const openFields = {
+    type: 'array',
+    description: 'Fields of any name, each once.',
+    items: {
+      type: 'object',
+      properties: { name: { type: 'string' }, value: anyValue },
+      required: ['name', 'value'],
+      additionalProperties: false,
+    },
+  }
+
+  test('get other schemas: lists of fields instead of objects of any fields, and always a type', async () => {
+    expect(await schemaOf(example)).toMatchObject({
+      properties: {
+        extra: openFields,
+        note: anyValue,
+        tags: { type: 'array', items: anyValue },
+        lines: { type: 'array', items: { type: 'object', properties: { meta: openFields } } },
+        either: { type: 'array', items: { anyOf: [{ type: 'object' }, { type: 'null' }, { type: 'string' }] } },
+        field_1st_id: { type: 'string', description: 'Sent as "1st-id".' },
+      },
+    })
+    expect(await schemaOf({})).toEqual({
+      type: 'object',
+      properties: { fields: openFields },
+      required: ['fields'],
+      additionalProperties: false,
+    })
+  })
+
+  test('become objects again in the payload, however the model writes them', () => {
+    const source = webhookSource('Orders', example)
+    const toolbox = createToolbox([source], [])
+    const toPayload = (args: Record<string, unknown>) => toolbox.toPayload(source.id, args)
+    const fields = [{ name: 'a b', value: 1 }]
+    const rest = { note: null, tags: ['x'], either: [{ a: 2 }, null], field_1st_id: 'B' }
+    const payload = { note: null, tags: ['x'], either: [{ a: 2 }, null], '1st-id': 'B' }
+    expect(toPayload({ ...rest, extra: fields, lines: [{ meta: [] }] })).toEqual({
+      ...payload,
+      extra: { 'a b': 1 },
+      lines: [{ meta: {} }],
+    })
+    expect(toPayload({ ...rest, extra: { 'a b': 1 }, lines: [{ meta: {} }] })).toMatchObject({
+      extra: { 'a b': 1 },
+    })
+    expect(toPayload({ ...rest, extra: ['a'] })).toMatchObject({ extra: ['a'] })
+    const open = webhookSource('Open', {})
+    const openTools = createToolbox([open], [])
+    expect(openTools.toPayload(open.id, { fields })).toEqual({ 'a b': 1 })
+    expect(openTools.toPayload(open.id, { 'a b': 1 })).toEqual({ 'a b': 1 })
+  })
+})
+
+describe('a long description', () => {
+  const long = { id: 'A-1', dates: ['2026-01-31'], items: [{ text: 'y'.repeat(900) }] }
+
+  test('of a source is a part of the instructions, and a long example one of the fields', async () => {
+    const source = webhookSource('Orders', long, `Only on Mondays. ${'z'.repeat(9_000)}`)
+    const { definitions, notes } = createToolbox([source], [])
+    const { description, inputSchema } = definitions['send_to_orders'] ?? {}
+    expect(description?.length).toBeLessThanOrEqual(1_000)
+    expect(description).toContain('The instructions describe it.')
+    expect(notes).toContain('- send_to_orders: Only on Mondays. zzz')
+    expect(await asSchema(inputSchema).jsonSchema).toMatchObject({
+      properties: {
+        id: { type: 'string', description: 'Such as "A-1".' },
+        dates: { items: { description: 'Such as "2026-01-31".' } },
+        items: { items: { properties: { text: { description: expect.stringMatching(/^Such as "y{50,}…?".$/u) } } } },
+      },
+    })
+  })
+
+  test('is at most 1,000 characters long, of every source', () => {
+    for (const length of [0, 100, 399, 401, 5_000]) {
+      for (const size of [0, 200, 800, 5_000]) {
+        const source = webhookSource('N'.repeat(200), { text: 'x'.repeat(size) }, 'd'.repeat(length))
+        const [tool] = Object.values(createToolbox([source], []).definitions)
+        expect(tool?.description?.length).toBeLessThanOrEqual(1_000)
+      }
+    }
+  })
+})

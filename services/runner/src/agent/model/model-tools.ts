@@ -6,8 +6,10 @@ import { toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */
 const MAX_TOOL_NAME_LENGTH = 64
-/** Characters of an example in a tool's description. The tool's schema is never shortened. */
-const MAX_EXAMPLE_LENGTH = 4_000
+/** Characters of a tool's description: OpenAI refuses more than 1,024. */
+const MAX_TOOL_DESCRIPTION_LENGTH = 1_000
+/** Characters of a source's description in that of its tool. */
+const MAX_SOURCE_DESCRIPTION_LENGTH = 400
 /** Characters that one call of read_file returns. */
 const FILE_PAGE_LENGTH = 20_000
 
@@ -25,6 +27,8 @@ export const SEARCH_SOURCES = 'search_sources'
 export interface Toolbox {
   /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
   readonly definitions: ToolSet
+  /** A section of the instructions with the descriptions of sources that are too long for their tools; may be empty. */
+  readonly notes: string
   /** The tool of that name; undefined when there is none. */
   find(name: string): ToolEntry | undefined
   /** The name of the webhook source, or a placeholder if it was deleted. */
@@ -45,6 +49,7 @@ export function createToolbox(
 ): Toolbox {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
+  const notes: string[] = []
   const add = (tools: ToolSet, kind: 'reading' | 'end'): void => {
     for (const [name, definition] of Object.entries(tools)) {
       entries.set(name, { kind })
@@ -57,13 +62,17 @@ export function createToolbox(
   if (hasSearch) add(searchTools, 'reading')
   for (const source of sources) {
     const name = uniqueToolName(source.name, entries)
-    const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody))
+    const { text, showsExample, note } = describeSource(source, name)
+    if (note !== null) notes.push(note)
+    const example = showsExample ? undefined : source.exampleRequestBody
+    const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody), example)
     entries.set(name, { kind: 'source', source })
-    definitions[name] = tool({ description: describeSource(source), inputSchema: jsonSchema(schema) })
+    definitions[name] = tool({ description: text, inputSchema: jsonSchema(schema) })
   }
   const bySourceId = new Map(sources.map((source) => [source.id, source]))
   return {
     definitions,
+    notes: notes.length > 0 ? `\n\n# Tools\n${notes.join('\n')}` : '',
     find: (name) => entries.get(name),
     sourceName: (sourceId) => bySourceId.get(sourceId)?.name ?? 'a deleted webhook source',
     toPayload(sourceId, args) {
@@ -125,7 +134,12 @@ const searchTools = {
 const fileTools = {
   list_files: tool({
     description: "Lists the workflow's files by their paths.",
-    inputSchema: jsonSchema({ type: 'object', properties: {}, additionalProperties: false }),
+    inputSchema: jsonSchema({
+      type: 'object',
+      // Google refuses tools without parameters.
+      properties: { folder: { type: 'string', description: 'Lists only the files in this folder; all if left out.' } },
+      additionalProperties: false,
+    }),
   }),
   read_file: tool({
     description: `Reads one of the workflow's files, ${FILE_PAGE_LENGTH} characters at a time.`,
@@ -176,7 +190,12 @@ async function runFileTool(run: AgentRun, name: string, args: Record<string, unk
   const { sessionId } = run.run
   const files = await run.listFiles()
   const paths = files.map(pathOf)
-  if (name === 'list_files') return { ok: true, text: markUntrusted('file list', paths.join('\n'), sessionId) }
+  if (name === 'list_files') {
+    const { folder } = args
+    const prefix = typeof folder === 'string' && folder !== '' ? `${folder.replace(/\/+$/u, '')}/` : ''
+    const listed = paths.filter((path) => path.startsWith(prefix))
+    return { ok: true, text: markUntrusted('file list', listed.join('\n'), sessionId) }
+  }
   const { path, offset = 0 } = args
   const file = files.find((candidate) => pathOf(candidate) === path)
   const content = file ? await run.readFile(file.id) : undefined
@@ -213,14 +232,27 @@ function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>)
   }
 }
 
-function describeSource({ name, description, exampleRequestBody, exampleError }: AgentWebhookSource): string {
-  if (exampleError !== undefined) return `Cannot send to the webhook source ${JSON.stringify(name)}: ${exampleError}.`
-  const example = truncateText(JSON.stringify(exampleRequestBody), MAX_EXAMPLE_LENGTH)
-  return [
+/**
+ * Describes a tool within MAX_TOOL_DESCRIPTION_LENGTH. An example that does not fit is shown by the descriptions of the fields
+ * (`showsExample` is false), and a source's description that does not fit by the instructions (`note`).
+ */
+function describeSource(
+  { name, description, exampleRequestBody, exampleError }: AgentWebhookSource,
+  toolName: string,
+): { text: string; showsExample: boolean; note: string | null } {
+  if (exampleError !== undefined) {
+    const text = `Cannot send to the webhook source ${JSON.stringify(name)}: ${exampleError}.`
+    return { text: truncateText(text, MAX_TOOL_DESCRIPTION_LENGTH), showsExample: true, note: null }
+  }
+  const isLong = description.length > MAX_SOURCE_DESCRIPTION_LENGTH
+  const lines = [
     `Sends a payload to the webhook source ${JSON.stringify(name)}: one request, at once.`,
-    description,
-    `The example shows the form of every payload; its values are made up, never send them: ${example}`,
+    ...(isLong ? ['The instructions describe it.'] : description === '' ? [] : [description]),
   ]
-    .filter((line) => line !== '')
-    .join('\n')
+  const example = `The example shows the form of every payload; its values are made up, never send them: ${JSON.stringify(exampleRequestBody)}`
+  const showsExample = [...lines, example].join('\n').length <= MAX_TOOL_DESCRIPTION_LENGTH
+  if (!showsExample) lines.push('The values in the descriptions of the fields are made up, never send them.')
+  else lines.push(example)
+  const text = truncateText(lines.join('\n'), MAX_TOOL_DESCRIPTION_LENGTH)
+  return { text, showsExample, note: isLong ? `- ${toolName}: ${description}` : null }
 }

@@ -1,19 +1,38 @@
-import type { JsonSchema } from '@workflow-service/contract'
+import { type JsonSchema, truncateText } from '@workflow-service/contract'
 
-/** Field names that all APIs accept; Anthropic rejects others. */
-const FIELD_NAME = /^[a-zA-Z0-9_.-]{1,64}$/
+/** Field names that all APIs accept: Google's is the narrowest. */
+const FIELD_NAME = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/
 /** An alias is made of the name's beginning: normalizing a long run of combining marks takes quadratic time. */
 const MAX_NORMALIZED_LENGTH = 200
+/** Characters of an example value in a field's description. */
+const MAX_SAMPLE_LENGTH = 100
+
+export interface ToolSchema {
+  readonly schema: JsonSchema
+  /** Converts the arguments of a call, which follow `schema`, to a payload. */
+  toPayload(args: Record<string, unknown>): Record<string, unknown>
+}
 
 /**
- * Replaces field names that some APIs reject by aliases of letters and digits; the field's description gives its real
- * name. `toPayload` restores the real names in the arguments.
+ * Converts the schema of a payload to one that the APIs of all providers accept. Field names that some reject become aliases of
+ * letters and digits; the field's description gives its real name. Google rejects objects without fields, so an object of any
+ * fields becomes a list of names and values. A list of types, or no type at all, becomes `anyOf`.
+ * @param example Adds its texts to the descriptions of the fields.
  */
-export function toToolSchema(schema: JsonSchema): {
-  schema: JsonSchema
-  toPayload(args: Record<string, unknown>): Record<string, unknown>
-} {
-  const names = new Set(listFieldNames(schema))
+export function toToolSchema(schema: JsonSchema, example?: Record<string, unknown>): ToolSchema {
+  const aliases = createAliases(new Set(listFieldNames(schema)))
+  const realNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
+  const converted = convert(schema, aliases, example)
+  if (isOpenObject(schema)) {
+    return {
+      schema: toObjectSchema({ fields: converted }),
+      toPayload: (args) => restore(args['fields'] ?? args, schema, realNames) as Record<string, unknown>,
+    }
+  }
+  return { schema: converted, toPayload: (args) => restore(args, schema, realNames) as Record<string, unknown> }
+}
+
+function createAliases(names: ReadonlySet<string>): Map<string, string> {
   const aliases = new Map<string, string>()
   const usedNames = new Set(names)
   const nextNumbers = new Map<string, number>()
@@ -24,7 +43,8 @@ export function toToolSchema(schema: JsonSchema): {
       .normalize('NFKD')
       .replace(/\p{M}+/gu, '')
       .replace(/[^a-zA-Z0-9]+/gu, '_')
-    const base = letters.slice(0, 50).replace(/^_+|_+$/gu, '') || 'field'
+    const word = letters.slice(0, 50).replace(/^_+|_+$/gu, '') || 'field'
+    const base = /^\d/.test(word) ? `field_${word}` : word
     let alias = base
     let number = nextNumbers.get(base) ?? 2
     for (; usedNames.has(alias); number += 1) alias = `${base}_${number}`
@@ -32,51 +52,106 @@ export function toToolSchema(schema: JsonSchema): {
     usedNames.add(alias)
     aliases.set(name, alias)
   }
-  if (aliases.size === 0) return { schema, toPayload: (args) => args }
-  const realNames = new Map([...aliases].map(([name, alias]) => [alias, name]))
-  return {
-    schema: renameFields(schema, aliases),
-    toPayload: (args) => restoreNames(args, realNames) as Record<string, unknown>,
+  return aliases
+}
+
+function listFieldNames({ properties, items, anyOf }: JsonSchema): string[] {
+  const fields = Object.entries((properties ?? {}) as Record<string, JsonSchema>)
+  const others = [...(items ? [items as JsonSchema] : []), ...((anyOf ?? []) as JsonSchema[])]
+  return [...fields.flatMap(([name, sub]) => [name, ...listFieldNames(sub)]), ...others.flatMap(listFieldNames)]
+}
+
+/** Whether the schema is an object of any fields. */
+function isOpenObject({ type, properties }: JsonSchema): boolean {
+  return type === 'object' && Object.keys(properties ?? {}).length === 0
+}
+
+function convert(schema: JsonSchema, aliases: ReadonlyMap<string, string>, example: unknown): JsonSchema {
+  const { type, ...untyped } = schema
+  const { properties, required, items, anyOf } = untyped
+  if (anyOf)
+    return {
+      ...schema,
+      anyOf: (anyOf as JsonSchema[]).flatMap((sub) => alternativesOf(convert(sub, aliases, example))),
+    }
+  if (Array.isArray(type)) return { ...untyped, anyOf: type.map((one) => ({ type: one as string })) }
+  if (type === undefined) return { ...schema, anyOf: ANY_VALUE }
+  if (type === 'array') {
+    const [first] = Array.isArray(example) ? (example as unknown[]) : []
+    return { ...schema, items: convert(items as JsonSchema, aliases, first) }
   }
-}
-
-function listFieldNames(schema: JsonSchema): string[] {
-  return subschemas(schema).flatMap(([name, sub]) => [...(name === null ? [] : [name]), ...listFieldNames(sub)])
-}
-
-/** The direct subschemas, with the field name of each that is a field. */
-function subschemas({ properties, items, anyOf }: JsonSchema): [string | null, JsonSchema][] {
-  return [
-    ...Object.entries((properties ?? {}) as Record<string, JsonSchema>),
-    ...(items ? [[null, items as JsonSchema] as [null, JsonSchema]] : []),
-    ...((anyOf ?? []) as JsonSchema[]).map((sub): [null, JsonSchema] => [null, sub]),
-  ]
-}
-
-function renameFields(schema: JsonSchema, aliases: ReadonlyMap<string, string>): JsonSchema {
-  const { properties, required, items, anyOf } = schema
-  const rename = ([name, sub]: [string, JsonSchema]): [string, JsonSchema] => {
+  if (isOpenObject(schema)) return OPEN_FIELDS
+  if (type !== 'object') return typeof example === 'string' ? withSample(schema, example) : schema
+  const fields = Object.entries(properties as Record<string, JsonSchema>).map(([name, sub]) => {
     const alias = aliases.get(name)
-    const renamed = renameFields(sub, aliases)
-    if (alias === undefined) return [name, renamed]
-    const description = [`Sent as ${JSON.stringify(name)}.`, sub['description']].filter(Boolean).join(' ')
-    return [alias, { ...renamed, description }]
-  }
+    const value = isObject(example) && Object.hasOwn(example, name) ? example[name] : undefined
+    const converted = convert(sub, aliases, value)
+    return [
+      alias ?? name,
+      alias === undefined ? converted : describe(converted, `Sent as ${JSON.stringify(name)}.`),
+    ] as const
+  })
   return {
     ...schema,
-    ...(properties
-      ? { properties: Object.fromEntries(Object.entries(properties as Record<string, JsonSchema>).map(rename)) }
-      : {}),
-    ...(required ? { required: (required as string[]).map((name) => aliases.get(name) ?? name) } : {}),
-    ...(items ? { items: renameFields(items as JsonSchema, aliases) } : {}),
-    ...(anyOf ? { anyOf: (anyOf as JsonSchema[]).map((sub) => renameFields(sub, aliases)) } : {}),
+    properties: Object.fromEntries(fields),
+    required: ((required ?? []) as string[]).map((name) => aliases.get(name) ?? name),
   }
 }
 
-function restoreNames(value: unknown, realNames: ReadonlyMap<string, string>): unknown {
-  if (Array.isArray(value)) return value.map((item) => restoreNames(item, realNames))
+const ANY_VALUE: JsonSchema[] = ['string', 'number', 'boolean', 'null'].map((type) => ({ type }))
+
+const OPEN_FIELDS: JsonSchema = {
+  type: 'array',
+  description: 'Fields of any name, each once.',
+  items: toObjectSchema({ name: { type: 'string' }, value: { anyOf: ANY_VALUE } }),
+}
+
+function toObjectSchema(properties: Record<string, JsonSchema>): JsonSchema {
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
+}
+
+/** The alternatives of an `anyOf` within another one become those of the outer. */
+function alternativesOf(schema: JsonSchema): JsonSchema[] {
+  return schema['anyOf'] ? (schema['anyOf'] as JsonSchema[]) : [schema]
+}
+
+function withSample(schema: JsonSchema, sample: string): JsonSchema {
+  return sample === ''
+    ? schema
+    : describe(schema, `Such as ${JSON.stringify(truncateText(sample, MAX_SAMPLE_LENGTH))}.`)
+}
+
+function describe(schema: JsonSchema, text: string): JsonSchema {
+  return { ...schema, description: [text, schema['description']].filter(Boolean).join(' ') }
+}
+
+/** Restores the names and the objects of any fields, where the value follows the schema; anything else stays as it is. */
+function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<string, string>): unknown {
   if (typeof value !== 'object' || value === null) return value
+  const alternatives = alternativesOf(schema)
+  if (Array.isArray(value)) {
+    const list = alternatives.find(({ type }) => type === 'array')
+    if (list) return value.map((item) => restore(item, list['items'] as JsonSchema, realNames))
+    return alternatives.some(isOpenObject) && value.every(isField)
+      ? Object.fromEntries(value.map((field) => [field.name, field.value]))
+      : (value as unknown[])
+  }
+  const properties = alternatives.find(({ type }) => type === 'object')?.['properties'] as
+    | Record<string, JsonSchema>
+    | undefined
+  if (!properties || Object.keys(properties).length === 0) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [realNames.get(name) ?? name, restoreNames(item, realNames)]),
+    Object.entries(value).map(([alias, item]) => {
+      const name = realNames.get(alias) ?? alias
+      return [name, Object.hasOwn(properties, name) ? restore(item, properties[name]!, realNames) : (item as unknown)]
+    }),
   )
+}
+
+function isField(value: unknown): value is { name: string; value: unknown } {
+  return isObject(value) && typeof value['name'] === 'string' && 'value' in value && Object.keys(value).length === 2
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
