@@ -5,7 +5,7 @@ import { announce } from './announce.ts'
 import { type Action, ActionButton, Button } from './button.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { Page } from './page.tsx'
-import { useShortcut } from './shortcuts.ts'
+import { useShortcuts } from './shortcuts.ts'
 import { EmptyState, type EmptyStateProps, ErrorState, Loading } from './states.tsx'
 
 export interface Column<Row> {
@@ -101,9 +101,11 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
     const at = links.findIndex((link) => link.closest('tr')?.contains(document.activeElement))
     links[at < 0 && step < 0 ? links.length - 1 : Math.min(Math.max(at + step, 0), links.length - 1)]?.focus()
   }
-  useShortcut('j', () => move(1))
-  useShortcut('k', () => move(-1))
-  useShortcut('/', () => document.querySelector<HTMLElement>('input[type="search"]')?.focus())
+  useShortcuts({
+    j: () => move(1),
+    k: () => move(-1),
+    '/': () => document.querySelector<HTMLElement>('input[type="search"]')?.focus(),
+  })
   return (
     <div ref={table} className="list">
       {controls && !isEmpty(props) ? (
@@ -189,7 +191,7 @@ export function FilterSelect(props: FilterProps & { options: Choices; none?: str
   const { name, label, options, none = `${label}: all` } = props
   const value = useFilters(name)[name] ?? ''
   const set = useSetFilter()
-  const choices = [['', none], ...options] as const
+  const choices = { '': none, ...options }
   return <SelectField label={label} isLabelHidden options={choices} value={value} onValue={(text) => set(name, text)} />
 }
 

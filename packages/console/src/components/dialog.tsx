@@ -1,8 +1,8 @@
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { invalid } from '../api/call.ts'
 import { Button, IconButton } from './button.tsx'
-import { describeError } from './describe-error.ts'
 import { TextField } from './fields.tsx'
-import { Form, type FormState } from './form.tsx'
+import { Form, type FormProps, useForm } from './form.tsx'
 
 interface DialogProps {
   title: string
@@ -60,13 +60,13 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
 
 /** A dialog with a form; closing it asks first if something was typed. */
 export function FormDialog<Values extends object>(
-  props: Omit<DialogProps, 'actions'> & { form: FormState<Values>; action: string; canReset?: boolean },
+  props: Omit<DialogProps, 'actions'> & Omit<FormProps<Values>, 'extra'>,
 ) {
-  const { form, action, canReset = false, children, ...dialog } = props
+  const { form, action, canReset, isDangerous, children, ...dialog } = props
   const close = form.closing(dialog.onClose)
   return (
     <Dialog {...dialog} onClose={close}>
-      <Form form={form} action={action} canReset={canReset} extra={<Button onClick={close}>Cancel</Button>}>
+      <Form {...{ form, action, canReset, isDangerous }} extra={<Button onClick={close}>Cancel</Button>}>
         {children}
       </Form>
     </Dialog>
@@ -90,43 +90,20 @@ export interface Confirmation {
 /** Asks before something that cannot be undone. Closes when it is done; shows the error otherwise. */
 export function ConfirmDialog({ onClose, ...props }: Confirmation & { onClose: () => void }) {
   const { title, text, note, action, isHarmless, typed, onConfirm } = props
-  const [error, setError] = useState<unknown>()
-  const [answer, setAnswer] = useState('')
-  const [hasTypo, setHasTypo] = useState(false)
-  async function confirm() {
-    setHasTypo(typed !== undefined && answer.trim() !== typed)
-    if (typed !== undefined && answer.trim() !== typed) return
-    setError(undefined)
-    await onConfirm().then(onClose, setError)
-  }
+  const form = useForm({
+    values: { typed: '' },
+    isTransient: true,
+    save: async (values) => {
+      if (typed && values.typed.trim() !== typed) throw invalid('typed', `Type “${typed}” exactly as shown.`)
+      await onConfirm()
+      onClose()
+    },
+  })
   return (
-    <Dialog
-      title={title}
-      onClose={onClose}
-      actions={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button variant={isHarmless ? 'primary' : 'danger'} onClick={confirm}>
-            {action}
-          </Button>
-        </>
-      }
-    >
+    <FormDialog title={title} form={form} action={action} isDangerous={!isHarmless} onClose={onClose}>
       <p>{text}</p>
       {note}
-      {typed === undefined ? null : (
-        <TextField
-          label={`Type “${typed}” to confirm`}
-          value={answer}
-          onValue={setAnswer}
-          error={hasTypo && answer.trim() !== typed ? `Type “${typed}” exactly as shown.` : undefined}
-        />
-      )}
-      {error ? (
-        <p className="form-error" role="alert">
-          {describeError(error)}
-        </p>
-      ) : null}
-    </Dialog>
+      {typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null}
+    </FormDialog>
   )
 }

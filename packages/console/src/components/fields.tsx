@@ -110,8 +110,12 @@ export function TextAreaField(props: TextAreaFieldProps) {
   )
 }
 
-/** Values and their words. */
-export type Choices<Value extends string = string> = readonly (readonly [value: Value, label: string, hint?: string])[]
+/** Values and their words, in the order of the object. */
+export type Choices<Value extends string = string> = { readonly [Key in Value]?: string }
+
+export function entriesOf<Value extends string>(choices: Choices<Value>): [Value, string][] {
+  return Object.entries(choices) as [Value, string][]
+}
 
 type SelectFieldProps<Value extends string> = FieldProps &
   Bound<Value> &
@@ -122,7 +126,7 @@ export function SelectField<Value extends string>(props: SelectFieldProps<Value>
     <Field<SelectFieldProps<Value>> {...props}>
       {({ onValue, options, ...control }) => (
         <select {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
-          {options.map(([value, text]) => (
+          {entriesOf(options).map(([value, text]) => (
             <option key={value} value={value}>
               {text}
             </option>
@@ -174,17 +178,22 @@ export function Switch({ value, onValue, ...props }: CheckProps) {
 
 /** One of a few choices, all of them visible. */
 export function RadioGroup<Value extends string>(
-  props: Bound<Value> & { label: string; options: Choices<Value>; error?: string | undefined },
+  props: Bound<Value> & {
+    label: string
+    options: Choices<Value>
+    hints?: Choices<Value>
+    error?: string | undefined
+  },
 ) {
   const id = useId()
   return (
     <fieldset className="radios" aria-describedby={props.error ? `${id}-error` : undefined}>
       <legend>{props.label}</legend>
-      {props.options.map(([value, label, hint]) => (
+      {entriesOf(props.options).map(([value, label]) => (
         <label key={value} className="radio">
           <input type="radio" name={id} checked={props.value === value} onChange={() => props.onValue(value)} />
           <span>{label}</span>
-          <FieldText hint={hint} />
+          <FieldText hint={props.hints?.[value]} />
         </label>
       ))}
       <FieldText id={`${id}-error`} error={props.error} />

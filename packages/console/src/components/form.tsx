@@ -4,6 +4,7 @@ import { AppError } from '../api/call.ts'
 import { Button } from './button.tsx'
 import { CopyId } from './copy.tsx'
 import { describeError } from './describe-error.ts'
+import { useShortcuts } from './shortcuts.ts'
 import { toast } from './toast.ts'
 import { Versions } from './versions.tsx'
 
@@ -44,6 +45,7 @@ export interface FormState<Values extends object> {
   readonly values: Values
   readonly isDirty: boolean
   readonly isSaving: boolean
+  readonly isTransient: boolean
   readonly error: Error | undefined
   /** The values and version that another person saved meanwhile. */
   readonly conflict: Saved<Values> | undefined
@@ -54,7 +56,6 @@ export interface FormState<Values extends object> {
   closing: (close: () => void) => () => void
   /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
   field: <Name extends keyof Values & string>(name: Name, label: string) => BoundField<Name, Values[Name]>
-  set: (values: Partial<Values>) => void
   submit: () => Promise<void>
   reset: () => void
   keepMine: () => Promise<void>
@@ -86,7 +87,7 @@ function sentence(text: string): string {
 
 /** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
 export function useForm<Values extends object>(options: FormOptions<Values>): FormState<Values> {
-  const { save, fromCurrent, isTransient, savedText = isTransient ? null : 'Saved.' } = options
+  const { save, fromCurrent, isTransient = false, savedText = isTransient ? null : 'Saved.' } = options
   const version = options.version ?? ''
   const [base, setBase] = useState({ values: options.values, version })
   const [seenVersion, setSeenVersion] = useState({ version, values: options.values })
@@ -147,6 +148,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
     values,
     isDirty,
     isSaving,
+    isTransient,
     error,
     conflict,
     labels,
@@ -169,7 +171,6 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
         error: errors[name] ? sentence(errors[name]) : undefined,
       }
     },
-    set: (changed) => setTyped((before) => ({ ...before, ...changed })),
     submit: () => saveAs(base.version),
     reset: () => {
       setTyped({})
@@ -190,42 +191,52 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
   }
 }
 
-interface FormProps<Values extends object> {
+export interface FormProps<Values extends object> {
   form: FormState<Values>
   /** Names the main button: `Save`, `Create key`. */
   action: string
   /** Shows the button to undo what was typed. */
-  canReset?: boolean
+  canReset?: boolean | undefined
+  isDangerous?: boolean | undefined
   /** Further buttons. */
   extra?: ReactNode
   children: ReactNode
 }
 
 /** A form with its buttons, errors and conflicts. ⌘/Ctrl-S saves. The focus goes to the first field with an error. */
-export function Form<Values extends object>({ form, action, canReset, extra, children }: FormProps<Values>) {
+export function Form<Values extends object>({
+  form,
+  action,
+  canReset,
+  isDangerous,
+  extra,
+  children,
+}: FormProps<Values>) {
   const element = useRef<HTMLFormElement>(null)
   useEffect(() => {
     if (form.error) element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
   }, [form.error])
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== 's' || !(event.metaKey || event.ctrlKey) || event.altKey) return
+  useShortcuts({
+    'mod+s': () => {
       const isInside = element.current?.contains(document.activeElement)
       const isOnly = document.querySelectorAll('form[data-saves]').length === 1
-      if (!isInside && !isOnly) return
-      event.preventDefault()
-      element.current?.requestSubmit()
-    }
-    document.addEventListener('keydown', onKeyDown)
-    return () => document.removeEventListener('keydown', onKeyDown)
-  }, [])
+      return isInside || (isOnly && !form.isTransient) ? element.current?.requestSubmit() : false
+    },
+  })
   const onSubmit = (event: FormEvent) => {
     event.preventDefault()
     event.stopPropagation()
     void form.submit()
   }
   return (
-    <form ref={element} data-saves noValidate className="form" onSubmit={onSubmit} aria-busy={form.isSaving}>
+    <form
+      ref={element}
+      data-saves={form.isTransient ? undefined : true}
+      noValidate
+      className="form"
+      onSubmit={onSubmit}
+      aria-busy={form.isSaving}
+    >
       {children}
       <FormErrors form={form} />
       {form.conflict ? <ConflictNotice form={form} theirs={form.conflict.values} /> : null}
@@ -241,7 +252,7 @@ export function Form<Values extends object>({ form, action, canReset, extra, chi
         </div>
       ) : null}
       <div className="form-actions">
-        <Button type="submit" variant="primary" isBusy={form.isSaving}>
+        <Button type="submit" variant={isDangerous ? 'danger' : 'primary'} isBusy={form.isSaving}>
           {action}
         </Button>
         {canReset && form.isDirty ? <Button onClick={form.reset}>Revert</Button> : null}

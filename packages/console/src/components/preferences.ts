@@ -10,7 +10,8 @@ const preferences = createStore<Preferences>({
   theme: (localStorage.getItem('theme') as Preferences['theme'] | null) ?? 'system',
   shortcuts: (localStorage.getItem('shortcuts') as Preferences['shortcuts'] | null) ?? 'on',
 })
-export const usePreferences = (): Preferences => preferences.use()
+export const getPreferences = preferences.get
+export const usePreferences = preferences.use
 
 export function setPreference<Name extends keyof Preferences>(name: Name, value: Preferences[Name]): void {
   localStorage.setItem(name, value)

@@ -1,5 +1,5 @@
 import { Button, IconButton } from './button.tsx'
-import { type Choices, FieldText } from './fields.tsx'
+import { type Choices, entriesOf, FieldText } from './fields.tsx'
 
 /** Rows of short texts, such as the events of a trigger. */
 export function RowsField<Name extends string>(props: {
@@ -13,7 +13,8 @@ export function RowsField<Name extends string>(props: {
   error?: string | undefined
 }) {
   const { label, rowLabel, columns, value, onValue, hint, error } = props
-  const empty = Object.fromEntries(columns.map(([name]) => [name, ''])) as Record<Name, string>
+  const names = entriesOf(columns)
+  const empty = Object.fromEntries(names.map(([name]) => [name, ''])) as Record<Name, string>
   const change = (at: number, name: Name, text: string) =>
     onValue(value.map((row, index) => (index === at ? { ...row, [name]: text } : row)))
   return (
@@ -23,7 +24,7 @@ export function RowsField<Name extends string>(props: {
         // Rows have no identity but their place.
         // oxlint-disable-next-line react/no-array-index-key
         <div key={index}>
-          {columns.map(([name, text]) => (
+          {names.map(([name, text]) => (
             <input
               key={name}
               className="input"

@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent } from 'react'
-import { usePreferences } from './preferences.ts'
+import { getPreferences } from './preferences.ts'
 
 /** Whether a key belongs to a control, so that it is not a shortcut. */
 function isTyping(target: EventTarget | null): boolean {
@@ -12,25 +12,30 @@ let sequenceTimer: number | undefined
 const SEQUENCE_MS = 1_000
 
 /**
- * Calls back for a key, or for two in sequence (`g r`). Not while typing, in a dialog, or when the person has switched
- * shortcuts of single keys off (WCAG 2.1.4).
+ * Calls back for keys (`j`), two in sequence (`g r`) or ⌘/Ctrl and a key (`mod+s`). All but the last kind do nothing while
+ * typing, while another number of dialogs is open, and when the person has switched shortcuts of single keys off (WCAG 2.1.4).
+ * False: the key was not meant for this callback.
  */
-export function useShortcut(keys: string, onPress: () => void): void {
-  const { shortcuts } = usePreferences()
-  const press = useEffectEvent(onPress)
+export function useShortcuts(shortcuts: Readonly<Record<string, () => unknown>>, dialogs = 0): void {
+  const onKeyDown = useEffectEvent((event: KeyboardEvent) => {
+    const hasModifier = event.metaKey || event.ctrlKey
+    if (event.defaultPrevented || event.altKey || (hasModifier && event.shiftKey)) return
+    const single = sequence ? `${sequence} ${event.key}` : event.key
+    const press = shortcuts[hasModifier ? `mod+${event.key.toLowerCase()}` : single]
+    if (!press || (!hasModifier && !areSingleKeysOn(event, dialogs))) return
+    if (press() !== false) event.preventDefault()
+  })
   useEffect(() => {
-    if (shortcuts === 'off') return
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
-      if (document.querySelector('dialog[open], :is([role="menu"], [role="listbox"]):popover-open')) return
-      const pressed = keys.includes(' ') ? `${sequence} ${event.key}` : event.key
-      if (pressed !== keys || (!keys.includes(' ') && sequence)) return
-      event.preventDefault()
-      press()
-    }
-    document.addEventListener('keydown', onKeyDown)
-    return () => document.removeEventListener('keydown', onKeyDown)
-  }, [keys, shortcuts])
+    const listener = (event: KeyboardEvent) => onKeyDown(event)
+    document.addEventListener('keydown', listener)
+    return () => document.removeEventListener('keydown', listener)
+  }, [])
+}
+
+function areSingleKeysOn({ target }: KeyboardEvent, dialogs: number): boolean {
+  const isMenuOpen = document.querySelector(':is([role="menu"], [role="listbox"]):popover-open') !== null
+  const isDialogRight = document.querySelectorAll('dialog[open]').length === dialogs
+  return getPreferences().shortcuts === 'on' && !isTyping(target) && !isMenuOpen && isDialogRight
 }
 
 /** Remembers the first key of a sequence. Registered before the page, which is why it sees each key last on the way up. */

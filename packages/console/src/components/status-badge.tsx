@@ -32,6 +32,11 @@ export function statusText(status: string): string {
   return STATUSES[status as Status]?.[1] ?? status
 }
 
+/** The words for these statuses, as choices. */
+export function statusTexts(...statuses: Status[]): Record<string, string> {
+  return Object.fromEntries(statuses.map((status) => [status, statusText(status)]))
+}
+
 /** A status as a word with a mark, so that it does not depend on the color. `children` replaces the word. */
 export function StatusBadge({ status, children }: { status: Status; children?: string | undefined }) {
   return <span className={`badge ${STATUSES[status]?.[0] ?? 'quiet'}`}>{children ?? statusText(status)}</span>

@@ -8,7 +8,7 @@ import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
 import { OpenDialogs } from '../components/open-dialog.tsx'
-import { useShortcut } from '../components/shortcuts.ts'
+import { useShortcuts } from '../components/shortcuts.ts'
 import { Loading, Notice } from '../components/states.tsx'
 
 const loadCommandMenu = () => import('./command-menu.tsx')
@@ -54,21 +54,19 @@ export function AppLayout() {
   const prompt = usePrompt()
   const [overlay, setOverlay] = useState<'menu' | 'help'>()
   const [isNavOpen, setIsNavOpen] = useState(false)
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== 'k' || !(event.metaKey || event.ctrlKey) || event.altKey || event.shiftKey) return
-      event.preventDefault()
-      setOverlay((shown) => (shown === 'menu' ? undefined : 'menu'))
-    }
-    document.addEventListener('keydown', onKeyDown)
-    return () => document.removeEventListener('keydown', onKeyDown)
-  }, [])
+  const navigate = useNavigate()
+  const pages = pagesFor(me.role)
+  const openPage = ({ to, shortcut }: Entry) => [`g ${shortcut}`, () => void navigate({ to })] as const
+  useShortcuts({
+    'mod+k': () => setOverlay((shown) => (shown === 'menu' ? undefined : 'menu')),
+    '?': () => setOverlay('help'),
+    ...Object.fromEntries(pages.flat().map(openPage)),
+  })
   useEffect(() => {
     // Loaded when the page is idle, so that nothing typed after the shortcut is lost.
     const timer = setTimeout(() => void loadCommandMenu(), 1_000)
     return () => clearTimeout(timer)
   }, [])
-  useShortcut('?', () => setOverlay('help'))
   return (
     <div className="layout">
       <a className="skip-link" href="#content">
@@ -86,7 +84,7 @@ export function AppLayout() {
           />
         </div>
         <nav aria-label="Pages">
-          {pagesFor(me.role).map((group) => (
+          {pages.map((group) => (
             <ul key={group[0]?.to}>
               {group.map((entry) => (
                 <li key={entry.to}>
@@ -98,7 +96,6 @@ export function AppLayout() {
                     <Icon name={entry.icon} />
                     {entry.label}
                   </Link>
-                  <PageShortcut entry={entry} />
                 </li>
               ))}
             </ul>
@@ -122,12 +119,6 @@ export function AppLayout() {
       </Suspense>
     </div>
   )
-}
-
-function PageShortcut({ entry }: { entry: Entry }) {
-  const navigate = useNavigate()
-  useShortcut(`g ${entry.shortcut}`, () => void navigate({ to: entry.to }))
-  return null
 }
 
 function OrganizationMenu() {

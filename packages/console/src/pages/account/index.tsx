@@ -69,11 +69,7 @@ function deviceText(userAgent: string | null): string {
 
 const METHODS = { password: 'Password', oidc: 'Provider', link: 'Link' } as const
 
-const THEMES = [
-  ['system', 'As the system'],
-  ['light', 'Light'],
-  ['dark', 'Dark'],
-] as const
+const THEMES = { system: 'As the system', light: 'Light', dark: 'Dark' }
 
 async function endSignIn(id: string) {
   await write('endSignIn', { params: { sign_in_id: id } })

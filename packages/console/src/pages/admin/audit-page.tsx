@@ -12,21 +12,21 @@ import { Versions } from '../../components/versions.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
 
-const KINDS = [
-  ['workflow.', 'Workflows'],
-  ['trigger.', 'Triggers'],
-  ['file.', 'Files'],
-  ['auto_run.', 'Schedules'],
-  ['webhook_source.', 'Webhook sources'],
-  ['delivery.', 'Deliveries'],
-  ['session.', 'Sessions'],
-  ['api_key.', 'API keys'],
-  ['user.', 'People'],
-  ['account.', 'Sign-ins and accounts'],
-  ['organization.', 'Organization'],
-  ['access.', 'Refused access'],
-  ['manifest.', 'Manifest'],
-] as const
+const KINDS = {
+  'workflow.': 'Workflows',
+  'trigger.': 'Triggers',
+  'file.': 'Files',
+  'auto_run.': 'Schedules',
+  'webhook_source.': 'Webhook sources',
+  'delivery.': 'Deliveries',
+  'session.': 'Sessions',
+  'api_key.': 'API keys',
+  'user.': 'People',
+  'account.': 'Sign-ins and accounts',
+  'organization.': 'Organization',
+  'access.': 'Refused access',
+  'manifest.': 'Manifest',
+}
 
 const ACTORS = { person: '', operator: 'Operator (wf)', service: 'The service', stranger: 'Not signed in' } as const
 
@@ -66,7 +66,11 @@ export function AuditPage() {
       controls={
         <>
           <FilterSelect name="action" label="What" options={KINDS} />
-          <FilterSelect name="actor_id" label="Who" options={people.map(({ id, email }) => [id, email])} />
+          <FilterSelect
+            name="actor_id"
+            label="Who"
+            options={Object.fromEntries(people.map(({ id, email }) => [id, email]))}
+          />
           <FilterPeriod />
           {Object.values(filters).some(Boolean) ? (
             <LinkButton to="/audit" variant="ghost" icon="close">

@@ -18,12 +18,7 @@ import { toast } from '../../components/toast.ts'
 type Key = AppAnswer<'listApiKeys'>['data'][number]
 
 const DAY_MS = 24 * 60 * 60 * 1_000
-const LIFETIMES = [
-  ['30', '30 days'],
-  ['90', '90 days'],
-  ['365', '1 year'],
-  ['', 'Never'],
-] as const
+const LIFETIMES = { 30: '30 days', 90: '90 days', 365: '1 year', '': 'Never' }
 
 export function KeysPage() {
   return (

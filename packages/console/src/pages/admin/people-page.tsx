@@ -130,6 +130,13 @@ const valuesOf = (user: AppUserOut | undefined) => ({
   role: user ? (user.role ?? '') : ('member' as Role | ''),
 })
 
+const OWNER = { owner: 'Owner: everything, also deleting the organization' }
+const ROLES = {
+  admin: 'Admin: also webhook sources, keys, people and the audit log',
+  member: 'Member: workflows, runs and logs',
+  '': 'No access: listed in workflows only',
+}
+
 /** Adds a person, with a link to hand over, or changes one. */
 function PersonDialog({ user, onClose }: { user: AppUserOut | undefined; onClose: () => void }) {
   const { role: myRole } = useMe()
@@ -157,13 +164,8 @@ function PersonDialog({ user, onClose }: { user: AppUserOut | undefined; onClose
         <TextField {...form.field('last_name', 'Last name')} />
       </div>
       <SelectField
-        options={[
-          // Only an owner makes an owner.
-          ...(myRole === 'owner' ? [['owner', 'Owner: everything, also deleting the organization'] as const] : []),
-          ['admin', 'Admin: also webhook sources, keys, people and the audit log'],
-          ['member', 'Member: workflows, runs and logs'],
-          ['', 'No access: listed in workflows only'],
-        ]}
+        // Only an owner makes an owner.
+        options={myRole === 'owner' ? { ...OWNER, ...ROLES } : ROLES}
         hint={
           user
             ? 'Another role ends the person’s sign-ins.'

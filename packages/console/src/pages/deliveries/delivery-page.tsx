@@ -1,10 +1,10 @@
 import { useNavigate, useParams } from '@tanstack/react-router'
 import type { DeliveryDetailOut } from '@workflow-service/contract'
-import { useEffect } from 'react'
 import { useRead } from '../../api/queries.ts'
 import { IconButton } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Page, useTitle } from '../../components/page.tsx'
+import { useShortcuts } from '../../components/shortcuts.ts'
 import { Loaded } from '../../components/states.tsx'
 import { canResend, DeliveryDetails, ResendButton } from './delivery-details.tsx'
 
@@ -29,15 +29,7 @@ export function DeliveryDrawer() {
     { key: 'k', icon: 'up', label: 'Newer (k)', id: delivery?.newer_id },
     { key: 'j', icon: 'down', label: 'Older (j)', id: delivery?.older_id },
   ] as const
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.target instanceof HTMLElement && event.target.matches('input, textarea, select')) return
-      if (document.querySelectorAll('dialog[open]').length > 1) return
-      open(neighbors.find(({ key }) => key === event.key)?.id)
-    }
-    document.addEventListener('keydown', onKeyDown)
-    return () => document.removeEventListener('keydown', onKeyDown)
-  })
+  useShortcuts(Object.fromEntries(neighbors.map(({ key, id }) => [key, () => open(id)])), 1)
   return (
     <Dialog
       className="drawer"

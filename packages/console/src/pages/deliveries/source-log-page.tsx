@@ -2,17 +2,14 @@ import { Outlet, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/queries.ts'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
-import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { StatusBadge, statusTexts } from '../../components/status-badge.tsx'
 import { linkTo, logLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 
-const OUTCOMES = (
-  ['accepted', 'rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown', 'in_flight'] as const
-).map((outcome) => [outcome, statusText(outcome)] as const)
-const KINDS = [
-  ['payload', 'Payload'],
-  ['verification', 'Verification'],
-] as const
+const OUTCOMES = statusTexts(
+  ...(['accepted', 'rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown', 'in_flight'] as const),
+)
+const KINDS = { payload: 'Payload', verification: 'Verification' }
 
 export function SourceLogPage() {
   const { sourceId } = useParams({ from: '/app/sources/$sourceId/logs' })

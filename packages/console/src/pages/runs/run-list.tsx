@@ -3,14 +3,12 @@ import { useList } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { shortId } from '../../components/copy.tsx'
 import { FilterPeriod, FilterSelect, useFilters, useSetFilter } from '../../components/data-list.tsx'
-import { StatusBadge, statusText } from '../../components/status-badge.tsx'
+import { StatusBadge, statusTexts } from '../../components/status-badge.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 
-const STATUSES = (['queued', 'running', 'succeeded', 'failed'] as const).map(
-  (status) => [status, statusText(status)] as const,
-)
+const STATUSES = statusTexts('queued', 'running', 'succeeded', 'failed')
 
 /** What began a run, in words. */
 export function originText({ origin, started_by: by }: Pick<RunOut, 'origin' | 'started_by'>): string {

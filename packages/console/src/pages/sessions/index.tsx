@@ -16,10 +16,7 @@ import { toast } from '../../components/toast.ts'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 import { RUN_COLUMNS, runLink } from '../runs/run-list.tsx'
 
-const STATES = [
-  ['open', 'Open'],
-  ['closed', 'Closed'],
-] as const
+const STATES = { open: 'Open', closed: 'Closed' }
 
 export function SessionsPage() {
   const filters = useFilters('state')

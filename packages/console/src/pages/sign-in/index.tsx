@@ -12,6 +12,15 @@ import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
 import { EntryPage } from './entry-page.tsx'
 
+/** What a failed sign-in with the provider means, and the next step. */
+const PROVIDER_ERRORS: Record<string, string> = {
+  oidc_unavailable:
+    'The sign-in of your organization’s provider cannot be reached. Try again in a few minutes, or sign in with your password.',
+  oidc_failed: 'The provider’s sign-in was not completed. Try again; if it stays, ask an admin of your organization.',
+  oidc_not_invited:
+    'No account belongs to this sign-in. Ask an admin of your organization to invite the address that you use there.',
+}
+
 const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
 
 /** Shows the page that the person wanted. Only pages of this application: another host is never opened. */
@@ -50,7 +59,7 @@ export function SignInPage() {
       ) : null}
       {error ? (
         <Notice kind="danger">
-          The provider’s sign-in did not succeed. Try again, or ask an admin for an invitation to your address.
+          <p role="alert">{PROVIDER_ERRORS[error] ?? PROVIDER_ERRORS['oidc_failed']}</p>
         </Notice>
       ) : null}
       <Form form={form} action="Sign in">

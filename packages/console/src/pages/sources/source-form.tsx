@@ -145,6 +145,9 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   )
 }
 
+const SIGNED_HINT =
+  'Each request carries X-Service-Token, by which your endpoint knows that it comes from this service.'
+
 function SecretField({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
   const { secret_choice: choice, signing_secret: secret, endpoint_url: url } = form.values
   const [isGenerated, setIsGenerated] = useState(false)
@@ -156,21 +159,17 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
     setIsGenerated(true)
   }
   const showsGenerated = isGenerated && secret !== '' && choice === 'set'
-  const set = [
-    'set',
-    source?.has_signing_secret ? 'Replace it' : 'Sign with a secret',
-    'Each request carries X-Service-Token, by which your endpoint knows that it comes from this service.',
-  ] as const
+  const isStored = source?.has_signing_secret
+  const choices = isStored
+    ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
+    : { set: 'Sign with a secret', none: 'Do not sign' }
   return (
     <>
       <RadioGroup
         {...form.field('secret_choice', 'Signing secret')}
         error={choice === 'set' ? undefined : field.error}
-        options={[
-          ...(source?.has_signing_secret ? [['keep', 'Keep the stored one'] as const] : []),
-          set,
-          ['none', source?.has_signing_secret ? 'Remove it: do not sign' : 'Do not sign'],
-        ]}
+        options={choices}
+        hints={{ set: SIGNED_HINT }}
       />
       {mustRepeat ? (
         <Notice kind="warning">

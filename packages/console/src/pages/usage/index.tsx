@@ -14,17 +14,9 @@ import { countOf, DELIVERY_RESULTS, type Result, RUN_RESULTS } from './results.t
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
 
 const HOUR_MS = 3_600_000
-const PERIODS = [
-  ['1', 'Last 24 hours'],
-  ['30', 'Last 30 days'],
-  ['90', 'Last 90 days'],
-  ['chosen', 'Choose a period'],
-] as const
-const GROUPS: Record<Group, string> = {
-  workflow: 'By workflow',
-  webhook_source: 'By webhook source',
-  api_key: 'By API key',
-}
+const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
+const OTHER_GROUPS = { webhook_source: 'By webhook source', api_key: 'By API key' }
+const GROUPS: Record<Group, string> = { workflow: 'By workflow', ...OTHER_GROUPS }
 
 export function UsagePage() {
   const filters = useFilters('days', 'by', 'since', 'until')
@@ -123,7 +115,7 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
       actions={
         <>
           <span className="filters">
-            <FilterSelect name="by" label="Group" none={GROUPS.workflow} options={Object.entries(GROUPS).slice(1)} />
+            <FilterSelect name="by" label="Group" none={GROUPS.workflow} options={OTHER_GROUPS} />
           </span>
           <CsvButton name={GROUPS[by]} columns={[name, ...columns]} rows={rows} />
         </>

@@ -72,6 +72,11 @@ export function NewWorkflowPage() {
   )
 }
 
+const SCOPE_HINTS = {
+  company_wide: 'Everyone in your organization sees it.',
+  only_me: 'The people listed under People see it, and admins.',
+}
+
 function WorkflowForm(props: { form: FormState<Values>; action: string; warnings?: WorkflowReadOut['warnings'] }) {
   const { form, action, warnings = [] } = props
   return (
@@ -83,7 +88,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; warnings
           {message}.
         </Notice>
       ))}
-      <RadioGroup options={SCOPES} {...form.field('scope', 'Who has access')} />
+      <RadioGroup options={SCOPES} hints={SCOPE_HINTS} {...form.field('scope', 'Who has access')} />
     </Form>
   )
 }

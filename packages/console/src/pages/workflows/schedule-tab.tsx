@@ -8,12 +8,7 @@ import { Notice } from '../../components/states.tsx'
 import { Time, utcText } from '../../components/time.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
-const FREQUENCIES = [
-  ['hourly', 'Every hour'],
-  ['daily', 'Every day'],
-  ['weekly', 'Every week'],
-  ['monthly', 'Every month'],
-] as const
+const FREQUENCIES = { hourly: 'Every hour', daily: 'Every day', weekly: 'Every week', monthly: 'Every month' }
 
 const valuesOf = ({ enabled, frequency }: WorkflowDetailOut['auto_run']) => ({
   enabled: enabled ?? false,

@@ -22,19 +22,9 @@ import { useWorkflow } from './use-workflow.ts'
 type Trigger = WorkflowDetailOut['triggers'][number]
 
 const API = { slug: 'api', name: 'API' }
-const SOURCES = [
-  ['api', 'API, also the schedule and people'],
-  ['other', 'Another source'],
-] as const
-const EVENT = [
-  ['slug', 'Slug'],
-  ['name', 'Name'],
-] as const
-const SUBAGENT_SOURCE = [
-  ['name', 'Name'],
-  ['type', 'Type'],
-  ['id', 'Id, empty for platform_internal'],
-] as const
+const SOURCES = { api: 'API, also the schedule and people', other: 'Another source' }
+const EVENT = { slug: 'Slug', name: 'Name' }
+const SUBAGENT_SOURCE = { name: 'Name', type: 'Type', id: 'Id, empty for platform_internal' }
 
 const titleOf = (trigger: Trigger) => trigger.name || `Trigger by ${trigger.trigger_source.name}`
 

@@ -9,6 +9,7 @@ import { curlText } from '../../components/curl.ts'
 import { describeError } from '../../components/describe-error.ts'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
+import { useShortcuts } from '../../components/shortcuts.ts'
 import { Loaded } from '../../components/states.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
@@ -49,10 +50,13 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
       await navigate({ to: '/runs/$runId', params: { runId: id } })
     },
   })
+  useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
   const count = lengthOf(context)
   const isRefused = form.error instanceof AppError && form.error.status === 409
-  const isKnown = session === '' || sessions.some((each) => each.id === session)
+  const known = Object.fromEntries(
+    sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.start_count} starts, ${each.waiting_count} waiting`]),
+  )
   return (
     <div className="with-side">
       <div className="stack">
@@ -66,23 +70,11 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
                 {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
               </span>
             }
-            onKeyDown={(event) => {
-              if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey)) return
-              event.preventDefault()
-              void form.submit()
-            }}
             {...form.field('context', 'Text')}
           />
           <SelectField
             hint="Starts of one session run one after another, and the agent knows the earlier ones."
-            options={[
-              ['', 'A new session'],
-              ...(isKnown ? [] : [[session, shortId(session)] as const]),
-              ...sessions.map((each) => {
-                const counts = `${each.start_count} starts, ${each.waiting_count} waiting`
-                return [each.id, `${shortId(each.id)}, ${counts}`] as const
-              }),
-            ]}
+            options={{ '': 'A new session', [session]: session ? shortId(session) : 'A new session', ...known }}
             {...form.field('session_id', 'Session')}
           />
         </Form>

@@ -7,11 +7,8 @@ import { linkTo } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
 import { toast } from '../../components/toast.ts'
 
-export const SCOPES = [
-  ['company_wide', 'Everyone', 'Everyone in your organization sees it.'],
-  ['only_me', 'Only listed people', 'The people listed under People see it, and admins.'],
-] as const
-export type Scope = (typeof SCOPES)[number][0]
+export const SCOPES = { company_wide: 'Everyone', only_me: 'Only listed people' }
+export type Scope = keyof typeof SCOPES
 
 export function WorkflowsPage() {
   const filters = useFilters('search')
@@ -30,7 +27,7 @@ export function WorkflowsPage() {
           header: 'Next run',
           cell: (row) => <Time value={row.is_active ? row.next_run_at : null} none="Not scheduled" />,
         },
-        { header: 'Access', cell: ({ scope }) => SCOPES.find(([value]) => value === scope)?.[1], isSecondary: true },
+        { header: 'Access', cell: ({ scope }) => SCOPES[scope as Scope], isSecondary: true },
         { header: 'Triggers', cell: ({ trigger_count: count }) => count, isNumber: true, isSecondary: true },
       ]}
       rowLink={({ id }) => linkTo('workflow', id)}
