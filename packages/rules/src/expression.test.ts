@@ -20,6 +20,7 @@ const input: RuleInput = {
       return Number(value)
     },
     text: (value) => (typeof value === 'string' ? value : JSON.stringify(value)),
+    date: (value) => (typeof value === 'string' ? value.slice(0, 10) : ''),
     yes: (value) => value === 'yes',
     list: (value) => (Array.isArray(value) ? value : [value]),
   },

@@ -9,6 +9,8 @@ import { type JsonValue, toJson } from './to-json.ts'
 export interface RuleConversions {
   number(value: JsonValue): number
   text(value: JsonValue): string
+  /** `2026-01-31`. */
+  date(value: JsonValue): string
   yes(value: JsonValue): boolean
   list(value: JsonValue): readonly JsonValue[]
 }
@@ -32,6 +34,7 @@ export function createFunctions(evaluation: () => Evaluation): CelFunc[] {
   return [
     celFunc('number', [DYN], DOUBLE, (value) => conversions().number(json(value))),
     celFunc('text', [DYN], STRING, (value) => conversions().text(json(value))),
+    celFunc('date', [DYN], STRING, (value) => conversions().date(json(value))),
     celFunc('yes', [DYN], BOOL, (value) => conversions().yes(json(value))),
     celFunc('list', [DYN], LIST, (value) => celList(conversions().list(json(value)) as JsonValue[])),
     celFunc('round', [DOUBLE], INT, (number) => toInt(roundTo(number, 0))),

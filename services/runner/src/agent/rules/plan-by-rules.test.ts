@@ -136,6 +136,19 @@ describe('the built-in agent with rules', () => {
     expect(run.sent).toEqual([])
   })
 
+  test.each([
+    ['2026-02-28', '2026-02-28'],
+    [' 2026-02-28T23:59:59.5+09:00 ', '2026-02-28'],
+    ['2026-02-30', '"2026-02-30" is no date such as 2026-01-31'],
+    ['02/03/2026', '"02/03/2026" is no date such as 2026-01-31'],
+    ['20260228', '"20260228" is no date such as 2026-01-31'],
+  ])('reads the date %j only if it has one meaning', async (date, result) => {
+    const rules = 'deliveries: [{ to: Support desk, payload: { subject: date(fields.date), tags: [] } }]'
+    const run = ruledRun(rules, { context: JSON.stringify({ date }) })
+    const error = (await errorOf(run)) as Error | undefined
+    expect(error?.message ?? run.sent[0]?.payload['subject']).toContain(result)
+  })
+
   test('continues with the same payloads after a crash', async () => {
     const rules = 'deliveries: [{ to: Big deals, payload: { cents: "size(context)" } }, { to: Support desk }]'
     const run = ruledRun(rules)
