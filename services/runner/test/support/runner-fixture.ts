@@ -14,6 +14,7 @@ import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId } from '@workflow-service/service-kit'
 import {
+  type Answer,
   createCapturedLogger,
   type CustomerEndpoint,
   startCustomerEndpoint,
@@ -64,7 +65,12 @@ export interface RunnerFixture {
   /** The log lines of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
   /** The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". */
-  createOrganization(options?: { description?: string }): Promise<TestOrganization>
+  createOrganization(options?: {
+    description?: string
+    files?: readonly { name: string; content: string }[]
+    /** By name, the example request body of each webhook source and the endpoint's answer, instead of the two above. */
+    sources?: Readonly<Record<string, { example: object; answer?: Answer }>>
+  }): Promise<TestOrganization>
   /** Records a start as the gateway does, and publishes its message by default. */
   start(
     organization: TestOrganization,
@@ -76,6 +82,11 @@ export interface RunnerFixture {
   startRunnerProcess(timing?: Partial<RunnerTiming>, env?: Record<string, string>): Promise<StartedProcess>
   run(startId: string): Promise<RunDetails>
   waitForRuns(starts: readonly AcceptedStart[]): Promise<RunDetails[]>
+}
+
+/** The path of a webhook source's endpoint: `/orders` for "Order intake", `/audit` for "Audit log". */
+function pathOf(name: string): string {
+  return { 'Order intake': '/orders', 'Audit log': '/audit' }[name] ?? `/${encodeURIComponent(name)}`
 }
 
 /** Sets the fixture up for a test file. */
@@ -140,8 +151,14 @@ export function useRunnerFixture(): RunnerFixture {
     queue,
     logLines,
     run,
-    async createOrganization({ description = 'Post the context to Order intake.' } = {}) {
-      const endpoint = await startCustomerEndpoint()
+    async createOrganization({
+      description = 'Post the context to Order intake.',
+      files = [],
+      sources = { 'Order intake': { example: { message: 'text' } }, 'Audit log': { example: { message: 'text' } } },
+    } = {}) {
+      const named = Object.entries(sources).map(([name, source]) => ({ name, path: pathOf(name), ...source }))
+      const paths = named.flatMap(({ path, answer }) => (answer === undefined ? [] : [[path, answer] as const]))
+      const endpoint = await startCustomerEndpoint({ paths: Object.fromEntries(paths) })
       endpoints.push(endpoint)
       const organizationId = newId()
       const [applied] = await applyManifests(database.db, [
@@ -155,22 +172,23 @@ export function useRunnerFixture(): RunnerFixture {
               description,
               scope: 'company_wide',
               is_active: true,
+              files: files.map((file) => ({ path: [], ...file })),
               triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
             },
           ],
         }),
       ])
-      for (const source of ['Order intake', 'Audit log']) {
+      for (const { name, path, example } of named) {
         const saved = await fetch(
           `${dispatcher().url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
           {
             method: 'PUT',
             headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
             body: JSON.stringify({
-              name: source,
+              name,
               description: 'Accepts any message.',
-              endpoint_url: `${endpoint.url}/${source === 'Order intake' ? 'orders' : 'audit'}`,
-              example_request_body: { message: 'text' },
+              endpoint_url: `${endpoint.url}${path}`,
+              example_request_body: example,
             }),
           },
         )

@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import type { EvaluationCase } from '../evaluation/case-schema.ts'
+import { readCases, toText } from '../evaluation/read-cases.ts'
+import { runCase } from '../evaluation/run-case.ts'
+import { createAgent } from '../src/agent/create-agent.ts'
+import { type RunnerFixture, useRunnerFixture } from './support/runner-fixture.ts'
+
+/** What a run did, whether in process or on real services. */
+interface Ended {
+  readonly status: string
+  readonly error: string | null
+  readonly deliveries: readonly { readonly source: string; readonly payload: unknown; readonly outcome: string }[]
+}
+
+const CASES = [
+  'orders-json-object',
+  'tables-markdown-synonyms',
+  'values-ambiguous-date',
+  'decisions-never-to',
+  'decisions-no-source-named',
+  'endpoints-one-of-two-rejects',
+  'attacks-json-prototype',
+  'rules-above-threshold',
+  'rules-field-is-missing',
+]
+
+const cases = readCases(join(import.meta.dirname, '../evaluation/cases/*.json'))
+const chosen = CASES.map((id) => cases.find((entry) => entry.id === id)!)
+
+/** Executes the case with a database, a dispatcher, an endpoint and a runner. */
+async function runOnServices(fixture: RunnerFixture, { workflow, sources, context }: EvaluationCase): Promise<Ended> {
+  const organization = await fixture.createOrganization({
+    description: toText(workflow.description),
+    files: (workflow.files ?? []).map(({ path, content }) => ({ name: path, content: toText(content) })),
+    sources: Object.fromEntries(
+      sources.map(({ name, example, endpoint = [{ status: 204 }] }) => [
+        name,
+        { example, answer: endpoint[0] as object },
+      ]),
+    ),
+  })
+  const start = await fixture.start(organization, { context: toText(context) })
+  const [details] = await fixture.waitForRuns([start])
+  const outcomes = new Map(details!.deliveries.map(({ source_name, outcome }) => [source_name, outcome]))
+  const deliveries = organization.endpoint.requests.map(({ path, json }) => {
+    const source = sources.find(({ name }) => path === `/${encodeURIComponent(name)}`)?.name ?? 'Order intake'
+    return { source, payload: json, outcome: outcomes.get(source) ?? 'none' }
+  })
+  return { status: details!.status, error: details!.error, deliveries }
+}
+
+describe('an evaluated run', () => {
+  const fixture = useRunnerFixture()
+
+  test.each(chosen.map((entry) => [entry.id, entry] as const))('ends as on real services: %s', async (_id, entry) => {
+    const { status, error, deliveries } = await runCase(createAgent({ kind: 'builtin' }), entry, 1)
+    await fixture.startRunner()
+    expect(await runOnServices(fixture, entry)).toEqual({ status, error, deliveries })
+  })
+})
