@@ -58,7 +58,12 @@ test('a description completes the names of webhook sources, and the panel names 
   const description = page.getByLabel('Description')
   await description.fill('')
   await description.pressSequentially('Send it to "Stock" and to ord')
-  await page.getByRole('option', { name: 'Order intake' }).waitFor()
+  const option = page.getByRole('option', { name: 'Order intake' })
+  await option.waitFor()
+  // At the caret, in the first line of the field.
+  const [field, list] = [await description.boundingBox(), await option.boundingBox()]
+  expect((list?.y ?? 0) - (field?.y ?? 0)).toBeLessThan(60)
+  expect((list?.x ?? 0) - (field?.x ?? 0)).toBeGreaterThan(150)
   expect(await findAxeIssues(page)).toEqual([])
   await description.press('Tab')
   expect(await description.inputValue()).toBe('Send it to "Stock" and to Order intake')

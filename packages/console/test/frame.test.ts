@@ -47,6 +47,17 @@ describe('sign-in', () => {
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
   })
 
+  test.each([
+    ['oidc_unavailable', 'cannot be reached'],
+    ['oidc_failed', 'was not completed'],
+    ['oidc_not_invited', 'Ask an admin of your organization to invite'],
+  ])('explains the error %s of a provider, and the next step', async (code, text) => {
+    browser.expectProblem(/401/)
+    const page = await newVisitor()
+    await page.goto(`/sign-in?error=${code}`)
+    expect(await page.getByRole('alert').textContent()).toContain(text)
+  })
+
   test('never goes to another host', async () => {
     browser.expectProblem(/401/)
     const { email } = await newOwner()

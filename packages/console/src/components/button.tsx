@@ -67,6 +67,18 @@ export interface Action extends Look {
   onSelect?: () => unknown
 }
 
+/** Several actions side by side. What is false is left out. */
+export function Actions({ of }: { of: readonly (Action | false)[] }) {
+  const shown = of.filter((action) => action !== false)
+  return (
+    <div className="actions">
+      {shown.map((action) => (
+        <ActionButton key={action.label} action={action} />
+      ))}
+    </div>
+  )
+}
+
 export function ActionButton({ action: { label, link, onSelect, ...look } }: { action: Action }) {
   if (link) {
     return (

@@ -191,8 +191,8 @@ export function FilterSelect(props: FilterProps & { options: Choices; none?: str
   const { name, label, options, none = `${label}: all` } = props
   const value = useFilters(name)[name] ?? ''
   const set = useSetFilter()
-  const choices = { '': none, ...options }
-  return <SelectField label={label} isLabelHidden options={choices} value={value} onValue={(text) => set(name, text)} />
+  const field = { label, none, options, value, onValue: (text: string) => set(name, text) }
+  return <SelectField isLabelHidden {...field} />
 }
 
 const TYPING_PAUSE_MS = 250

@@ -119,13 +119,18 @@ export function entriesOf<Value extends string>(choices: Choices<Value>): [Value
 
 type SelectFieldProps<Value extends string> = FieldProps &
   Bound<Value> &
-  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'value' | 'onChange' | 'children'> & { options: Choices<Value> }
+  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'value' | 'onChange' | 'children'> & {
+    options: Choices<Value>
+    /** The first choice, without a value. */
+    none?: string
+  }
 
 export function SelectField<Value extends string>(props: SelectFieldProps<Value>) {
   return (
     <Field<SelectFieldProps<Value>> {...props}>
-      {({ onValue, options, ...control }) => (
+      {({ onValue, options, none, ...control }) => (
         <select {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
+          {none ? <option value="">{none}</option> : null}
           {entriesOf(options).map(([value, text]) => (
             <option key={value} value={value}>
               {text}

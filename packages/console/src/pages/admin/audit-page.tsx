@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
+import { type Action, ActionButton, Actions } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
@@ -48,6 +48,8 @@ function changedText({ changes }: AuditEvent): string {
   return [...fields, ...(rest > 0 ? [`${rest} more`] : [])].join(', ') || '–'
 }
 
+const CLEAR: Action = { label: 'Clear', icon: 'close', variant: 'ghost', link: { to: '/audit' } }
+
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
   const { event: eventId } = useFilters('event')
@@ -72,11 +74,7 @@ export function AuditPage() {
             options={Object.fromEntries(people.map(({ id, email }) => [id, email]))}
           />
           <FilterPeriod />
-          {Object.values(filters).some(Boolean) ? (
-            <LinkButton to="/audit" variant="ghost" icon="close">
-              Clear
-            </LinkButton>
-          ) : null}
+          {Object.values(filters).some(Boolean) ? <ActionButton action={CLEAR} /> : null}
         </>
       }
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
@@ -116,12 +114,12 @@ function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => voi
         changes={changes.map((change) => ({ field: change.field, values: [change.old, change.new] }))}
       />
       {target?.id ? (
-        <div className="actions">
-          {kind && !action.endsWith('.deleted') ? <LinkButton {...linkTo(kind, target.id)}>Open it</LinkButton> : null}
-          <LinkButton to="/audit" search={{ target_id: target.id }}>
-            Everything that happened to it
-          </LinkButton>
-        </div>
+        <Actions
+          of={[
+            kind !== undefined && !action.endsWith('.deleted') && { label: 'Open it', link: linkTo(kind, target.id) },
+            { label: 'Everything that happened to it', link: { to: '/audit', search: { target_id: target.id } } },
+          ]}
+        />
       ) : null}
     </Dialog>
   )

@@ -36,8 +36,8 @@ export function KeysPage() {
       columns={[
         { header: 'Name', cell: (key) => key.name },
         { header: 'Key', cell: (key) => <code>{key.prefix}…</code> },
-        { header: 'May', cell: (key) => key.scopes.join(', ') },
-        { header: 'Made by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
+        { header: 'Scopes', cell: (key) => key.scopes.join(', ') },
+        { header: 'Created by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
         { header: 'Last used', cell: (key) => <Time value={key.last_used_at} none="Never" /> },
         { header: 'Expires', cell: (key) => <Expiry apiKey={key} /> },
         {
@@ -86,7 +86,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
     <FormDialog title="New API key" form={form} action="Create key" onClose={onClose}>
       <TextField hint="Names the program that uses it, such as “CRM”." {...form.field('name', 'Name')} />
       <fieldset className="radios">
-        <legend>May</legend>
+        <legend>Scopes</legend>
         <Checkbox {...form.field('read', 'Read: list workflows')} />
         <Checkbox {...form.field('start', 'Start: start workflows, open and close sessions')} />
       </fieldset>

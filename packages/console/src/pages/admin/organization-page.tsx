@@ -2,7 +2,7 @@ import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { call } from '../../api/call.ts'
 import { callConfirmed, queryClient, useMe, useRead, write } from '../../api/queries.ts'
-import { Button } from '../../components/button.tsx'
+import { Actions } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
@@ -49,7 +49,7 @@ function Details({ organization }: { organization: Organization }) {
           items={{
             Name: role === 'member' ? name : null,
             Id: <CopyId id={id} />,
-            Made: <Time value={createdAt} isExact />,
+            Created: <Time value={createdAt} isExact />,
             State: isSuspended ? 'Suspended: nothing of it runs or is sent.' : 'In use',
           }}
         />
@@ -64,11 +64,7 @@ function Details({ organization }: { organization: Organization }) {
             </>
           }
         >
-          <div className="actions">
-            <Button icon="file" onClick={exportManifest}>
-              Export the manifest
-            </Button>
-          </div>
+          <Actions of={[{ label: 'Export the manifest', icon: 'file', onSelect: exportManifest }]} />
         </Section>
       )}
       {role === 'owner' ? (
@@ -76,11 +72,7 @@ function Details({ organization }: { organization: Organization }) {
           title="Delete the organization"
           intro="With its workflows, sessions, runs, webhook sources, logs and keys."
         >
-          <div className="actions">
-            <Button variant="danger" icon="trash" onClick={remove}>
-              Delete the organization
-            </Button>
-          </div>
+          <Actions of={[{ label: 'Delete the organization', icon: 'trash', variant: 'danger', onSelect: remove }]} />
         </Section>
       ) : null}
     </>

@@ -111,7 +111,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
 
 function Part({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <section className="stack">
+    <section className="part">
       <h2>{title}</h2>
       {children}
     </section>

@@ -1,7 +1,7 @@
 import { useParams } from '@tanstack/react-router'
 import type { RunDetailOut } from '@workflow-service/contract'
 import { useRead } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
+import { Actions } from '../../components/button.tsx'
 import { CopyId, shortId } from '../../components/copy.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
@@ -34,11 +34,7 @@ function RunDetails({ run }: { run: RunDetailOut }) {
           <CopyId id={run.id} isShort label="run id" />
         </>
       }
-      actions={
-        <LinkButton {...tryLink(workflow.id, { again: run.id })} icon="run">
-          Start again
-        </LinkButton>
-      }
+      actions={<Actions of={[{ label: 'Start again', icon: 'run', link: tryLink(workflow.id, { again: run.id }) }]} />}
     >
       {error ? <Notice kind="danger">{errorText(error)}</Notice> : null}
       {run.status === 'queued' ? (

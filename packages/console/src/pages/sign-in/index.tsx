@@ -8,9 +8,9 @@ import { queryClient, useRead } from '../../api/queries.ts'
 import { LinkButton } from '../../components/button.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
+import { useTitle } from '../../components/page.tsx'
 import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
-import { EntryPage } from './entry-page.tsx'
 
 /** What a failed sign-in with the provider means, and the next step. */
 const PROVIDER_ERRORS: Record<string, string> = {
@@ -23,6 +23,19 @@ const PROVIDER_ERRORS: Record<string, string> = {
 
 const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
 
+/** A page without navigation: for people who are not signed in. */
+function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
+  useTitle(title)
+  return (
+    <main className="entry-page">
+      <img src="/favicon.svg" alt="" width="32" height="32" />
+      <h1>{title}</h1>
+      {intro ? <p className="muted">{intro}</p> : null}
+      {children}
+    </main>
+  )
+}
+
 /** Shows the page that the person wanted. Only pages of this application: another host is never opened. */
 function useEnter() {
   const navigate = useNavigate()
@@ -33,11 +46,6 @@ function useEnter() {
     const isPage = next?.startsWith('/') && new URL(next, location.origin).origin === location.origin
     await navigate({ href: isPage ? next : '/', replace: true })
   }
-}
-
-/** The token of a one-time link. It is in the fragment, which is not sent to the server with the page. */
-function useToken() {
-  return useState(() => decodeURIComponent(location.hash.slice(1)))[0]
 }
 
 export function SignInPage() {
@@ -84,11 +92,15 @@ export function SignInPage() {
   )
 }
 
-type Link = AppAnswer<'openLink'>
+interface LinkProps {
+  token: string
+  link: AppAnswer<'openLink'>
+}
 
 /** Shows a link's page once the link is known to be usable. */
-function WithLink({ children }: { children: (token: string, link: Link) => ReactNode }) {
-  const token = useToken()
+function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
+  // The token is in the fragment, which is not sent to the server with the page.
+  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)))
   const link = useQuery({
     queryKey: ['openLink', token],
     queryFn: () => call('openLink', { body: { token } }),
@@ -97,7 +109,7 @@ function WithLink({ children }: { children: (token: string, link: Link) => React
     refetchOnWindowFocus: false,
   })
   const error = token ? link.error : new AppError(404, {})
-  if (!error) return <Loaded query={link}>{(data) => children(token, data)}</Loaded>
+  if (!error) return <Loaded query={link}>{(data) => <Content token={token} link={data} />}</Loaded>
   const isUnusable = error instanceof AppError && error.status >= 400 && error.status < 500 && error.status !== 429
   return (
     <EntryPage title="This link cannot be used">
@@ -116,11 +128,9 @@ function WithLink({ children }: { children: (token: string, link: Link) => React
   )
 }
 
-export function SetUpPage() {
-  return <WithLink>{(token, link) => <SetUp token={token} link={link} />}</WithLink>
-}
+export const SetUpPage = () => <WithLink Content={SetUp} />
 
-function SetUp({ token, link }: { token: string; link: Link }) {
+function SetUp({ token, link }: LinkProps) {
   const enter = useEnter()
   const form = useForm({
     values: { organization_name: link.organization_name ?? '', name: '', email: '', password: '' },
@@ -146,11 +156,9 @@ function SetUp({ token, link }: { token: string; link: Link }) {
   )
 }
 
-export function LinkPage() {
-  return <WithLink>{(token, link) => <AcceptLink token={token} link={link} />}</WithLink>
-}
+export const LinkPage = () => <WithLink Content={AcceptLink} />
 
-function AcceptLink({ token, link }: { token: string; link: Link }) {
+function AcceptLink({ token, link }: LinkProps) {
   const enter = useEnter()
   const isReset = link.kind === 'reset'
   const asksName = !isReset && !link.has_account

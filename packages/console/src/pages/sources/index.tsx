@@ -1,3 +1,2 @@
-export { NewSourcePage } from './new-source-page.tsx'
-export { SourcePage } from './source-page.tsx'
+export { NewSourcePage, SourcePage } from './source-page.tsx'
 export { SourcesPage } from './sources-page.tsx'

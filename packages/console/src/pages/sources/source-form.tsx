@@ -21,25 +21,20 @@ import { describeVerificationFailure } from './verification-cause.ts'
 const SECRET_BYTES = 32
 const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }, null, 2)
 
-interface Values {
-  name: string
-  description: string
-  endpoint_url: string
-  secret_choice: 'keep' | 'set' | 'none'
-  signing_secret: string
-  example_request_body: string
+function secretChoiceOf(source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' {
+  if (!source) return 'set'
+  return source.has_signing_secret ? 'keep' : 'none'
 }
 
-function valuesOf(source: AppWebhookSourceOut | undefined): Values {
-  return {
-    name: source?.name ?? '',
-    description: source?.description ?? '',
-    endpoint_url: source?.endpoint_url ?? '',
-    secret_choice: source?.has_signing_secret ? 'keep' : source ? 'none' : 'set',
-    signing_secret: '',
-    example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
-  }
-}
+const valuesOf = (source: AppWebhookSourceOut | undefined) => ({
+  name: source?.name ?? '',
+  description: source?.description ?? '',
+  endpoint_url: source?.endpoint_url ?? '',
+  secret_choice: secretChoiceOf(source),
+  signing_secret: '',
+  example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
+})
+type Values = ReturnType<typeof valuesOf>
 
 /** Whether requests with the stored secret would go to another server. */
 function isOtherServer(stored: string, typed: string): boolean {
@@ -51,8 +46,8 @@ function isOtherServer(stored: string, typed: string): boolean {
 function toFieldError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
   if (error.code === 'verification_failed') {
-    const { message } = invalid('endpoint_url', describeVerificationFailure(error.body))
-    return new AppError(422, { ...error.body, details: [{ field: 'endpoint_url', code: 'unverified', message }] })
+    const { details } = invalid('endpoint_url', describeVerificationFailure(error.body)).body
+    return new AppError(422, { ...error.body, details })
   }
   if (error.code === 'name_taken') return invalid('name', 'Another webhook source has this name. Choose another one.')
   const details = Object.entries(error.details).map(([path, message]) => {
@@ -173,10 +168,8 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
       />
       {mustRepeat ? (
         <Notice kind="warning">
-          <p>
-            This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”:
-            the stored secret is never sent to another server.
-          </p>
+          This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”: the
+          stored secret is never sent to another server.
         </Notice>
       ) : null}
       {choice === 'set' && !showsGenerated ? (

@@ -3,7 +3,7 @@ import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { call } from '../../api/call.ts'
 import { refresh, useMe, useRead, write } from '../../api/queries.ts'
-import { Button, LinkButton } from '../../components/button.tsx'
+import { Actions } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
@@ -18,6 +18,17 @@ import { toast } from '../../components/toast.ts'
 import { SourceForm } from './source-form.tsx'
 
 type Test = AppAnswer<'testWebhookSource'>
+
+export function NewSourcePage() {
+  const isAdmin = useMe().role !== 'member'
+  const refusal = <Notice>Only admins can add webhook sources. Ask an admin of your organization.</Notice>
+  const intro = 'An endpoint of yours, to which agents send data.'
+  return (
+    <Page title="New webhook source" back={['Webhook sources', { to: '/sources' }]} intro={intro}>
+      {isAdmin ? <SourceForm /> : refusal}
+    </Page>
+  )
+}
 
 export function SourcePage() {
   const { sourceId } = useParams({ from: '/app/sources/$sourceId' })
@@ -49,6 +60,7 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
         toast(`${name} is deleted.`)
       },
     })
+  const menu = [[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove } as const]]
   return (
     <Page
       title={name}
@@ -56,20 +68,13 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
       meta={<CopyId id={id} isShort label="source id" />}
       actions={
         <>
-          <LinkButton to="/sources/$sourceId/logs" params={{ sourceId: id }} icon="audit">
-            Logs
-          </LinkButton>
-          {isAdmin ? (
-            <>
-              <Button icon="send" onClick={test}>
-                Test now
-              </Button>
-              <Menu
-                label="More actions"
-                groups={[[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove }]]}
-              />
-            </>
-          ) : null}
+          <Actions
+            of={[
+              { label: 'Logs', icon: 'audit', link: { to: '/sources/$sourceId/logs', params: { sourceId: id } } },
+              isAdmin && { label: 'Test now', icon: 'send', onSelect: test },
+            ]}
+          />
+          {isAdmin ? <Menu label="More actions" groups={menu} /> : null}
         </>
       }
     >

@@ -1,6 +1,6 @@
 import type { AppErrorBody } from '@workflow-service/contract'
 
-const UNREACHABLE: Record<string, string> = {
+const UNREACHABLE: Record<string, string> & { other: string } = {
   name_not_found: 'The name of this server does not exist in DNS. Check the host for a typing error.',
   dns_failed: 'DNS did not answer for this server. Try again; if it stays, check the DNS records of the host.',
   connection_refused:
@@ -16,7 +16,7 @@ const UNREACHABLE: Record<string, string> = {
   other: 'The server could not be reached. Check the URL and that your endpoint runs.',
 }
 
-const TLS: Record<string, string> = {
+const TLS: Record<string, string> & { other: string } = {
   expired: 'The certificate of this server has expired. Renew it.',
   not_yet_valid: 'The certificate of this server is not valid yet. Check its dates and the clock of the server.',
   self_signed: 'The server has a self-signed certificate. Use one of a public authority, such as Let’s Encrypt.',
@@ -29,50 +29,40 @@ const TLS: Record<string, string> = {
   other: 'The secure connection failed. Check the certificate and the TLS settings of the server.',
 }
 
-const TIMED_OUT: Record<string, string> = {
+const TIMED_OUT: Record<string, string> & { answer: string } = {
   dns: 'DNS did not answer in time. Check the DNS records of the host.',
   connect: 'The server did not accept a connection within 10 seconds. Check the port and the firewall.',
   tls: 'The server did not complete the TLS handshake within 10 seconds.',
   answer: 'The endpoint did not answer within 10 seconds. Answer 2xx at once, and do slow work afterwards.',
 }
 
-function statusText(status: number | undefined): string {
-  if (status === undefined) return 'The endpoint did not answer with a 2xx status.'
-  const next: Record<number, string> = {
-    401: 'It asks for credentials: accept requests that carry a valid X-Service-Token.',
-    403: 'It forbids the request: check its access rules.',
-    404: 'Nothing is at this path: check the path of the URL.',
-    405: 'It does not accept POST at this path.',
-    413: 'It refuses a body of this size.',
-    415: 'It does not accept application/json.',
-  }
-  const cause =
-    next[status] ??
-    (status >= 500
-      ? 'It failed: look at its log for this request.'
-      : 'It must answer 2xx to the type service.webhook.verification, before it reads anything else.')
-  return `The endpoint answered ${status} instead of 2xx. ${cause}`
+const STATUS: Record<number, string> = {
+  401: 'It asks for credentials: accept requests that carry a valid X-Service-Token.',
+  403: 'It forbids the request: check its access rules.',
+  404: 'Nothing is at this path: check the path of the URL.',
+  405: 'It does not accept POST at this path.',
+  413: 'It refuses a body of this size.',
+  415: 'It does not accept application/json.',
 }
+const FAILED = 'It failed: look at its log for this request.'
+const WRONG_STATUS = 'It must answer 2xx to the type service.webhook.verification, before it reads anything else.'
 
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */
 export function describeVerificationFailure(error: Partial<AppErrorBody>): string {
+  const { status = 0, location, kind, tls_fault: tlsFault = 'other', address = 'The address of this host' } = error
   switch (error.reason) {
     case 'status':
-      return statusText(error.status)
+      return `The endpoint answered ${status} instead of 2xx. ${STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)}`
     case 'redirect':
-      return error.location
-        ? `The endpoint redirects to ${error.location} (${error.status}). Redirects are not followed: enter the final URL.`
-        : `The endpoint answered with a redirect (${error.status}) without a target. Enter the final URL.`
+      return location
+        ? `The endpoint redirects to ${location} (${status}). Redirects are not followed: enter the final URL.`
+        : `The endpoint answered with a redirect (${status}) without a target. Enter the final URL.`
     case 'timed_out':
-      return TIMED_OUT[error.kind ?? 'answer'] ?? (TIMED_OUT['answer'] as string)
+      return TIMED_OUT[kind ?? ''] ?? TIMED_OUT.answer
     case 'unreachable':
-      return error.kind === 'tls'
-        ? (TLS[error.tls_fault ?? 'other'] ?? (TLS['other'] as string))
-        : (UNREACHABLE[error.kind ?? 'other'] ?? (UNREACHABLE['other'] as string))
+      return kind === 'tls' ? (TLS[tlsFault] ?? TLS.other) : (UNREACHABLE[kind ?? ''] ?? UNREACHABLE.other)
     case 'url_not_public':
-      return error.address
-        ? `${error.address} is a private address, which the internet cannot reach. Enter a public URL, such as that of a tunnel.`
-        : 'This host has a private address, which the internet cannot reach. Enter a public URL, such as that of a tunnel.'
+      return `${address} is private: the internet cannot reach it. Enter a public URL, such as that of a tunnel.`
     case undefined:
       return error.message ?? 'The endpoint did not confirm.'
     default:

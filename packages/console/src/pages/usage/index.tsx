@@ -99,9 +99,9 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
       ? []
       : [
           ...countColumns<GroupRow>('starts', RUN_RESULTS, 'Runs '),
-          timeColumn('p50', (row) => row.run_ms_p50),
-          timeColumn('p95', (row) => row.run_ms_p95),
-          numberColumn<GroupRow>('Tokens', ({ tokens }) => tokens),
+          csvColumn('Run time p50', (row: GroupRow) => row.run_ms_p50, durationText),
+          csvColumn('Run time p95', (row: GroupRow) => row.run_ms_p95, durationText),
+          csvColumn('Tokens', (row: GroupRow) => row.tokens),
         ]),
     ...countColumns<GroupRow>('deliveries', DELIVERY_RESULTS, 'Deliveries '),
   ]
@@ -145,16 +145,15 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
 
 type CsvColumn<Row> = Column<Row> & { value: (row: Row) => string | number | null }
 
-function numberColumn<Row>(header: string, value: (row: Row) => number): CsvColumn<Row> {
-  return { header, value, cell: (row) => value(row).toLocaleString('en'), isNumber: true }
-}
+const numberText = (number: number) => number.toLocaleString('en')
 
-function timeColumn(name: string, value: (row: GroupRow) => number | null): CsvColumn<GroupRow> {
-  const cell = (row: GroupRow) => {
-    const ms = value(row)
-    return ms === null ? '' : durationText(ms)
+/** A column of numbers; the file has them without their format. */
+function csvColumn<Row>(header: string, value: (row: Row) => number | null, text = numberText): CsvColumn<Row> {
+  const cell = (row: Row) => {
+    const number = value(row)
+    return number === null ? '' : text(number)
   }
-  return { header: `Run time ${name}`, value, cell, isNumber: true }
+  return { header, value, cell, isNumber: true }
 }
 
 function countColumns<Row extends Record<'starts' | 'deliveries', Record<string, number>>>(
@@ -162,11 +161,10 @@ function countColumns<Row extends Record<'starts' | 'deliveries', Record<string,
   results: readonly Result[],
   prefix = '',
 ): CsvColumn<Row>[] {
-  return results.map(({ label, names }) =>
-    numberColumn(prefix ? prefix + label : label.replace(/^./, (letter) => letter.toUpperCase()), (row: Row) =>
-      countOf(row[measure], names),
-    ),
-  )
+  return results.map(({ label, names }) => {
+    const header = prefix ? prefix + label : label.replace(/^./, (letter) => letter.toUpperCase())
+    return csvColumn(header, (row: Row) => countOf(row[measure], names))
+  })
 }
 
 function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[]; rows: readonly Row[] }) {

@@ -3,7 +3,6 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { write } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Page } from '../../components/page.tsx'
@@ -38,11 +37,7 @@ export function WorkflowEditPage() {
       <WorkflowForm form={form} action="Save" warnings={beyondNames(workflow.warnings)} />
       <ReadinessPanel
         workflow={workflow}
-        action={
-          <LinkButton {...tryLink(workflow.id)} variant="primary" icon="run">
-            Try it
-          </LinkButton>
-        }
+        action={{ label: 'Try it', icon: 'run', variant: 'primary', link: tryLink(workflow.id) }}
       />
     </div>
   )

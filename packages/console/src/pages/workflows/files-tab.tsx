@@ -5,7 +5,7 @@ import { type ChangeEvent, useRef, useState } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { refresh, useRead, write } from '../../api/queries.ts'
-import { Button } from '../../components/button.tsx'
+import { ActionButton } from '../../components/button.tsx'
 import { describeError } from '../../components/describe-error.ts'
 import { FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
@@ -55,12 +55,8 @@ export function WorkflowFilesPage() {
       actions={
         <>
           <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />
-          <Button icon="up" onClick={() => picker.current?.click()}>
-            Upload
-          </Button>
-          <Button icon="plus" onClick={() => open(NEW)}>
-            New file
-          </Button>
+          <ActionButton action={{ label: 'Upload', icon: 'up', onSelect: () => picker.current?.click() }} />
+          <ActionButton action={{ label: 'New file', icon: 'plus', onSelect: () => open(NEW) }} />
         </>
       }
     >
@@ -162,13 +158,7 @@ function FileDrawer(props: { workflow: WorkflowDetailOut; file?: AppAnswer<'getF
       action={file ? 'Save' : 'Create file'}
       canReset={file !== undefined}
       onClose={onClose}
-      tools={
-        row ? (
-          <Button variant="ghost" icon="trash" onClick={() => remove(row)}>
-            Delete
-          </Button>
-        ) : null
-      }
+      tools={row && <ActionButton action={{ label: 'Delete', icon: 'trash', onSelect: () => remove(row) }} />}
     >
       <div className="columns">
         <TextField required placeholder="prices.md" {...form.field('name', 'Name')} />

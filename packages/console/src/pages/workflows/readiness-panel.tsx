@@ -3,7 +3,7 @@ import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract
 import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useMe, useRead, write } from '../../api/queries.ts'
-import { Button } from '../../components/button.tsx'
+import { type Action, ActionButton, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
@@ -31,7 +31,7 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
 }
 
 /** Says whether the workflow can start, and fixes what is missing. */
-export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: ReactNode }) {
+export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
   return (
     <section className="card readiness" aria-labelledby="readiness">
@@ -40,7 +40,7 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
         {(readiness) => (
           <>
             <Checks workflow={workflow} readiness={readiness} />
-            {readiness.can_start ? action : null}
+            {readiness.can_start && action ? <ActionButton action={action} /> : null}
           </>
         )}
       </Loaded>
