@@ -62,7 +62,7 @@ const FIXED_VALUE =
 
 /** Values that are elsewhere, or in another unit: "the price in the file prices.csv", "in cents". */
 const ELSEWHERE =
-  /(?<![\p{L}\p{N}_])(?:files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
+  /(?<![\p{L}\p{N}_])(?:(?:the|a|this|attached|in|from|of|to) files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
 
 const JAPANESE =
   /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u

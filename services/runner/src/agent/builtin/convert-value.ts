@@ -1,6 +1,8 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
-import { type ContextObject, type ContextValue, isContextObject, NumberText } from './parse-context.ts'
+import { type DateKind, parseDate } from './convert-date.ts'
+import { type DecimalSeparator, parseNumber, toExactNumber } from './convert-number.ts'
+import { type ContextObject, type ContextValue, isContextObject, NumberText, RepeatedValue } from './context-value.ts'
 
 /** A converted value, or why the value cannot be converted. */
 export type Conversion = { readonly value: unknown } | { readonly error: string }
@@ -17,37 +19,153 @@ export function toText(value: ContextValue): string {
   )
 }
 
-/** A number, optionally with a currency: `$ 12.50`, `12.50 EUR`. No thousands separators, since `1,234` is ambiguous. */
-const NUMBER = /^(?:\p{Sc}|[A-Z]{3})?\s*(?<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?:\p{Sc}|[A-Z]{3})?$/u
-
-/** Longer texts are neither a number nor a boolean. Without a limit, 500 fields of one name would read a long text 500 times. */
-const MAX_SCALAR_LENGTH = 1_000
-
-export function toNumber(value: ContextValue): Conversion {
-  const text = value instanceof NumberText ? value.source : value
-  const isCandidate = typeof text === 'string' && text.length <= MAX_SCALAR_LENGTH
-  const digits = isCandidate ? NUMBER.exec(text.trim())?.groups?.['number'] : undefined
-  if (digits === undefined) return { error: `${describeValue(value)} is not a number` }
-  const number = Number(digits)
-  if (!Number.isFinite(number)) return { error: `${describeValue(value)} is too large for a number` }
-  if (Number.isInteger(number) && !Number.isSafeInteger(number) && /^[+-]?\d+$/u.test(digits)) {
-    return { error: `${describeValue(value)} has more digits than a number keeps` }
-  }
-  return { value: number === 0 ? 0 : number }
+/** What the example shows of a text field. */
+export interface TextKind {
+  readonly date: DateKind | undefined
+  readonly isEmail: boolean
 }
+
+const EMAIL = /[^\s<>()[\]:;,"']{1,64}@[^\s<>()[\]:;,"'@]{1,190}\.[\p{L}\p{N}-]{2,}/gu
+
+export function isEmail(text: string): boolean {
+  return text.length <= 320 && text.match(EMAIL)?.[0] === text
+}
+
+/** Text for a field whose example is a date or an email address: the date in ISO 8601, the only address in the text. */
+export function toTextLike(value: ContextValue, { date, isEmail: wantsEmail }: TextKind): Conversion {
+  if (isStructure(value) && !isPlainList(value)) return { error: `${describeValue(value)} is not a text` }
+  const text = toText(value)
+  if (date !== undefined) {
+    const parsed = parseDate(text, date)
+    return parsed === undefined
+      ? { error: `${describeValue(value)} is not one clear ${DATE_NAMES[date]}` }
+      : { value: parsed }
+  }
+  if (!wantsEmail) return { value: text }
+  const addresses = [...new Set(text.length <= 1_000 ? text.match(EMAIL) : [])]
+  const [address] = addresses
+  if (address === undefined || addresses.length > 1) {
+    return { error: `${describeValue(value)} is not one email address` }
+  }
+  return { value: address }
+}
+
+const DATE_NAMES: Record<DateKind, string> = {
+  date: 'date',
+  'local time': 'date with a time',
+  instant: 'date with a time and its zone',
+}
+
+/** What decides how a number is read. */
+export interface NumberKind {
+  /** The separator that the text's other numbers have. */
+  readonly decimal?: DecimalSeparator | undefined
+  /** Whether the example is between 0 and 1: "75 %" may be 0.75 there. */
+  readonly isFraction?: boolean
+  /** Whether the field's name says that it holds cents. */
+  readonly isCents?: boolean
+}
+
+export function toNumber(value: ContextValue, { decimal, isFraction, isCents }: NumberKind = {}): Conversion {
+  if (value instanceof NumberText) return explain(value, toExactNumber(value.source))
+  if (typeof value !== 'string') return { error: `${describeValue(value)} is not a number` }
+  const parsed = parseNumber(value, decimal)
+  if ('error' in parsed) return explain(value, parsed)
+  if (parsed.isPercent && isFraction) return { error: `${describeValue(value)} may be a share of 1 or of 100` }
+  if (isCents && (parsed.hasCurrency || !Number.isInteger(parsed.value))) {
+    return { error: `${describeValue(value)} may be in cents or not` }
+  }
+  return { value: parsed.value }
+}
+
+const NUMBER_ERRORS = {
+  'not a number': 'is not a number',
+  ambiguous: 'has a separator of thousands or of decimals',
+  inexact: 'has more digits than a number keeps',
+  'too large': 'is too large for a number',
+}
+
+function explain(value: ContextValue, result: number | { error: keyof typeof NUMBER_ERRORS }): Conversion {
+  return typeof result === 'number'
+    ? { value: result }
+    : { error: `${describeValue(value)} ${NUMBER_ERRORS[result.error]}` }
+}
+
+const YES = new Set([
+  'true',
+  'yes',
+  'y',
+  'on',
+  '1',
+  'ja',
+  'wahr',
+  'oui',
+  'si',
+  'sí',
+  'x',
+  '[x]',
+  '[✓]',
+  '✓',
+  '✔',
+  '✔️',
+  '☑',
+  '☑️',
+  '☒',
+  '✅',
+  'checked',
+  'はい',
+  '有',
+  'あり',
+  '有り',
+  '○',
+  '〇',
+  '是',
+])
+const NO = new Set([
+  'false',
+  'no',
+  'n',
+  'off',
+  '0',
+  'nein',
+  'falsch',
+  'non',
+  '✗',
+  '✘',
+  '✖',
+  '☐',
+  '❌',
+  '[]',
+  '[ ]',
+  'unchecked',
+  'いいえ',
+  '無',
+  'なし',
+  '無し',
+  '×',
+  '否',
+])
 
 export function toBoolean(value: ContextValue): Conversion {
   const [plain, ...others] = Array.isArray(value) ? value : [value]
   const text = plain === undefined || others.length > 0 || isStructure(plain) ? '' : toText(plain)
-  const word = text.length <= MAX_SCALAR_LENGTH ? text.trim().toLowerCase() : ''
-  if (['true', 'yes', 'y', 'on', '1'].includes(word)) return { value: true }
-  if (['false', 'no', 'n', 'off', '0'].includes(word)) return { value: false }
+  const word = text.length <= 20 ? text.normalize('NFC').trim().toLowerCase() : ''
+  if (YES.has(word)) return { value: true }
+  if (NO.has(word)) return { value: false }
   return { error: `${describeValue(value)} is neither true nor false` }
+}
+
+/** Whether the text says that there is no value: "n/a", "-". */
+export function isAbsent(value: ContextValue): boolean {
+  return (
+    typeof value === 'string' &&
+    /^(?:|[-–—]{1,3}|n\/?a|none|null|nil|k\.\s?a\.|keine?|未定義|なし)$/iu.test(value.trim())
+  )
 }
 
 /** Splits `a, b` or, if there is a semicolon, `a; b` into its parts. */
 export function splitText(text: string): string[] {
-  const parts = text.split(text.includes(';') ? ';' : ',').map((part) => part.trim())
+  const parts = text.split(text.includes(';') ? ';' : /[,、]/u).map((part) => part.trim())
   return parts.filter((part) => part !== '')
 }
 
@@ -58,6 +176,7 @@ export function splitText(text: string): string[] {
 export function toJson(value: ContextValue, depth: number, countValue: () => void): Conversion {
   countValue()
   if (typeof value === 'string') return { value: toText(value) }
+  if (value instanceof RepeatedValue) return toJson([...value.values], depth, countValue)
   if (value instanceof NumberText) {
     const number = toNumber(value)
     return 'value' in number ? number : { value: value.source }
@@ -75,6 +194,7 @@ export function toJson(value: ContextValue, depth: number, countValue: () => voi
 
 /** The value for an error message: a text or number in quotes, shortened. */
 export function describeValue(value: ContextValue): string {
+  if (value instanceof RepeatedValue) return value.values.slice(0, 3).map(describeValue).join(' and ')
   if (isStructure(value)) return Array.isArray(value) ? 'a list' : 'an object'
   const text = typeof value === 'string' ? toText(value.slice(0, 50)) : toText(value)
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
@@ -82,4 +202,11 @@ export function describeValue(value: ContextValue): string {
 
 function isStructure(value: ContextValue): value is ContextValue[] | ContextObject {
   return Array.isArray(value) || isContextObject(value)
+}
+
+function isPlainList(value: ContextValue): boolean {
+  return (
+    Array.isArray(value) &&
+    value.every((item) => typeof item !== 'object' || item === null || item instanceof NumberText)
+  )
 }

@@ -1,5 +1,6 @@
 import { countJsonBytes, type JsonSchema } from '@workflow-service/contract'
-import { listProperties } from './example-schema.ts'
+import { listProperties, listTypes } from './example-schema.ts'
+import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 
 /**
@@ -8,16 +9,26 @@ import { normalizeName } from './normalize-name.ts'
  */
 export interface ExampleLevel {
   readonly object: ExampleObject
-  /** The number of fields by their last name. */
-  readonly fieldCounts: ReadonlyMap<string, number>
+  /** The fields that are no objects, by each of the keys under which a name of the context finds them. */
+  readonly byKey: ReadonlyMap<string, readonly ExampleField[]>
+  readonly byWords: ReadonlyMap<string, readonly ExampleField[]>
+  readonly byLastName: ReadonlyMap<string, readonly ExampleField[]>
+  readonly byLastWords: ReadonlyMap<string, readonly ExampleField[]>
+  /** By its words without one that carries little meaning. */
+  readonly byFewerWords: ReadonlyMap<string, readonly FewerWords[]>
+  /** The number of fields, objects included, by their last name, and by its words. */
+  readonly nameCounts: ReadonlyMap<string, number>
+  readonly wordCounts: ReadonlyMap<string, number>
+  /** The fields that are lists of objects, in the order of the example. */
+  readonly lists: readonly ExampleField[]
+  /** The words of the names of the objects and lists. */
+  readonly sections: ReadonlySet<string>
 }
 
 export interface ExampleObject {
   readonly fields: readonly ExampleField[]
   readonly required: readonly ExampleField[]
-  readonly optional: readonly ExampleField[]
-  /** The optional fields, by key and by last name. */
-  readonly optionalByName: ReadonlyMap<string, readonly ExampleField[]>
+  readonly hasOptional: boolean
 }
 
 export interface ExampleField {
@@ -30,21 +41,64 @@ export interface ExampleField {
   readonly key: string
   /** The normalized last name of the path. */
   readonly lastName: string
+  /** The words of the path after the table of synonyms, and those of its last name. */
+  readonly words: string
+  readonly lastWords: string
   readonly schema: JsonSchema
   readonly isRequired: boolean
   /** Whether it gets the whole context if the context does not name it. */
   readonly isText: boolean
+  /** Whether an object of the context can be its value. */
+  readonly takesObject: boolean
   /** The fields of a field that is an object and nothing else. */
   readonly object: ExampleObject | null
+}
+
+export interface FewerWords {
+  readonly field: ExampleField
+  readonly dropped: string
 }
 
 /** A text field whose name ends with one of these words gets the whole context if the context does not name the field. */
 const TEXT_WORDS = new Set(['text', 'message', 'summary', 'content', 'body'])
 
+/** Words that a name can leave out, if the value fits ("Order: A-1" for `order_id`). */
+const DROPPABLE = new Set([
+  'name',
+  'id',
+  'date',
+  'amount',
+  'rate',
+  'unit',
+  'order',
+  'invoice',
+  'ticket',
+  'customer',
+  'contact',
+])
+
+/** Every set of words with one droppable word left out, and that word. */
+export function leaveOutWords(words: string): { dropped: string; words: string }[] {
+  const list = words.split(' ')
+  if (list.length < 2 || list.length > 10) return []
+  return list
+    .filter((word) => DROPPABLE.has(word))
+    .map((dropped) => ({ dropped, words: list.filter((word) => word !== dropped).join(' ') }))
+}
+
 /** Reads the level that begins at an object schema. */
 export function readLevel(schema: JsonSchema): ExampleLevel {
-  const fieldCounts = new Map<string, number>()
-  return { object: readObject(schema, [], ''), fieldCounts }
+  const byKey = new Map<string, ExampleField[]>()
+  const byWords = new Map<string, ExampleField[]>()
+  const byLastName = new Map<string, ExampleField[]>()
+  const byLastWords = new Map<string, ExampleField[]>()
+  const byFewerWords = new Map<string, FewerWords[]>()
+  const nameCounts = new Map<string, number>()
+  const wordCounts = new Map<string, number>()
+  const lists: ExampleField[] = []
+  const sections = new Set<string>()
+  const object = readObject(schema, [], '')
+  return { object, byKey, byWords, byLastName, byLastWords, byFewerWords, nameCounts, wordCounts, lists, sections }
 
   function readObject(objectSchema: JsonSchema, parentPath: readonly string[], parentKey: string): ExampleObject {
     const requiredNames = new Set(objectSchema['required'] as string[] | undefined)
@@ -52,31 +106,60 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
       const lastName = normalizeName(name)
       const path = [...parentPath, name]
       const key = parentKey + lastName
-      fieldCounts.set(lastName, (fieldCounts.get(lastName) ?? 0) + 1)
+      const types = listTypes(fieldSchema)
       const hasFields = fieldSchema['type'] === 'object' && listProperties(fieldSchema).length > 0
-      return {
+      const field: ExampleField = {
         name,
         nameBytes: countJsonBytes(name),
         path,
         key,
         lastName,
+        words: toWords(path.slice(-4).join(' ')).join(' '),
+        lastWords: toWords(name).join(' '),
         schema: fieldSchema,
         isRequired: requiredNames.has(name),
         isText: fieldSchema['type'] === 'string' && TEXT_WORDS.has(lastWordOf(name)),
+        takesObject: types.length === 0 || types.some((type) => type['type'] === 'object' || isObjectList(type)),
         object: hasFields ? readObject(fieldSchema, path, key) : null,
       }
+      addField(field)
+      return field
     })
-    const optional = fields.filter(({ isRequired }) => !isRequired)
-    const optionalByName = new Map<string, ExampleField[]>()
-    for (const field of optional) {
-      for (const name of new Set([field.key, field.lastName])) {
-        const sameName = optionalByName.get(name)
-        if (sameName) sameName.push(field)
-        else optionalByName.set(name, [field])
-      }
-    }
-    return { fields, required: fields.filter(({ isRequired }) => isRequired), optional, optionalByName }
+    const required = fields.filter(({ isRequired }) => isRequired)
+    return { fields, required, hasOptional: required.length < fields.length }
   }
+
+  function addField(field: ExampleField): void {
+    nameCounts.set(field.lastName, (nameCounts.get(field.lastName) ?? 0) + 1)
+    wordCounts.set(field.lastWords, (wordCounts.get(field.lastWords) ?? 0) + 1)
+    const isList = listTypes(field.schema).some(isObjectList)
+    if (field.object || isList) for (const words of [field.words, field.lastWords]) sections.add(words)
+    if (field.object) return
+    if (isList) lists.push(field)
+    add(byKey, field.key, field)
+    add(byWords, field.words, field)
+    add(byLastName, field.lastName, field)
+    add(byLastWords, field.lastWords, field)
+    for (const { words, dropped } of leaveOutWords(field.words)) add(byFewerWords, words, { field, dropped })
+  }
+}
+
+function add<Value>(index: Map<string, Value[]>, key: string, value: Value): void {
+  const known = index.get(key)
+  if (known) known.push(value)
+  else index.set(key, [value])
+}
+
+/** Whether the schema is one of a list of objects with fields. */
+function isObjectList(schema: JsonSchema): boolean {
+  return itemLevelSchema(schema) !== undefined
+}
+
+/** The schema of the objects in a list; undefined if it has none with fields. */
+export function itemLevelSchema(schema: JsonSchema): JsonSchema | undefined {
+  const list = listTypes(schema).find((type) => type['type'] === 'array')
+  const items = list && listTypes((list['items'] as JsonSchema | undefined) ?? {})
+  return items?.find((item) => item['type'] === 'object' && listProperties(item).length > 0)
 }
 
 /** The last word of a name such as `messageText` or `order_summary`, in lower case. */

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '@workflow-service/contract'
-import { type ContextValue, isContextObject, NumberText } from './parse-context.ts'
+import { type ContextValue, isContextObject, NumberText } from './context-value.ts'
 
 /** The fields of an object schema, by name. */
 export function listProperties(schema: JsonSchema): [string, JsonSchema][] {

@@ -1,16 +1,37 @@
+import { countJsonBytes, derivePayloadSchema, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import { type DecimalSeparator, decimalSeparatorOf } from './convert-number.ts'
 import {
-  countJsonBytes,
-  derivePayloadSchema,
-  type JsonSchema,
-  PAYLOAD_MAX_BYTES,
-  PAYLOAD_MAX_DEPTH,
-} from '@workflow-service/contract'
-import { type Conversion, describeValue, splitText, toBoolean, toJson, toNumber, toText } from './convert-value.ts'
-import { type ExampleField, type ExampleLevel, type ExampleObject, readLevel } from './example-level.ts'
+  type Conversion,
+  describeValue,
+  isAbsent,
+  splitText,
+  toBoolean,
+  toJson,
+  toNumber,
+  toTextLike,
+} from './convert-value.ts'
+import {
+  type ExampleField,
+  type ExampleLevel,
+  type ExampleObject,
+  itemLevelSchema,
+  readLevel,
+} from './example-level.ts'
+import { collectSamples, textKindOf } from './example-samples.ts'
 import { emptyValue, hasType, listTypes } from './example-schema.ts'
 import { type FillReport, FillState } from './fill-state.ts'
+import { type FieldMatches, matchFields } from './match-fields.ts'
 import { normalizeName } from './normalize-name.ts'
-import { type ContextObject, type ContextValue, isContextObject, parseContext } from './parse-context.ts'
+import {
+  type ContextObject,
+  type ContextValue,
+  isContextObject,
+  type KnownNames,
+  type ReadContext,
+  RepeatedValue,
+  toObject,
+} from './context-value.ts'
+import { readContext } from './parse-context.ts'
 
 /** A payload in the shape of the example, and where the value of each field came from. */
 export interface FilledPayload {
@@ -21,10 +42,11 @@ export interface FilledPayload {
 }
 
 /**
- * Builds a payload in the shape of the example from the context (contract README, "The built-in agent"). Each field gets
- * the value that the context names, converted to the example's type; otherwise, if it is a text field whose name ends
- * with one of TEXT_WORDS, the whole context; otherwise the empty value of its type. It never gets a value of the example.
- * The same input always gives the same payload.
+ * Builds a payload in the shape of the example from the context (services/runner/README.md, "What the built-in agent
+ * understands"). Each field gets the value that the context names, converted to the example's type; otherwise, if it is a
+ * text field whose name ends with one of TEXT_WORDS, the whole context; otherwise the empty value of its type. It never gets
+ * a value of the example. A payload with unconverted values in its report must not be sent. The same input always gives the
+ * same payload.
  * @throws PayloadTooLargeError as soon as the payload has more than `maxBytes` or PAYLOAD_MAX_VALUES values.
  */
 export function fillPayload(
@@ -32,11 +54,110 @@ export function fillPayload(
   context: string,
   maxBytes = PAYLOAD_MAX_BYTES,
 ): FilledPayload {
-  const fill = new FillState(maxBytes)
   const schema = derivePayloadSchema(example)
+  const fill = new FillState(maxBytes, collectSamples(schema, example))
+  const level = fill.levels.get(schema, readLevel)
   const wholeText = context === '' ? null : { text: context, bytes: countJsonBytes(context) }
-  const payload = fillLevel(schema, parseContext(context), { path: [], wholeText, fill })
+  const { values, lists, problem } = readContext(context, knownNames(level, fill))
+  const given = placeLists(level, values, lists, fill)
+  fill.decimal = findDecimalSeparator([values, ...lists.flat()])
+  const payload = fillLevel(schema, given.values, { path: [], wholeText, fill }, given.matches)
+  if (fill.report.named.total > 0) {
+    if (problem !== undefined) fill.report.unconverted.add([], problem)
+    for (const each of given.problems) fill.report.unconverted.add([], each)
+  }
   return { payload, bytes: fill.bytes, report: fill.report }
+}
+
+/** The names that the reader of the context looks for. */
+function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
+  const itemLevels = level.lists.map((list) => fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel))
+  const lists = new Set(level.lists)
+  const isPlainField = (words: string): boolean =>
+    [...(level.byWords.get(words) ?? []), ...(level.byLastWords.get(words) ?? [])].some((field) => !lists.has(field))
+  return {
+    isField: (words) => hasWords(level, words) || itemLevels.some((each) => hasWords(each, words)),
+    isSection: (words) => level.sections.has(words),
+    isItemField: (words) => !isPlainField(words) && itemLevels.some((each) => hasWords(each, words)),
+  }
+}
+
+function hasWords({ byWords, byLastWords, byFewerWords }: ExampleLevel, words: string): boolean {
+  return byWords.has(words) || byLastWords.has(words) || byFewerWords.has(words)
+}
+
+interface PlacedLists {
+  readonly values: ContextObject
+  readonly matches: FieldMatches
+  readonly problems: readonly string[]
+}
+
+/**
+ * Gives the lists of the context without a name to the lists of the example: a list of objects at least half of whose names
+ * match the fields of the items. Where the example has no such list, the rows are values like others, and have to be equal.
+ */
+function placeLists(
+  level: ExampleLevel,
+  values: ContextObject,
+  lists: ReadContext['lists'],
+  fill: FillState,
+): PlacedLists {
+  const problems: string[] = []
+  const entries = Object.entries(values)
+  for (const rows of lists) {
+    const names = [...new Set(rows.flatMap((row) => Object.keys(row)))]
+    const fitting = level.lists.filter((list) => fitsItems(names, list, fill))
+    for (const name of names) {
+      if (fitting.some((list) => isItemName(name, list, fill))) continue
+      for (const row of rows) if (Object.hasOwn(row, name)) entries.push([name, row[name] ?? ''])
+    }
+  }
+  const all = toObject(entries)
+  const matches = matchFields(level, all, fill.matchOptions)
+  const free = [...lists, ...matches.unusedLists]
+  const wanted = level.lists.map((list) => ({
+    list,
+    fits: free.filter((rows) => fitsItems([...new Set(rows.flatMap((row) => Object.keys(row)))], list, fill)),
+  }))
+  for (const { list, fits } of wanted) {
+    const [rows, ...others] = fits
+    if (!rows || matches.values.has(list)) continue
+    const isShared = wanted.some(
+      (other) => other.list !== list && other.fits.includes(rows) && !matches.values.has(other.list),
+    )
+    if (others.length > 0 || isShared)
+      problems.push(`it is not clear which list of the context is ${list.path.join('.')}`)
+    else matches.values.set(list, [...rows])
+  }
+  return { values: all, matches, problems }
+}
+
+function fitsItems(names: readonly string[], list: ExampleField, fill: FillState): boolean {
+  const matched = names.filter((name) => isItemName(name, list, fill)).length
+  const items = fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel)
+  return matched > 0 && matched * 2 >= names.length && matched * 2 >= items.object.required.length
+}
+
+function isItemName(name: string, list: ExampleField, fill: FillState): boolean {
+  const items = fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel)
+  return items.byKey.has(normalizeName(name)) || hasWords(items, fill.matchOptions.toWords(name))
+}
+
+/** The separator before decimals that the numbers of the context show; undefined if there is none, or both. */
+function findDecimalSeparator(values: readonly ContextValue[]): DecimalSeparator | undefined {
+  const found = new Set<DecimalSeparator>()
+  const visit = (value: ContextValue, depth: number): void => {
+    if (typeof value === 'string') {
+      const separator = decimalSeparatorOf(value)
+      if (separator) found.add(separator)
+    } else if (depth < 4 && value instanceof RepeatedValue) for (const each of value.values) visit(each, depth + 1)
+    else if (depth < 4 && (Array.isArray(value) || isContextObject(value))) {
+      for (const each of Object.values(value)) visit(each, depth + 1)
+    }
+  }
+  for (const value of values) visit(value, 0)
+  const [separator] = found
+  return found.size === 1 ? separator : undefined
 }
 
 /** The position of an object or value in the payload. */
@@ -49,52 +170,28 @@ interface Position {
 
 /** Fills one object of the example from one object of the context: the whole payload, or an item of a list. */
 interface Scope {
-  readonly level: ExampleLevel
-  /** The values by their path, and then by the number of names in it: the first of each. */
-  readonly byKey: ReadonlyMap<string, ReadonlyMap<number, ContextValue>>
-  /** The first value of each last name, and how many there are. */
-  readonly byLastName: ReadonlyMap<string, { readonly value: ContextValue; readonly depth: number; count: number }>
+  readonly matches: ReadonlyMap<ExampleField, ContextValue>
   readonly position: Position
 }
 
-function fillLevel(schema: JsonSchema, context: ContextObject, position: Position): Record<string, unknown> {
-  const level = position.fill.levels.get(schema, readLevel)
-  const byKey = new Map<string, Map<number, ContextValue>>()
-  const byLastName = new Map<string, { value: ContextValue; depth: number; count: number }>()
-  addValues(context, '', 1)
-  return fillObject({ level, byKey, byLastName, position }, level.object)
-
-  /** Adds all named values of the context outside lists; an object comes before its members. */
-  function addValues(values: ContextObject, parentKey: string, depth: number): void {
-    if (depth > PAYLOAD_MAX_DEPTH) return
-    for (const [name, value] of Object.entries(values)) {
-      const lastName = normalizeName(name)
-      const key = parentKey + lastName
-      const sameKey = byKey.get(key)
-      if (!sameKey) byKey.set(key, new Map([[depth, value]]))
-      else if (!sameKey.has(depth)) sameKey.set(depth, value)
-      const sameName = byLastName.get(lastName)
-      if (sameName) sameName.count += 1
-      else byLastName.set(lastName, { value, depth, count: 1 })
-      if (isContextObject(value)) addValues(value, key, depth + 1)
-    }
+function fillLevel(
+  schema: JsonSchema,
+  context: ContextObject,
+  position: Position,
+  known?: FieldMatches,
+): Record<string, unknown> {
+  const { fill, path } = position
+  const level = fill.levels.get(schema, readLevel)
+  const { values, ambiguous, related } = known ?? matchFields(level, context, fill.matchOptions)
+  for (const { name, field } of related) {
+    const names = `${JSON.stringify(name.slice(0, 50))} may be meant, or not`
+    fill.report.unconverted.add([...path, ...field.path], names)
   }
-}
-
-/** The context's value for the field; undefined when the context does not name it. */
-function findValue(
-  { level, byKey, byLastName }: Scope,
-  { key, lastName, path }: ExampleField,
-): ContextValue | undefined {
-  const samePath = byKey.get(key)
-  if (samePath) {
-    const [first] = samePath.values()
-    return samePath.has(path.length) ? samePath.get(path.length) : first
+  for (const { name, fields } of ambiguous) {
+    const names = fields.slice(0, 3).map((field) => field.path.join('.'))
+    fill.report.unconverted.add(path, `${JSON.stringify(name.slice(0, 50))} can be ${names.join(' or ')}`)
   }
-  // The same last name at another path: only if no other field or value has it, and one of the two is at the top level.
-  const named = byLastName.get(lastName)
-  const isUnambiguous = named?.count === 1 && level.fieldCounts.get(lastName) === 1
-  return isUnambiguous && (path.length === 1 || named.depth === 1) ? named.value : undefined
+  return fillObject({ matches: values, position }, level.object)
 }
 
 function fillObject(scope: Scope, object: ExampleObject): Record<string, unknown> {
@@ -108,29 +205,17 @@ function fillObject(scope: Scope, object: ExampleObject): Record<string, unknown
   return Object.fromEntries(entries)
 }
 
-/**
- * The required fields, and the optional ones that the context names, in the order of the example. Looks at the optional
- * fields or at the context's values, whichever are fewer: a list can have thousands of items without any.
- */
-function selectFields(
-  scope: Scope,
-  { fields, required, optional, optionalByName }: ExampleObject,
-): readonly ExampleField[] {
-  if (optional.length === 0) return fields
-  const { byKey, byLastName } = scope
-  const candidates =
-    optional.length <= byKey.size + byLastName.size
-      ? optional
-      : [...byKey.keys(), ...byLastName.keys()].flatMap((name) => optionalByName.get(name) ?? [])
-  const found = new Set(candidates.filter((field) => findValue(scope, field) !== undefined))
-  return found.size === 0 ? required : fields.filter((field) => field.isRequired || found.has(field))
+/** The required fields, and the optional ones that the context names, in the order of the example. */
+function selectFields({ matches }: Scope, { fields, required, hasOptional }: ExampleObject): readonly ExampleField[] {
+  if (!hasOptional) return fields
+  return matches.size === 0 ? required : fields.filter((field) => field.isRequired || matches.has(field))
 }
 
 function fillField(scope: Scope, field: ExampleField): unknown {
   const { path: levelPath, fill, wholeText } = scope.position
   const path = [...levelPath, ...field.path]
-  const found = findValue(scope, field)
-  if (found !== undefined && found !== null && found !== '') {
+  const found = scope.matches.get(field)
+  if (found !== undefined && found !== null && found !== '' && !isEmptyFor(field.schema, found)) {
     const mark = fill.mark()
     const converted = convert(field.schema, found, { ...scope.position, path })
     if ('value' in converted) {
@@ -141,6 +226,10 @@ function fillField(scope: Scope, field: ExampleField): unknown {
     fill.report.unconverted.add(path, converted.error)
     return addEmptyValue(field.schema, fill)
   }
+  if (found === '' && levelPath.length > 0 && needsValue(field.schema)) {
+    fill.report.unconverted.add(path, 'it is blank')
+    return addEmptyValue(field.schema, fill)
+  }
   if (wholeText && found === undefined && field.isText) {
     fill.report.wholeContext.add(path)
     fill.addValue(wholeText.bytes)
@@ -148,6 +237,18 @@ function fillField(scope: Scope, field: ExampleField): unknown {
   }
   fill.report.empty.add(path)
   return addEmptyValue(field.schema, fill)
+}
+
+/** Whether a blank cell of a table is no value of the field: only a text can be empty. */
+function needsValue(schema: JsonSchema): boolean {
+  const types = listTypes(schema).map((type) => type['type'])
+  return types.length > 0 && !types.includes('string') && !types.includes('null')
+}
+
+/** Whether the text says that there is no value, where the field is no plain text: "Due date: n/a". */
+function isEmptyFor(schema: JsonSchema, value: ContextValue): boolean {
+  const isText = listTypes(schema).some((type) => type['type'] === 'string')
+  return !isText && isAbsent(value) && !('value' in toBoolean(value))
 }
 
 function addEmptyValue(schema: JsonSchema, fill: FillState): unknown {
@@ -167,13 +268,17 @@ function countValues(value: unknown): number {
 /** On an error, what was added to the position's FillState has to be rolled back. */
 function convert(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   const types = listTypes(schema)
+  if (value instanceof RepeatedValue) {
+    const isList = types.length === 0 || types.some((type) => type['type'] === 'array')
+    return isList ? convert(schema, [...value.values], position) : convertRepeated(schema, value, position)
+  }
   if (types.length === 0) return addJson(value, position)
   const sameType = types.find((type) => hasType(value, type))
   let error: string | undefined
   // Each type once: trying the same one twice at every level of nested lists doubled the time with each level.
   for (const type of sameType ? [sameType, ...types.filter((other) => other !== sameType)] : types) {
     const mark = position.fill.mark()
-    const converted = convertTo(type, value, position)
+    const converted = convertTo(type, value, position, schema)
     if ('value' in converted) return converted
     position.fill.rollBack(mark)
     error ??= converted.error
@@ -181,18 +286,45 @@ function convert(schema: JsonSchema, value: ContextValue, position: Position): C
   return { error: error ?? 'does not fit' }
 }
 
-function convertTo(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
-  switch (schema['type']) {
+/** Converts each value of a name that occurs more than once: they must be equal. */
+function convertRepeated(schema: JsonSchema, { values }: RepeatedValue, position: Position): Conversion {
+  let first: { json: string; conversion: Conversion } | undefined
+  for (const value of values) {
+    const mark = position.fill.mark()
+    const conversion = convert(schema, value, position)
+    if ('error' in conversion) return conversion
+    const json = JSON.stringify(conversion.value)
+    if (first) position.fill.rollBack(mark)
+    first ??= { json, conversion }
+    if (first.json !== json)
+      return { error: `the context has different values: ${describeValue(new RepeatedValue(values))}` }
+  }
+  return first?.conversion ?? { error: 'there is no value' }
+}
+
+function convertTo(type: JsonSchema, value: ContextValue, position: Position, schema: JsonSchema): Conversion {
+  const { fill, path } = position
+  switch (type['type']) {
     case 'string':
-      return addPlain({ value: toText(value) }, position)
-    case 'number':
-      return addPlain(toNumber(value), position)
+      return addPlain(
+        toTextLike(
+          value,
+          fill.textKinds.get(schema, () => textKindOf(fill.samples.get(schema))),
+        ),
+        position,
+      )
+    case 'number': {
+      const numbers = fill.samples.get(schema)?.numbers ?? []
+      const isFraction = numbers.length > 0 && numbers.every((number) => number > 0 && number < 1)
+      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(fill.matchOptions.toWords(path.at(-1) ?? ''))
+      return addPlain(toNumber(value, { decimal: fill.decimal, isFraction, isCents }), position)
+    }
     case 'boolean':
       return addPlain(toBoolean(value), position)
     case 'array':
-      return toList((schema['items'] as JsonSchema | undefined) ?? {}, value, position)
+      return toList((type['items'] as JsonSchema | undefined) ?? {}, value, position)
     case 'object':
-      return toObject(schema, value, position)
+      return fillItem(type, value, position)
     default:
       return addPlain(value === null ? { value } : { error: `${describeValue(value)} is not null` }, position)
   }
@@ -226,7 +358,7 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
   return { value: converted }
 }
 
-function toObject(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
+function fillItem(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   if (!isContextObject(value)) return addPlain({ error: `${describeValue(value)} is not an object` }, position)
   if (position.fill.levels.get(schema, readLevel).object.fields.length === 0) return addJson(value, position)
   return { value: fillLevel(schema, value, { ...position, wholeText: null }) }

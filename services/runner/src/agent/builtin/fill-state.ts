@@ -1,5 +1,10 @@
 import { type JsonSchema, PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
+import type { DecimalSeparator } from './convert-number.ts'
+import type { TextKind } from './convert-value.ts'
 import type { ExampleLevel } from './example-level.ts'
+import type { Samples } from './example-samples.ts'
+import type { MatchOptions } from './match-fields.ts'
+import { toWords } from './name-words.ts'
 
 /** Thrown before a payload exceeds a limit. The message completes "Nothing was sent, because …". */
 export class PayloadTooLargeError extends Error {
@@ -37,7 +42,7 @@ export class FieldList {
   add(path: readonly string[], remark?: string): void {
     this.total += 1
     if (this.total > LISTED_FIELDS) return
-    const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.')
+    const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.') || 'the context'
     const shortened = text.length > PATH_MAX_LENGTH ? `${text.slice(0, PATH_MAX_LENGTH - 1).toWellFormed()}…` : text
     this.listed.push(remark === undefined ? shortened : `${shortened} (${remark})`)
   }
@@ -85,12 +90,27 @@ export class FillState {
   readonly levels = new Memo<JsonSchema, ExampleLevel>()
   readonly emptyValues = new Memo<JsonSchema, EmptyValue>()
   readonly parts = new Memo<string, readonly string[]>()
+  readonly textKinds = new Memo<JsonSchema, TextKind>()
+  /** The values of the example, by the schema of their field. */
+  readonly samples: ReadonlyMap<JsonSchema, Samples>
+  readonly matchOptions: MatchOptions
+  /** The separator before decimals that the numbers of the context show. */
+  decimal: DecimalSeparator | undefined
   readonly #maxBytes: number
   #bytes = 0
   #values = 0
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, samples: ReadonlyMap<JsonSchema, Samples>) {
     this.#maxBytes = maxBytes
+    this.samples = samples
+    const words = new Memo<string, string>()
+    this.matchOptions = {
+      toWords: (name) => words.get(name, () => toWords(name).join(' ')),
+      isIdentifier: ({ schema }) => {
+        const { texts = [], numbers = [] } = samples.get(schema) ?? {}
+        return texts.length + numbers.length > 0 && texts.every((text) => /^\S*\d\S*$/.test(text))
+      },
+    }
   }
 
   get bytes(): number {

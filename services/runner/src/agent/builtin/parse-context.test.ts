@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { isContextObject, NumberText, parseContext } from './parse-context.ts'
+import { isContextObject, NumberText } from './context-value.ts'
+import { parseContext } from './parse-context.ts'
 
 describe('the names of a context', () => {
   test('are those of its JSON object, with numbers as they were written', () => {

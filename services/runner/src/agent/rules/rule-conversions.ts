@@ -1,6 +1,6 @@
 import type { JsonValue, RuleConversions } from '@workflow-service/rules'
 import { type Conversion, describeValue, splitText, toBoolean, toNumber, toText } from '../builtin/convert-value.ts'
-import { type ContextValue, NumberText } from '../builtin/parse-context.ts'
+import { type ContextValue, NumberText } from '../builtin/context-value.ts'
 
 /** The functions of rules convert as the built-in agent converts the values of the context. */
 export const RULE_CONVERSIONS: RuleConversions = {

@@ -1,5 +1,5 @@
 import { normalizeName } from '../builtin/normalize-name.ts'
-import { type ContextObject, type ContextValue, isContextObject, NumberText } from '../builtin/parse-context.ts'
+import { type ContextObject, type ContextValue, isContextObject, NumberText } from '../builtin/context-value.ts'
 
 /** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The first of several has the name. */
 class FieldMap extends Map<string, unknown> {

@@ -1,0 +1,359 @@
+import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { parseDate } from './convert-date.ts'
+import { parseNumber } from './convert-number.ts'
+import { isAbsent } from './convert-value.ts'
+import { type ExampleField, type ExampleLevel, leaveOutWords } from './example-level.ts'
+import { normalizeName } from './normalize-name.ts'
+import {
+  type ContextObject,
+  type ContextValue,
+  isContextObject,
+  isObjectList,
+  NumberText,
+  RepeatedValue,
+} from './context-value.ts'
+
+/** What the context has for the fields of a level. */
+export interface FieldMatches {
+  readonly values: Map<ExampleField, ContextValue>
+  /** Names of the context that could be several fields, none of which has another value. */
+  readonly ambiguous: readonly { readonly name: string; readonly fields: readonly ExampleField[] }[]
+  /** Fields without a value, and a name without a field that is similar: "Name" where the example has `first_name`. */
+  readonly related: readonly { readonly name: string; readonly field: ExampleField }[]
+  /** The lists of objects that no field has got. */
+  readonly unusedLists: readonly ContextObject[][]
+}
+
+/** A named value of the context, outside lists. */
+interface Entry {
+  readonly path: readonly string[]
+  readonly value: ContextValue
+  readonly key: string
+  readonly lastName: string
+  readonly words: string
+  readonly lastWords: string
+  isUsed: boolean
+  isAmbiguous: boolean
+}
+
+/** What decides whether a field and a name are the same although their words differ. */
+export interface MatchOptions {
+  readonly toWords: (name: string) => string
+  /** Whether the example's value of the field looks like an identifier: it has a digit and no space. */
+  readonly isIdentifier: (field: ExampleField) => boolean
+}
+
+/**
+ * Finds the value of each field in an object of the context: by exact path; by words after the table of synonyms; by the
+ * last name, if field and name are unique and one of them is at the top level; by words without one that carries little
+ * meaning. At each level only names and fields that are still open; several values for one field are a RepeatedValue.
+ */
+export function matchFields(level: ExampleLevel, context: ContextObject, options: MatchOptions): FieldMatches {
+  const entries: Entry[] = []
+  const nameCounts = new Map<string, number>()
+  const wordCounts = new Map<string, number>()
+  addEntries(context, [], '')
+  const values = new Map<ExampleField, ContextValue>()
+  const ambiguous: { name: string; fields: readonly ExampleField[]; entry: Entry }[] = []
+
+  const objects = matchExactly()
+  match((entry) => level.byWords.get(entry.words), takesValue)
+  match((entry) => level.byLastName.get(entry.lastName), isOnlyName)
+  match((entry) => level.byLastWords.get(entry.lastWords), isOnlyWords)
+  matchFewerWords()
+  // "customer": {…} for a text, of which no part fits: its conversion says so.
+  for (const [field, value] of objects) if (!values.has(field)) values.set(field, value)
+  return {
+    values,
+    ambiguous: ambiguous.filter(({ entry, fields }) => !entry.isUsed && fields.every((field) => !values.has(field))),
+    related: findRelated(),
+    unusedLists: entries.flatMap(({ value, isUsed }) => (!isUsed && isObjectList(value) ? [value] : [])),
+  }
+
+  /** A value that is there but not used must not be left out silently. */
+  function findRelated(): { name: string; field: ExampleField }[] {
+    const unused = entries.filter(({ isUsed, value }) => !isUsed && !isContextObject(value) && !isAbsent(value))
+    if (unused.length === 0) return []
+    const byWord = Map.groupBy(
+      unused.flatMap((entry) => entry.lastWords.split(' ').map((word) => ({ word, entry }))),
+      ({ word }) => word,
+    )
+    const found: { name: string; field: ExampleField }[] = []
+    for (const fields of level.byKey.values()) {
+      for (const field of fields) {
+        if (values.has(field) || !field.isRequired) continue
+        const words = field.lastWords.split(' ')
+        const entry = words
+          .flatMap((word) => byWord.get(word)?.slice(0, 20) ?? [])
+          .find(({ word, entry: { lastWords } }) => isRelated(word, words, lastWords.split(' ')))?.entry
+        if (entry) found.push({ name: entry.path.join('.'), field })
+      }
+    }
+    return found
+  }
+
+  /** Adds all named values of the context outside lists; an object comes before its members. */
+  function addEntries(object: ContextObject, parents: readonly string[], parentKey: string): void {
+    if (parents.length >= PAYLOAD_MAX_DEPTH) return
+    for (const [name, value] of Object.entries(object)) {
+      const path = [...parents, name]
+      const lastName = normalizeName(name)
+      const lastWords = options.toWords(name)
+      const key = parentKey + lastName
+      const words = path.length === 1 ? lastWords : options.toWords(path.slice(-4).join(' '))
+      entries.push({ path, value, key, lastName, words, lastWords, isUsed: false, isAmbiguous: false })
+      nameCounts.set(lastName, (nameCounts.get(lastName) ?? 0) + 1)
+      wordCounts.set(lastWords, (wordCounts.get(lastWords) ?? 0) + 1)
+      if (isContextObject(value)) addEntries(value, path, key)
+    }
+  }
+
+  /** Gives each field the value of the same path. Returns the objects for fields that take none. */
+  function matchExactly(): Map<ExampleField, ContextValue> {
+    const found = new Map<ExampleField, Entry[]>()
+    for (const entry of entries) {
+      for (const field of level.byKey.get(entry.key) ?? []) {
+        const known = found.get(field)
+        if (known) known.push(entry)
+        else found.set(field, [entry])
+      }
+    }
+    const unfit = new Map<ExampleField, ContextValue>()
+    for (const [field, all] of found) {
+      const sameDepth = all.filter(({ path }) => path.length === field.path.length)
+      const chosen = sameDepth.length > 0 ? sameDepth : all.slice(0, 1)
+      const value = merge(chosen)
+      if (isContextObject(value) && !field.takesObject) {
+        unfit.set(field, value)
+        continue
+      }
+      for (const entry of all) entry.isUsed = true
+      values.set(field, value)
+    }
+    return unfit
+  }
+
+  function match(
+    find: (entry: Entry) => readonly ExampleField[] | undefined,
+    accepts: (entry: Entry, field: ExampleField) => boolean,
+  ): void {
+    const found = new Map<ExampleField, Entry[]>()
+    for (const entry of entries) {
+      if (entry.isUsed || entry.isAmbiguous) continue
+      const all = find(entry) ?? []
+      const open = all.filter((field) => !values.has(field) && takesValue(entry, field))
+      const fields = open.filter((field) => accepts(entry, field))
+      addCandidate(found, entry, open.length > 1 && entry.path.length === 1 ? open : fields)
+    }
+    assign(found)
+  }
+
+  function matchFewerWords(): void {
+    const found = new Map<ExampleField, Entry[]>()
+    for (const entry of entries) {
+      if (entry.isUsed || entry.isAmbiguous) continue
+      const fields = new Set<ExampleField>()
+      for (const { field, dropped } of level.byFewerWords.get(entry.words) ?? []) {
+        if (isOpenFor(entry, field) && canDrop(dropped, entry, field, true)) fields.add(field)
+      }
+      for (const { words, dropped } of leaveOutWords(entry.words)) {
+        for (const field of level.byWords.get(words) ?? []) {
+          if (isOpenFor(entry, field) && canDrop(dropped, entry, field, false)) fields.add(field)
+        }
+      }
+      addCandidate(found, entry, [...fields])
+    }
+    assign(found)
+  }
+
+  function addCandidate(found: Map<ExampleField, Entry[]>, entry: Entry, fields: readonly ExampleField[]): void {
+    const [field, ...others] = fields
+    if (!field) return
+    if (others.length > 0) {
+      entry.isAmbiguous = true
+      ambiguous.push({ name: entry.path.join('.'), fields, entry })
+      return
+    }
+    const known = found.get(field)
+    if (known) known.push(entry)
+    else found.set(field, [entry])
+  }
+
+  function assign(found: ReadonlyMap<ExampleField, readonly Entry[]>): void {
+    for (const [field, all] of found) {
+      for (const entry of all) entry.isUsed = true
+      values.set(field, merge(all))
+    }
+  }
+
+  function isOpenFor(entry: Entry, field: ExampleField): boolean {
+    return !values.has(field) && takesValue(entry, field)
+  }
+
+  function isOnlyName(entry: Entry, field: ExampleField): boolean {
+    return (
+      nameCounts.get(entry.lastName) === 1 && level.nameCounts.get(entry.lastName) === 1 && isSameThing(entry, field)
+    )
+  }
+
+  function isOnlyWords(entry: Entry, field: ExampleField): boolean {
+    return (
+      wordCounts.get(entry.lastWords) === 1 && level.wordCounts.get(entry.lastWords) === 1 && isSameThing(entry, field)
+    )
+  }
+
+  /** Whether a value at another path is that of the field: one of them is at the top level, and the name says enough. */
+  function isSameThing({ path, lastWords }: Entry, field: ExampleField): boolean {
+    if (field.path.length > 1 && path.length > 1) return false
+    const parent = options.toWords((field.path.length > 1 ? field.path : path).at(-2) ?? '')
+    if (lastWords === 'name') return parent === '' || PERSONS.has(parent) || WHOLES.has(parent)
+    return !GENERIC.has(lastWords) || parent === '' || WHOLES.has(parent)
+  }
+
+  function canDrop(dropped: string, { value }: Entry, field: ExampleField, isOfField: boolean): boolean {
+    const text = value instanceof NumberText ? value.source : typeof value === 'string' ? value.trim() : undefined
+    if (text === undefined || text.length > 200) return false
+    const isDate = parseDate(text, 'date') !== undefined || /^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}/.test(text)
+    const isId = /\d/.test(text) && !/\s|^\d+[.,]\d+$/.test(text) && !isDate
+    switch (dropped) {
+      case 'name':
+        return /\p{L}/u.test(text) && !isId && !text.includes('@')
+      case 'id':
+        return isId && (isOfField || options.isIdentifier(field))
+      case 'date':
+        return isDate
+      case 'amount':
+        return isNumber(text, false)
+      case 'rate':
+        return isNumber(text, true)
+      case 'unit':
+        return field.words.includes('price')
+      case 'customer':
+      case 'contact':
+        return /(?:^| )(?:email|phone|mobile|name|company|address|id)(?: |$)/.test(field.words)
+      default:
+        return true
+    }
+  }
+}
+
+/** Words that many names share. */
+const COMMON = new Set([
+  'id',
+  'date',
+  'amount',
+  'order',
+  'invoice',
+  'ticket',
+  'customer',
+  'rate',
+  'unit',
+  'delivery',
+  'shipping',
+  'payment',
+  'contact',
+  'name',
+  'address',
+  'price',
+  'type',
+  'status',
+  'code',
+  'time',
+  'company',
+  'product',
+  'note',
+  'line',
+  'billing',
+  'vendor',
+  'total',
+  'net',
+  'gross',
+  'tax',
+  'number',
+  'email',
+  'phone',
+  'quantity',
+])
+
+/** Whether a field and a name that share a word may be the same: the word says much, or one has all words of the other. */
+function isRelated(word: string, field: readonly string[], name: readonly string[]): boolean {
+  if (!COMMON.has(word)) return true
+  const [shorter, longer] = field.length < name.length ? [field, name] : [name, field]
+  return shorter.every((each) => longer.includes(each))
+}
+
+/** Names that mean little without what they are the name of. */
+const GENERIC = new Set([
+  'id',
+  'date',
+  'code',
+  'type',
+  'value',
+  'status',
+  'title',
+  'description',
+  'amount',
+  'price',
+  'address',
+  'label',
+  'kind',
+  'note',
+])
+const PERSONS = new Set([
+  'customer',
+  'contact',
+  'person',
+  'lead',
+  'user',
+  'recipient',
+  'applicant',
+  'employee',
+  'sender',
+  'requester',
+  'reporter',
+  'guest',
+  'member',
+  'patient',
+  'author',
+  'caller',
+  'attendee',
+  'participant',
+])
+/** Objects around everything. */
+const WHOLES = new Set([
+  'data',
+  'payload',
+  'body',
+  'record',
+  'attribute',
+  'field',
+  'value',
+  'object',
+  'order',
+  'invoice',
+  'ticket',
+  'lead',
+  'request',
+  'booking',
+  'event',
+  'item',
+  'product',
+  'form',
+  'submission',
+  'reservation',
+])
+
+function takesValue({ value }: Entry, field: ExampleField): boolean {
+  return field.takesObject || !isContextObject(value)
+}
+
+function merge(entries: readonly Entry[]): ContextValue {
+  const [first, ...others] = entries
+  if (others.length === 0) return first?.value ?? null
+  return new RepeatedValue(entries.flatMap(({ value }) => (value instanceof RepeatedValue ? value.values : [value])))
+}
+
+function isNumber(text: string, isPercent: boolean): boolean {
+  const parsed = parseNumber(text)
+  return 'error' in parsed ? !isPercent && parsed.error === 'ambiguous' : parsed.isPercent === isPercent
+}

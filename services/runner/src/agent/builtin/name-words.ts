@@ -1,0 +1,179 @@
+/**
+ * Names that mean the same (services/runner/README.md, "What the built-in agent understands"). The first of each group is
+ * the one that the others become. Only names that mean the same in orders, invoices, tickets and leads alike.
+ */
+export const SYNONYMS: readonly (readonly string[])[] = [
+  ['order', 'bestellung', 'bestell', 'auftrag', '注文', '受注'],
+  ['id', 'no', 'nr', 'number', 'num', 'nummer', 'identifier', '番号'],
+  ['order id', 'bestellnummer', 'auftragsnummer', 'order reference', 'order ref', '注文番号', '受注番号'],
+  ['invoice', 'rechnung', '請求書'],
+  ['invoice id', 'rechnungsnummer', '請求書番号', '請求番号'],
+  ['customer', 'client', 'buyer', 'kunde', 'kunden', 'kundin', 'käufer', 'besteller', '顧客', 'お客様', '得意先'],
+  ['customer name', 'kundenname', '顧客名', 'お客様名'],
+  ['customer id', 'kundennummer', '顧客番号', 'お客様番号'],
+  ['vendor', 'supplier', 'lieferant', '仕入先'],
+  ['name', 'full name', 'vollständiger name', '氏名', '名前', 'お名前'],
+  ['first name', 'given name', 'vorname'],
+  ['last name', 'family name', 'surname', 'nachname', 'familienname'],
+  ['company', 'firma', 'unternehmen', 'company name', 'firmenname', '会社', '会社名'],
+  ['email', 'mail', 'email address', 'email adresse', 'mailadresse', 'emailadresse', 'メール', 'メールアドレス'],
+  ['phone', 'telephone', 'tel', 'telefon', 'phone number', 'telephone number', 'telefonnummer', '電話', '電話番号'],
+  ['mobile', 'mobile phone', 'mobile number', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'cell phone', '携帯電話'],
+  ['address', 'adresse', 'anschrift', '住所'],
+  ['street', 'straße', 'strasse'],
+  ['city', 'town', 'stadt', 'ort'],
+  ['zip', 'zip code', 'postal code', 'postcode', 'plz', 'postleitzahl', '郵便番号'],
+  ['country', 'land', '国'],
+  ['shipping address', 'ship to', 'delivery address', 'lieferadresse', 'deliver to', '配送先', 'お届け先', '届け先'],
+  ['billing address', 'bill to', 'rechnungsadresse', 'rechnungsanschrift'],
+  ['quantity', 'qty', 'menge', 'anzahl', 'stückzahl', '数量', '個数'],
+  ['unit price', 'einzelpreis', 'stückpreis', 'price each', 'price per unit', '単価'],
+  ['price', 'preis', '価格'],
+  ['product', 'item', 'article', 'artikel', 'produkt', 'product name', 'artikelname', '商品', '商品名', '品名'],
+  [
+    'sku',
+    'article number',
+    'artikelnummer',
+    'item number',
+    'product code',
+    'product number',
+    'part number',
+    '品番',
+    '商品コード',
+  ],
+  ['line', 'line item', 'order line', 'order item', 'position', 'positionen', '明細'],
+  [
+    'total',
+    'grand total',
+    'total amount',
+    'sum total',
+    'gesamt',
+    'gesamtbetrag',
+    'gesamtsumme',
+    'summe',
+    '合計',
+    '合計金額',
+  ],
+  ['amount', 'betrag', '金額'],
+  ['net amount', 'net', 'net total', 'subtotal', 'netto', 'nettobetrag', 'zwischensumme', '小計'],
+  ['gross amount', 'gross', 'brutto', 'bruttobetrag'],
+  ['tax', 'vat', 'sales tax', 'mwst', 'mehrwertsteuer', 'ust', 'umsatzsteuer', '消費税'],
+  ['tax rate', 'vat rate', 'steuersatz', 'mwst satz', 'mehrwertsteuersatz', '税率'],
+  ['discount', 'rabatt', 'nachlass', '割引'],
+  ['currency', 'währung', '通貨'],
+  ['date', 'datum', '日付'],
+  [
+    'due date',
+    'payment due',
+    'due',
+    'fällig',
+    'fällig am',
+    'fälligkeit',
+    'fälligkeitsdatum',
+    'zahlbar bis',
+    '支払期限',
+    '支払期日',
+  ],
+  ['delivery date', 'lieferdatum', 'liefertermin', 'wunschliefertermin', '納期', '納品日'],
+  ['order date', 'bestelldatum', 'auftragsdatum', '注文日'],
+  ['invoice date', 'rechnungsdatum', '請求日'],
+  ['delivery', 'lieferung', 'liefer'],
+  ['paid', 'bezahlt', '支払済', '支払済み'],
+  ['subject', 'betreff', '件名'],
+  ['title', 'titel', 'タイトル'],
+  ['description', 'beschreibung', '説明'],
+  ['message', 'nachricht', 'mitteilung', 'メッセージ'],
+  [
+    'note',
+    'notes',
+    'notiz',
+    'bemerkung',
+    'anmerkung',
+    'comment',
+    'remark',
+    'kommentar',
+    'hinweis',
+    '備考',
+    'コメント',
+    'メモ',
+  ],
+  ['priority', 'prio', 'priorität', '優先度'],
+  ['status', 'state of order', 'ステータス', '状態'],
+  ['category', 'kategorie', 'カテゴリ', 'カテゴリー'],
+  ['website', 'web site', 'homepage', 'webseite', 'ウェブサイト'],
+  ['contact', 'contact person', 'ansprechpartner', 'kontakt', '担当者'],
+  ['reference', 'ref', 'referenz'],
+]
+
+/** Words that carry no meaning in a name. */
+const FILLERS = new Set([
+  'the',
+  'of',
+  'a',
+  'an',
+  'your',
+  'our',
+  'my',
+  'der',
+  'die',
+  'das',
+  'des',
+  'ihr',
+  'ihre',
+  'unser',
+])
+
+/** Ends of German compounds, which are words of their own elsewhere. */
+const COMPOUND_ENDS = ['nummer', 'nr', 'datum', 'name', 'betrag', 'adresse', 'preis', 'satz']
+
+const PHRASE_MAX_WORDS = 3
+
+const PHRASES = new Map(
+  SYNONYMS.flatMap(([first = '', ...others]) => {
+    const meaning = split(first)
+    return [first, ...others].map((name) => [split(name).join(' '), meaning] as const)
+  }),
+)
+
+/**
+ * The words of a name after the table of synonyms, in alphabetical order: "Order no.", "Bestellnummer" and `orderId` give
+ * "id order".
+ */
+export function toWords(name: string): readonly string[] {
+  let words = split(name)
+  // "Number of guests" is what `guests` shows.
+  if (words.length > 2 && /^(?:number|no|anzahl)$/.test(words[0] ?? '') && words[1] === 'of') words = words.slice(2)
+  const meanings: string[] = []
+  for (let index = 0; index < words.length;) {
+    let length = Math.min(PHRASE_MAX_WORDS, words.length - index)
+    let meaning: readonly string[] | undefined
+    for (; length > 0 && !meaning; length -= 1) meaning = PHRASES.get(words.slice(index, index + length).join(' '))
+    meanings.push(...(meaning ?? splitCompound(words[index] ?? '')))
+    index += meaning ? length + 1 : 1
+  }
+  const kept = meanings.filter((word) => !FILLERS.has(word))
+  return [...new Set(kept.length > 0 ? kept : meanings)].toSorted()
+}
+
+function splitCompound(word: string): readonly string[] {
+  const end = COMPOUND_ENDS.find((each) => word.length > each.length + 2 && word.endsWith(each))
+  if (end === undefined) return [word]
+  const stem = word.slice(0, -end.length)
+  const known = [stem, stem.replace(/s$/, ''), stem.replace(/n$/, ''), stem.replace(/en$/, '')].find((each) =>
+    PHRASES.has(each),
+  )
+  return [...(known === undefined ? [stem] : (PHRASES.get(known) ?? [])), ...(PHRASES.get(end) ?? [end])]
+}
+
+/** The words of a name in lower case and in the singular. */
+function split(name: string): string[] {
+  const words = name
+    .slice(0, 200)
+    .normalize('NFKC')
+    .replace(/(?<=[\p{Ll}\p{N}])(?=\p{Lu})/gu, ' ')
+    .toLowerCase()
+    .replace(/(?<![\p{L}\p{N}])e[-\s]?mail/gu, 'email')
+    .replaceAll('#', ' id ')
+    .split(/[^\p{L}\p{M}\p{N}]+/u)
+  return words.filter((word) => word !== '').map((word) => word.replace(/(?<=^[a-z]{3,})(?<![suiS])s$/u, ''))
+}

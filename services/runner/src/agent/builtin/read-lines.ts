@@ -1,0 +1,409 @@
+import { toWords } from './name-words.ts'
+import {
+  type ContextObject,
+  type ContextValue,
+  type KnownNames,
+  parseJson,
+  parseStructure,
+  type ReadContext,
+  toObject,
+} from './context-value.ts'
+import { readTable } from './read-table.ts'
+
+/** The text before the separator of a line: a name of at most 100 characters, with or without quotes and emphasis. */
+const LABEL =
+  /^["'`*_]{0,2}(?<name>(?=[^\p{L}]{0,20}\p{L})[\p{L}\p{N}#№][\p{L}\p{M}\p{N} _.\-/()#&'’№（）€$£¥%]{0,99}?)["'`*_]{0,2}$/u
+
+const BULLET = /^(?:[-*•–·▪◦‣+]|\d{1,3}[.)])\s+/u
+const CHECKBOX = /^(?<mark>\[[ xX✓]?\]|[☑☐☒✅❌])\s*(?<name>[^:：]{1,100})$/u
+const HEADING =
+  /^(?:#{1,6}\s+(?<hash>.{1,100}?)\s*#*|\*\*(?<bold>[^*:]{1,100})\*\*|={2,}\s*(?<equals>[^=]{1,100}?)\s*={2,})$/u
+
+/** Names of values that go on in the next lines. */
+const LONG = new Set([
+  'message',
+  'description',
+  'note',
+  'body',
+  'text',
+  'content',
+  'summary',
+  'detail',
+  'reason',
+  'issue',
+  'instruction',
+  'feedback',
+  'question',
+  'request',
+  'inquiry',
+  'complaint',
+  'anliegen',
+  'problem',
+  '内容',
+  '本文',
+  '詳細',
+  '理由',
+  '要望',
+])
+/** Those that end at an empty line. */
+const ONE_PARAGRAPH = new Set(['note', 'address', 'reason', 'instruction'])
+
+/** The end of a letter, with or without a name: names and values after it are those of its sender. */
+const CLOSING =
+  /^(?:--$|(?:thanks|thank you|many thanks|cheers|sincerely|yours|best wishes|(?:best|kind|warm|kindest|warmest) regards|best|regards|mit (?:freundlichen|besten|herzlichen) grü(?:ß|ss)en|(?:viele|beste|liebe|herzliche|freundliche) grü(?:ß|ss)e|vielen dank|danke|mfg|lg)(?=$|[\s,!.])|(?:よろしくお願い|以上))/iu
+
+function isClosing(text: string): boolean {
+  const closing = CLOSING.exec(text)?.[0]
+  // "Thanks for the order" is no end of a letter, "Thanks, Ada" is.
+  return closing !== undefined && /^[\s,!.。]*(?:\p{Lu}[^:：]{0,60})?$|^(?=[よ以い])/u.test(text.slice(closing.length))
+}
+
+const FORWARDED = /^[-_*\s]{2,}.{0,60}(?:message|nachricht|forwarded|weitergeleitet|weiterleitung|転送)/iu
+
+/** Names of an email's header. Its date is the one of the email, not of what it is about. */
+const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum|kopie|差出人|宛先|送信日時|日時)$/iu
+
+/** Words of a text that corrects itself. What a text says outside its values is not understood, so it must not matter. */
+const CORRECTION =
+  /(?<![\p{L}\p{N}])(?:correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
+
+interface Pair {
+  readonly kind: 'pair'
+  readonly indent: number
+  readonly name: string
+  readonly words: string
+  /** Currency or unit after the name, such as "(EUR)". */
+  readonly unit: string
+  value: string
+  /** Lines of the value after the first. */
+  readonly more: string[]
+  readonly children: Node[]
+  readonly isKnown: boolean
+  readonly isLong: boolean
+  isHeading: boolean
+}
+
+/** A bullet, with the pairs or the text after it. */
+interface Item {
+  readonly kind: 'item'
+  readonly indent: number
+  readonly text: string
+  readonly children: Node[]
+}
+
+interface Table {
+  readonly kind: 'table'
+  readonly indent: number
+  readonly rows: readonly ContextObject[]
+}
+
+type Node = Pair | Item | Table
+
+interface Line {
+  readonly text: string
+  readonly indent: number
+  readonly isAfterBlank: boolean
+}
+
+/** Reads lines `name: value`, sections, lists, tables and repeated blocks. */
+export function readLines(context: string, known: KnownNames): ReadContext {
+  const lines = splitLines(context)
+  const root: Pair = { ...newPair('', '', 0, known), indent: -1 }
+  const stack: (Pair | Item)[] = [root]
+  let problem: string | undefined
+  let section: Pair | undefined
+  let last: Pair | undefined
+  let isSignature = false
+  let isMailHeader = false
+
+  const addPair = (parent: Pair | Item, pair: Pair): void => {
+    parent.children.push(pair)
+    last = pair
+  }
+  const addUnread = (text: string): void => {
+    if (problem === undefined && CORRECTION.test(text)) {
+      problem = `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`
+    }
+  }
+
+  for (let index = 0; index < lines.length; index += 1) {
+    const { text, indent, isAfterBlank } = lines[index] as Line
+    if (FORWARDED.test(text)) {
+      isSignature = false
+      continue
+    }
+    if (isAfterBlank) isMailHeader = false
+    if (
+      /^(?:from|von|差出人)\s*[:：].*@/iu.test(text) &&
+      (isSignature || index === 0 || isAfterBlank || isMailHeader)
+    ) {
+      isMailHeader = true
+      isSignature = false
+    }
+    if (isClosing(text) && !(last?.isLong && !isAfterBlank)) isSignature = true
+    if (isSignature) {
+      addUnread(text)
+      continue
+    }
+    const table = readTable(lines, index, known)
+    if (table) {
+      if (table.problem !== undefined) problem ??= table.problem
+      const target =
+        section ?? (last && last.value === '' && last.more.length === 0 && last.children.length === 0 ? last : root)
+      if (table.rows.length > 0) target.children.push({ kind: 'table', indent, rows: table.rows })
+      for (const [name, value] of table.pairs) addPair(root, newPair(name, value, 0, known))
+      index += table.lineCount - 1
+      last = undefined
+      continue
+    }
+    const heading = HEADING.exec(text)?.groups
+    const title = heading?.['hash'] ?? heading?.['bold'] ?? heading?.['equals'] ?? text
+    const titleWords = toWords(title).join(' ')
+    if (heading || (known.isSection(titleWords) && !/[:：=]/u.test(text))) {
+      stack.length = 1
+      section = undefined
+      last = undefined
+      const pair = heading ? parsePair(title, indent, known) : undefined
+      if (pair && pair.value !== '') addPair(root, pair)
+      else if (known.isSection(titleWords)) {
+        section = newPair(title, '', indent, known)
+        section.isHeading = true
+        root.children.push(section)
+      } else addUnread(text)
+      continue
+    }
+    if (section && isAfterBlank && !section.isHeading) section = undefined
+
+    const bullet = BULLET.exec(text)?.[0] ?? ''
+    const content = text.slice(bullet.length)
+    const pairs = parsePairs(content, indent + bullet.length, known)
+    if (isAfterBlank && last && isOneParagraph(last)) last = undefined
+    const isOpenLong = last?.isLong === true && last.isKnown
+    if (last && isOpenLong && indent >= last.indent && !pairs.some(({ isKnown }) => isKnown)) {
+      last.more.push(...(isAfterBlank && last.more.length > 0 ? ['', text] : [text]))
+      continue
+    }
+    while (stack.length > 1 && (stack.at(-1)?.indent ?? 0) >= indent && !isListOf(stack.at(-1), indent, bullet))
+      stack.pop()
+    const [first] = pairs
+    if (section && !section.isHeading && isSectionEnd(section, indent, first, known)) section = undefined
+    let parent = stack.at(-1) ?? root
+    if (parent === root && section) parent = section
+    if (!first) {
+      if (bullet !== '') parent.children.push({ kind: 'item', indent, text: content, children: [] })
+      else if (parent.kind === 'pair' && parent !== root && parent !== section && indent > parent.indent)
+        parent.more.push(text)
+      else if (last && last.value === '' && last.children.length === 0 && last.more.length === 0 && !isAfterBlank) {
+        last.more.push(text)
+      } else addUnread(text)
+      continue
+    }
+    if (isMailHeader && MAIL_HEADER.test(first.name) && !/^(?:from|von|to|an|差出人|宛先)$/iu.test(first.name)) continue
+    const isContinuation =
+      bullet === '' && parent.kind === 'pair' && parent !== root && parent !== section && parent.value !== ''
+    if (isContinuation && !first.isKnown && parent.kind === 'pair') {
+      parent.more.push(text)
+      continue
+    }
+    if (pairs.length === 1 && !first.isKnown) addUnread(`${first.name}: ${first.value}`)
+    if (pairs.length === 1 && first.isKnown && !first.isLong && hasOtherName(first.value, known)) {
+      problem ??= `a line has more than one name: ${JSON.stringify(text.slice(0, 100))}`
+    }
+    // Known names that are indented below a value belong beside it.
+    const target = isContinuation ? (section ?? root) : parent
+    if (bullet !== '') {
+      const item: Item = { kind: 'item', indent, text: '', children: [] }
+      target.children.push(item)
+      stack.push(item)
+      for (const pair of pairs) addPair(item, pair)
+    } else for (const pair of pairs) addPair(target, pair)
+    const newest = pairs.at(-1) ?? first
+    if (!isContinuation) stack.push(newest)
+    if (
+      bullet === '' &&
+      newest.value === '' &&
+      (parent === root || parent === section) &&
+      known.isSection(newest.words)
+    ) {
+      section = newest
+    }
+  }
+  const lists: ContextObject[][] = []
+  const values = toValues(groupItems(root.children, known, lists), lists)
+  return { values, lists, problem }
+}
+
+/** A section without indentation ends at another one; one with indentation ends where the indentation does. */
+function isSectionEnd(section: Pair, indent: number, next: Pair | undefined, known: KnownNames): boolean {
+  if (indent > section.indent) return false
+  const isNewSection = next?.value === '' && known.isSection(next.words)
+  return isNewSection || section.children.some((child) => child.indent > section.indent)
+}
+
+/** Lists that begin in the column of their name: "Items:" and then "- A". */
+function isListOf(node: Pair | Item | undefined, indent: number, bullet: string): boolean {
+  return bullet !== '' && node?.kind === 'pair' && node.indent === indent && node.value === '' && node.more.length === 0
+}
+
+function splitLines(context: string): Line[] {
+  const lines: Line[] = []
+  let isAfterBlank = false
+  for (const raw of context.split(/\r\n|[\n\r\u2028\u2029]/u)) {
+    const line = raw.replace(/^(?:>\s?)+/u, '').replaceAll('\t', '    ')
+    const text = (line === raw ? raw : raw.replace(/^(?:>\s?)+/u, '')).trim()
+    if (text === '' || /^(?:```|~~~)/.test(text) || /^[-_=*]{3,}$/.test(text)) {
+      isAfterBlank = true
+      continue
+    }
+    lines.push({ text, indent: line.length - line.trimStart().length, isAfterBlank })
+    isAfterBlank = false
+  }
+  return lines
+}
+
+function newPair(name: string, value: string, indent: number, known: KnownNames): Pair {
+  const { name: plainName, unit } = splitUnit(name)
+  const list = toWords(plainName)
+  const words = list.join(' ')
+  const isLong = list.some((word) => LONG.has(word) || word === 'address')
+  const isKnown = known.isField(words) || known.isSection(words)
+  return {
+    kind: 'pair',
+    indent,
+    name: plainName,
+    words,
+    unit,
+    value,
+    more: [],
+    children: [],
+    isKnown,
+    isLong,
+    isHeading: false,
+  }
+}
+
+function isOneParagraph({ words }: Pair): boolean {
+  return words.split(' ').some((word) => ONE_PARAGRAPH.has(word))
+}
+
+/** Takes "(EUR)", "in EUR" and "(required)" off a name. */
+function splitUnit(name: string): { name: string; unit: string } {
+  const bare = name.replace(/\s*[（(](?:optional|required|pflichtfeld|mandatory|必須|任意)[)）]|\s*\*$/iu, '')
+  const match = /^(?<name>.{1,90}?)\s*(?:[（(](?<unit>[A-Z]{3}|\p{Sc}|%)[)）]|\sin\s(?<in>[A-Z]{3}|\p{Sc}))$/u.exec(
+    bare,
+  )
+  return { name: match?.groups?.['name'] ?? bare, unit: match?.groups?.['unit'] ?? match?.groups?.['in'] ?? '' }
+}
+
+/** The pair or pairs of a line: `a: 1`, `a: 1, b: 2`, `[x] a`. */
+function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
+  const checkbox = CHECKBOX.exec(text)?.groups
+  if (checkbox) return [newPair(checkbox['name'] ?? '', checkbox['mark'] ?? '', indent, known)]
+  const single = parsePair(text, indent, known)
+  if (!single || !hasOtherName(single.value, known)) return single ? [single] : []
+  for (const separator of [/\s*\|\s*/u, /\s*;\s*/u, /,\s+/u]) {
+    const pairs = text.split(separator).map((part) => parsePair(part, indent, known))
+    if (pairs.length > 1 && pairs.every((pair) => pair?.isKnown && !hasOtherName(pair.value, known))) {
+      return pairs.flatMap((pair) => pair ?? [])
+    }
+  }
+  return [single]
+}
+
+const OTHER_NAME = /[,;|]\s{0,5}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})\s{0,5}[:：=]/gu
+
+function hasOtherName(value: string, known: KnownNames): boolean {
+  if (!/[,;|]/.test(value) || /^[[{"]/.test(value)) return false
+  return [...value.matchAll(OTHER_NAME)].some(({ groups }) => known.isField(toWords(groups?.['name'] ?? '').join(' ')))
+}
+
+function parsePair(text: string, indent: number, known: KnownNames): Pair | undefined {
+  // A name contains no separator, so it ends at the first one. A URL such as https://example.com has no name.
+  const separator = text.search(/[:：=]/u)
+  if (separator > 0 && separator < 110 && !text.startsWith('//', separator + 1)) {
+    // "**Total:** 5" has the end of its emphasis after the separator.
+    const before = text.slice(0, separator).trim()
+    const emphasis = /^(\*\*|__|\*|_)/.exec(before)?.[0] ?? ''
+    const after = text.slice(separator + 1)
+    const isOpen = emphasis !== '' && !before.slice(emphasis.length).includes(emphasis) && after.startsWith(emphasis)
+    const name = LABEL.exec(before)?.groups?.['name']?.trim()
+    if (name !== undefined) return newPair(name, (isOpen ? after.slice(emphasis.length) : after).trim(), indent, known)
+  }
+  const spaced = /^(?<name>[^\t–—]{1,60}?)(?:\s*\t+\s*|\s+[-–—]\s+)(?<value>.+)$/u.exec(text)?.groups
+  const name = spaced && LABEL.exec(spaced['name'] ?? '')?.groups?.['name']?.trim()
+  const pair = name === undefined ? undefined : newPair(name, spaced?.['value'] ?? '', indent, known)
+  return pair?.isKnown ? pair : undefined
+}
+
+/** Takes the blocks of repeated item fields out of the top level: "Item: A", "Quantity: 2", "Item: B", "Quantity: 1". */
+function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObject[][]): readonly Node[] {
+  const rest: Node[] = []
+  const blocks: Pair[][] = []
+  for (const node of nodes) {
+    const pair = node.kind === 'pair' && node.children.length === 0 ? node : undefined
+    const numbered = pair && /^(?<stem>.{1,40}?)\s*#?\d{1,3}$/u.exec(pair.name)?.groups?.['stem']
+    const words = numbered === undefined ? pair?.words : toWords(numbered).join(' ')
+    if (!pair || words === undefined || !known.isItemField(words)) {
+      rest.push(node)
+      continue
+    }
+    const block = blocks.at(-1)
+    const entry: Pair = numbered === undefined ? pair : { ...pair, name: numbered, words }
+    const first = blocks[0]?.[0]?.words
+    if (!block || block.some((each) => each.words === words) || (first === words && block.length > 0))
+      blocks.push([entry])
+    else block.push(entry)
+  }
+  if (blocks.length === 0) return nodes
+  lists.push(blocks.map((block) => toObject(block.map((pair) => [pair.name, pairValue(pair, lists)]))))
+  return rest
+}
+
+function toValues(nodes: readonly Node[], lists: ContextObject[][]): ContextObject {
+  const entries: [string, ContextValue][] = []
+  const items: ContextObject[] = []
+  for (const node of nodes) {
+    if (node.kind === 'table') lists.push([...node.rows])
+    else if (node.kind === 'pair') entries.push([node.name, pairValue(node, lists)])
+    else if (node.children.length === 1 && node.children[0]?.kind === 'pair') {
+      const [pair] = node.children
+      entries.push([pair.name, pairValue(pair, lists)])
+    } else if (node.children.length > 1) items.push(toValues(node.children, lists))
+  }
+  if (items.length > 0) lists.push(items)
+  return toObject(entries)
+}
+
+function pairValue({ value, more, children, unit, isLong }: Pair, lists: ContextObject[][]): ContextValue {
+  if (children.length > 0 && value === '' && more.length === 0) return childrenValue(children, lists)
+  const text = [value, ...trimClosing(more, isLong)].filter((line, index) => line !== '' || index > 0).join('\n')
+  if (more.length > 0) return text
+  const single = parseLineValue(text)
+  return unit !== '' && typeof single === 'string' && /^[\d.,'’\s+-]+$/u.test(single) ? `${single} ${unit}` : single
+}
+
+function childrenValue(children: readonly Node[], lists: ContextObject[][]): ContextValue {
+  const [first] = children
+  if (first?.kind === 'table') return [...first.rows]
+  const items = children.flatMap((child) => (child.kind === 'item' ? [child] : []))
+  if (items.length < children.length) return toValues(children, lists)
+  if (items.every((item) => item.children.length === 0)) return items.map(({ text }) => text)
+  const names = items.map((item) => (item.children[0]?.kind === 'pair' ? item.children[0].name : ''))
+  const isList = items.some((item) => item.children.length > 1) || new Set(names).size < items.length
+  return isList ? items.map((item) => toValues(item.children, lists)) : toValues(children, lists)
+}
+
+/** Without the end of a letter after the last paragraph. */
+function trimClosing(lines: readonly string[], isLong: boolean): readonly string[] {
+  const end = isLong ? lines.findIndex((line, index) => lines[index - 1] === '' && isClosing(line)) : -1
+  return end === -1 ? lines : lines.slice(0, end - 1)
+}
+
+function parseLineValue(full: string): ContextValue {
+  const structure = parseStructure(full.replace(/,$/, ''))
+  if (structure !== undefined) return structure
+  const quoted = /^(?<text>".*"),?$/u.exec(full)?.groups?.['text']
+  if (quoted !== undefined) return parseJson(quoted) ?? full
+  const marked = /^(?<mark>\*\*|__|`|\*)(?<text>[^*_`]+)\k<mark>$/u.exec(full)?.groups
+  return marked?.['text'] ?? full
+}
