@@ -95,7 +95,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
   const settings = readSettings(AppSettings, env, {
     parsers: { TRUST_PROXY: parseTrustProxy },
-    otherErrors: oidcErrors(env),
+    otherErrors: [...oidcErrors(env), ...appUrlErrors(env)],
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
@@ -116,6 +116,15 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
     oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
     consoleFolder: CONSOLE_FOLDER,
   }
+}
+
+/** The page, its cookies and its API are at the root of the host. */
+function appUrlErrors({ APP_URL: text = '' }: NodeJS.ProcessEnv): string[] {
+  const url = URL.parse(text.trim())
+  if (!url || `${url.pathname}${url.search}${url.hash}` === '/') return []
+  return [
+    `APP_URL must have no path: the application is served at the root of its host (it is ${JSON.stringify(text)}).`,
+  ]
 }
 
 function oidcErrors(env: NodeJS.ProcessEnv): string[] {

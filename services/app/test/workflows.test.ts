@@ -511,6 +511,8 @@ describe('a file', () => {
     expect(largest.status).toBe(200)
     const larger = await saveFile(acme.member, workflow.id, newId(), { name: 'b2', content: 'é'.repeat(524_289) })
     expect(larger.error.details).toMatchObject([{ field: 'content', code: 'too_large' }])
+    const slashes = await saveFile(acme.member, workflow.id, newId(), { name: 'a/b', path: ['docs', 'c/d'] })
+    expect(slashes.error.details).toMatchObject([{ field: 'name' }, { field: 'path.1' }])
   })
 })
 
@@ -540,6 +542,23 @@ describe('an export', () => {
     const [applied] = await applyManifests(app.db, [toManifest(parse(body.yaml))])
     expect(applied!.workflows).toMatchObject([{ id: workflow.id, outcome: 'unchanged' }])
     expect(await documentOf(workflow.id)).toEqual(before)
+  })
+})
+
+describe('an export', () => {
+  test('of more than 10 MiB is refused, and says what to use instead', async () => {
+    const workflow = await create(acme.member)
+    await app.db.pool.query(
+      `INSERT INTO files (id, workflow_id, name, path, content)
+       SELECT gen_random_uuid(), $1, 'file ' || n, '{}', repeat('x', 1048576) FROM generate_series(1, 11) n`,
+      [workflow.id],
+    )
+    const one = await app.call(acme.member, 'exportWorkflow', { params: { workflow_id: workflow.id } })
+    const all = await app.call(acme.admin, 'exportManifest')
+    for (const { status, error } of [one, all]) {
+      expect(status).toBe(409)
+      expect(error).toMatchObject({ code: 'manifest_too_large', message: expect.stringContaining('wf export') })
+    }
   })
 })
 

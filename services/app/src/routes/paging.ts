@@ -16,39 +16,51 @@ export interface CursorFormat<Position> {
 }
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
-const TIME_AND_ID = new RegExp(`^(\\d{1,14})\\.(${UUID})$`)
 
-/** Lists by time. */
-export const BY_TIME: CursorFormat<TimePosition> = {
-  encode: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
-  decode: (text) => {
-    const [, time, id] = TIME_AND_ID.exec(text) ?? []
-    return time === undefined || id === undefined ? undefined : { createdAt: new Date(Number(time)), id }
-  },
+/** Makes the format of a list by time. Its name keeps the cursors of another list out. */
+export function byTime(list: string): CursorFormat<TimePosition> {
+  return cursorFormat(list, new RegExp(`^(\\d{1,14})\\.(${UUID})$`), {
+    encode: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
+    decode: (time = '', id = '') => ({ createdAt: new Date(Number(time)), id }),
+  })
 }
 
-/** Lists by number. */
-export const BY_NUMBER: CursorFormat<{ readonly number: number }> = {
+/** Runs of a session, by number. */
+export const BY_NUMBER = cursorFormat<{ readonly number: number }>('session', /^(\d{1,15})$/, {
   encode: ({ number }) => String(number),
-  decode: (text) => (/^\d{1,15}$/.test(text) ? { number: Number(text) } : undefined),
+  decode: (number) => ({ number: Number(number) }),
+})
+/** The audit log, by id. */
+export const BY_ID = byText('audit', new RegExp(`^(${UUID})$`))
+/** Users, by email address. PostgreSQL has no NUL in texts. */
+export const BY_EMAIL = byText('users', /^([^\0]+)$/)
+
+function byText(list: string, pattern: RegExp): CursorFormat<string> {
+  return cursorFormat(list, pattern, { encode: (text) => text, decode: (text = '') => text })
 }
 
-/** Lists by id. */
-export const BY_ID = byText(new RegExp(`^${UUID}$`))
-/** Lists by email address. PostgreSQL has no NUL in texts. */
-export const BY_EMAIL = byText(/^[^\0]+$/)
-
-function byText(pattern: RegExp): CursorFormat<string> {
-  return { encode: (text) => text, decode: (text) => (pattern.test(text) ? text : undefined) }
+function cursorFormat<Position>(
+  list: string,
+  pattern: RegExp,
+  { encode, decode }: { encode: (position: Position) => string; decode: (...groups: string[]) => Position },
+): CursorFormat<Position> {
+  const prefix = `${list} `
+  return {
+    encode: (position) => prefix + encode(position),
+    decode: (text) => {
+      const match = text.startsWith(prefix) ? pattern.exec(text.slice(prefix.length)) : null
+      return match ? decode(...match.slice(1)) : undefined
+    },
+  }
 }
 
 /**
  * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
  * @throws ApiError 422 on `cursor`
  */
-export function readCursor<Position>({ cursor }: PageQuery, format: CursorFormat<Position>): Position | undefined {
+export function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<Position>): Position | undefined {
   if (!cursor) return undefined
-  const position = format.decode(Buffer.from(cursor, 'base64url').toString())
+  const position = list.decode(Buffer.from(cursor, 'base64url').toString())
   if (position !== undefined) return position
   const message = 'is not the next_cursor of a page of this list; omit it for the first page'
   throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
@@ -63,15 +75,15 @@ export function toPage<Row, Position>({ rows, next }: ReadPage<Row, Position>, f
 /** Reads a page: asks for one row more than the limit, to know whether there are more. */
 export async function readPage<Row, Position>(
   query: PageQuery,
-  format: CursorFormat<Position>,
+  list: CursorFormat<Position>,
   read: (limit: number, after: Position | undefined) => Promise<readonly Row[]>,
   positionOf: (row: Row) => Position,
 ) {
   const { limit = LIST_DEFAULT_LIMIT } = query
-  const found = await read(limit + 1, readCursor(query, format))
+  const found = await read(limit + 1, readCursor(query, list))
   const rows = found.slice(0, limit)
   const last = found.length > limit ? rows.at(-1) : undefined
-  return toPage({ rows, next: last && positionOf(last) }, format)
+  return toPage({ rows, next: last && positionOf(last) }, list)
 }
 
 /** The position in time of an entry of the contract. */

@@ -10,7 +10,9 @@ import {
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { BY_TIME, readPage, timeOf, toDate } from '../paging.ts'
+import { byTime, readPage, timeOf, toDate } from '../paging.ts'
+
+const API_KEYS = byTime('api_keys')
 
 /** Handlers of the API keys. */
 export function apiKeyHandlers(ctx: AppContext) {
@@ -19,7 +21,7 @@ export function apiKeyHandlers(ctx: AppContext) {
     listApiKeys: async ({ principal, query }) => {
       const read = (limit: number, after: TimePosition | undefined) =>
         listApiKeyPage(db, principal.organizationId, { limit, after })
-      return { body: await readPage(query, BY_TIME, read, timeOf) }
+      return { body: await readPage(query, API_KEYS, read, timeOf) }
     },
     createApiKey: async (request) => {
       const { organizationId } = request.principal

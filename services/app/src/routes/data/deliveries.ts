@@ -10,7 +10,9 @@ import { found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { BY_TIME, readCursor, toDate, toPage } from '../paging.ts'
+import { byTime, readCursor, toDate, toPage } from '../paging.ts'
+
+const DELIVERIES = byTime('deliveries')
 
 /** Handlers of the delivery log. */
 export function deliveryHandlers(ctx: AppContext) {
@@ -25,12 +27,12 @@ export function deliveryHandlers(ctx: AppContext) {
         since: toDate(since),
         until: toDate(until),
         limit,
-        after: readCursor(query, BY_TIME),
+        after: readCursor(query, DELIVERIES),
       })
       if (page.rows.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
         throw notFound('Webhook source')
       }
-      return { body: toPage(page, BY_TIME) }
+      return { body: toPage(page, DELIVERIES) }
     },
     getDelivery: async ({ principal, params }) => ({
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),

@@ -14,7 +14,10 @@ import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { BY_NUMBER, BY_TIME, readCursor, readPage, timeOf, toDate, toPage } from '../paging.ts'
+import { BY_NUMBER, byTime, readCursor, readPage, timeOf, toDate, toPage } from '../paging.ts'
+
+const RUNS = byTime('runs')
+const SESSIONS = byTime('sessions')
 
 /** Handlers of runs and sessions. */
 export function runHandlers(ctx: AppContext) {
@@ -30,7 +33,7 @@ export function runHandlers(ctx: AppContext) {
       if (sessionId === undefined) {
         const read = (limit: number, after: RunQuery['after']) =>
           listVisibleRuns(db, viewer, { ...filter, limit, after })
-        return { body: await readPage(query, BY_TIME, read, timeOf) }
+        return { body: await readPage(query, RUNS, read, timeOf) }
       }
       const { limit = LIST_DEFAULT_LIMIT } = query
       const after = readCursor(query, BY_NUMBER)
@@ -42,8 +45,8 @@ export function runHandlers(ctx: AppContext) {
     listSessions: async ({ principal, query }) => {
       const { limit = LIST_DEFAULT_LIMIT, state } = query
       const isOpen = state === undefined ? undefined : state === 'open'
-      const after = readCursor(query, BY_TIME)
-      return { body: toPage(await listSessions(db, viewerOf(principal), { isOpen, limit, after }), BY_TIME) }
+      const after = readCursor(query, SESSIONS)
+      return { body: toPage(await listSessions(db, viewerOf(principal), { isOpen, limit, after }), SESSIONS) }
     },
     getSession: ({ principal, params }) => readSession(principal, params.session_id),
     createSession: async (request) => {

@@ -19,7 +19,7 @@ import {
 import { found, invalidFields } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
-import { BY_TIME, readCursor, toPage } from '../paging.ts'
+import { byTime, readCursor, toPage } from '../paging.ts'
 import { checkRulesFile, checkStoredWorkflow, toWarnings } from './check-workflow.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
@@ -27,14 +27,16 @@ import { checkFile, checkTrigger } from './part-rules.ts'
 import { getReadiness } from './readiness.ts'
 import { startWorkflow } from './start-workflow.ts'
 
+const WORKFLOWS = byTime('workflows')
+
 /** Handlers for workflows, their triggers, files, people and schedules. */
 export function workflowsHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
     listWorkflows: async ({ principal, query }) => {
       const { limit = LIST_DEFAULT_LIMIT, search = '' } = query
-      const after = readCursor(query, BY_TIME)
-      return { body: toPage(await listWorkflowRows(db, viewerOf(principal), { limit, search, after }), BY_TIME) }
+      const after = readCursor(query, WORKFLOWS)
+      return { body: toPage(await listWorkflowRows(db, viewerOf(principal), { limit, search, after }), WORKFLOWS) }
     },
     createWorkflow: async (request) => {
       const { id, ...values } = request.body

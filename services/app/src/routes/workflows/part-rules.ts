@@ -26,10 +26,20 @@ export function checkTrigger({ events = [], filters, subagent_sources = [] }: Pa
   ]
 }
 
-/** Checks the size of a file's content in UTF-8. */
-export function checkFile({ content = '' }: Partial<SaveFileIn>): FieldError[] {
-  if (Buffer.byteLength(content) <= FILE_CONTENT_MAX_BYTES) return []
-  return [{ field: 'content', code: 'too_large', message: 'must have at most 1 MiB (1,048,576 bytes of UTF-8)' }]
+/**
+ * Checks the size of a file's content in UTF-8, and that no name contains the separator of paths: a manifest compares the whole
+ * paths of files.
+ */
+export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFileIn>): FieldError[] {
+  const names = [['name', name] as const, ...path.map((folder, index) => [`path.${index}`, folder] as const)]
+  const errors = names
+    .filter(([, text]) => text.includes('/'))
+    .map(([field]) => error(field, 'must not contain a slash: each folder is an entry of path'))
+  if (Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
+    const message = 'must have at most 1 MiB (1,048,576 bytes of UTF-8)'
+    errors.push({ field: 'content', code: 'too_large', message })
+  }
+  return errors
 }
 
 function error(field: string, message: string): FieldError {

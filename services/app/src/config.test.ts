@@ -1,0 +1,33 @@
+import { describe, expect, test } from '@jest/globals'
+import { readAppConfig } from './config.ts'
+
+const read = (change: Record<string, string>) =>
+  readAppConfig({
+    DATABASE_URL: 'postgres://127.0.0.1/x',
+    AMQP_URL: 'amqp://127.0.0.1',
+    DISPATCHER_URL: 'http://127.0.0.1:8082',
+    INTERNAL_API_TOKEN: 'a-token-of-the-internal-api-0123456789',
+    ...change,
+  })
+
+describe('APP_URL', () => {
+  test.each(['https://app.example', 'https://app.example/', ' https://APP.example:443/ '])(
+    'is an origin: %j',
+    (url) => {
+      expect(read({ APP_URL: url }).appUrl).toBe('https://app.example')
+    },
+  )
+
+  test.each(['https://app.example/workflows', 'https://app.example/?a=1', 'https://app.example/#a'])(
+    'has no path, because links, cookies and the API are at the root: %s',
+    (url) => {
+      expect(() => read({ APP_URL: url })).toThrow('APP_URL must have no path')
+    },
+  )
+})
+
+test('Sign-in with OpenID Connect needs all of its settings', () => {
+  expect(() => read({ OIDC_ISSUER: 'https://id.example' })).toThrow(
+    /OIDC_CLIENT_ID is missing[^]*OIDC_CLIENT_SECRET is missing[^]*APP_URL is missing/,
+  )
+})
