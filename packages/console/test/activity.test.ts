@@ -26,7 +26,7 @@ test('the overview leads through the first steps, then counts the day and opens 
   const attention = page.getByRole('listitem').filter({ hasText: 'Run failed' })
   await attention.getByRole('link', { name: 'Forward orders' }).click()
   await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
-})
+}, 90_000)
 
 test('a member is not sent to pages of admins by the first steps', async () => {
   const { organizationId } = await service.signIn()

@@ -119,6 +119,10 @@ test('a sensitive change asks for the password once and continues', async () => 
   await dialog.getByRole('button', { name: 'Confirm' }).click()
   await status(page, 'Saved.')
   expect(await page.getByRole('dialog').count()).toBe(0)
+  await field(page, 'New password').fill('nine loud horses swim')
+  await button(page, 'Change password').click()
+  await status(page, 'Password changed. Every other sign-in has ended.')
+  expect(await field(page, 'New password').inputValue()).toBe('')
 })
 
 test('two people who save the same thing see both versions, and nothing is lost', async () => {

@@ -85,14 +85,17 @@ export interface Confirmation {
   /** A text that the person must type first, such as the name of what is deleted. */
   typed?: string
   onConfirm: () => Promise<unknown>
+  /** Said when it is done. */
+  done?: string
 }
 
 /** Asks before something that cannot be undone. Closes when it is done; shows the error otherwise. */
 export function ConfirmDialog({ onClose, ...props }: Confirmation & { onClose: () => void }) {
-  const { title, text, note, action, isHarmless, typed, onConfirm } = props
+  const { title, text, note, action, isHarmless, typed, onConfirm, done = null } = props
   const form = useForm({
     values: { typed: '' },
     isTransient: true,
+    savedText: done,
     save: async (values) => {
       if (typed && values.typed.trim() !== typed) throw invalid('typed', `Type “${typed}” exactly as shown.`)
       await onConfirm()

@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { toList, useMe, useRead, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
@@ -11,13 +12,14 @@ import { toast } from '../../components/toast.ts'
 
 export function AccountPage() {
   const me = useMe()
+  const [changes, setChanges] = useState(0)
   return (
     <Page title="Account" intro={`You are ${me.role} of ${me.organization.name}.`}>
       <Section title="Profile" isNarrow>
         <ProfileForm {...me.account} />
       </Section>
       <Section title={me.account.has_password ? 'Change the password' : 'Set a password'} isNarrow>
-        <PasswordForm email={me.account.email} />
+        <PasswordForm key={changes} email={me.account.email} onChanged={() => setChanges(changes + 1)} />
       </Section>
       <SignIns />
       <Preferences />
@@ -36,13 +38,14 @@ function ProfileForm({ name, email }: { name: string; email: string }) {
   )
 }
 
-function PasswordForm({ email }: { email: string }) {
+/** Sets another password. The next one begins with an empty form. */
+function PasswordForm({ email, onChanged }: { email: string; onChanged: () => void }) {
   const form = useForm({
     values: { new_password: '' },
     savedText: 'Password changed. Every other sign-in has ended.',
     save: async (body) => {
       await write('changePassword', { body })
-      form.reset()
+      onChanged()
     },
   })
   return (

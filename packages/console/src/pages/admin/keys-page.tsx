@@ -13,7 +13,6 @@ import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time, useNow } from '../../components/time.tsx'
-import { toast } from '../../components/toast.ts'
 
 type Key = AppAnswer<'listApiKeys'>['data'][number]
 
@@ -55,10 +54,8 @@ function revoke({ id, name }: Key) {
     title: `Revoke ${name}?`,
     text: 'Requests with it stop working within 5 seconds. This cannot be undone; runs that have begun continue.',
     action: 'Revoke key',
-    onConfirm: async () => {
-      await write('revokeApiKey', { params: { api_key_id: id } })
-      toast(`${name} is revoked.`)
-    },
+    onConfirm: () => write('revokeApiKey', { params: { api_key_id: id } }),
+    done: `${name} is revoked.`,
   })
 }
 

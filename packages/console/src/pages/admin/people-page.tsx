@@ -86,10 +86,8 @@ function PersonMenu({ user }: { user: AppUserOut }) {
       title: `Remove ${name}?`,
       text: `The person is signed out at once and no longer belongs to ${user.workflow_count} workflows.`,
       action: 'Remove',
-      onConfirm: async () => {
-        await write('deleteUser', { params })
-        toast(`${name} is removed.`)
-      },
+      onConfirm: () => write('deleteUser', { params }),
+      done: `${name} is removed.`,
     })
   const isActive = state === 'active'
   const canInvite = user.role !== null && !isActive && state !== 'deactivated'

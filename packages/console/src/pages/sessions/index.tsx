@@ -12,7 +12,6 @@ import { Loaded } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.ts'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 import { RUN_COLUMNS, runLink } from '../runs/run-list.tsx'
 
@@ -67,10 +66,8 @@ function SessionDetails({ session }: { session: SessionDetailOut }) {
       title: 'Close this session?',
       text: 'It accepts no more starts, and cannot be opened again. Starts that it accepted still run.',
       action: 'Close session',
-      onConfirm: async () => {
-        await write('closeSession', { params: { session_id: id } })
-        toast('The session is closed.')
-      },
+      onConfirm: () => write('closeSession', { params: { session_id: id } }),
+      done: 'The session is closed.',
     })
   return (
     <Page

@@ -14,7 +14,6 @@ import { Loaded, Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { logLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.ts'
 import { SourceForm } from './source-form.tsx'
 
 type Test = AppAnswer<'testWebhookSource'>
@@ -57,8 +56,8 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
         // Left before everything is read again: this page would read a source that does not exist.
         await navigate({ to: '/sources', ignoreBlocker: true })
         void refresh()
-        toast(`${name} is deleted.`)
       },
+      done: `${name} is deleted.`,
     })
   const menu = [[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove } as const]]
   return (

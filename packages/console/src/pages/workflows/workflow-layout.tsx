@@ -13,7 +13,6 @@ import { Menu } from '../../components/menu.tsx'
 import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Page } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { toast } from '../../components/toast.ts'
 import { ActiveSwitch } from './workflows-page.tsx'
 
 const TABS = [
@@ -49,8 +48,8 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
         // Left before everything is read again: this page would read a workflow that does not exist.
         await navigate({ to: '/workflows', ignoreBlocker: true })
         void refresh()
-        toast(`${name} is deleted.`)
       },
+      done: `${name} is deleted.`,
     })
   return (
     <Page
