@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
+import { checkDescription, DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { agentSettings } from '../src/agent/agent-settings.ts'
 import { createBuiltinAgent } from '../src/agent/builtin/builtin-agent.ts'
+import { SYNONYMS } from '../src/agent/builtin/name-words.ts'
 import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
 const readme = ['../README.md', '../src/agent/README.md']
@@ -34,27 +35,50 @@ function names(list = ''): string[] {
 }
 
 describe('the READMEs of the runner and its agents', () => {
-  const payloads = blocks('json payload')
+  const results = blocks('(?:json payload|text refusal)')
   const examples = blocks('json example').map((example, index) => [
     example,
     blocks('text context')[index] ?? '',
-    payloads[index] ?? '',
+    results[index] ?? '',
   ])
 
-  test('has an example, a context and a payload each', () => {
-    expect(examples.length).toBeGreaterThanOrEqual(3)
-    expect([blocks('text context'), payloads].map(({ length }) => length)).toEqual([examples.length, examples.length])
+  async function resultOf(example: unknown, context: string): Promise<unknown> {
+    const source = webhookSource('Order intake', example as Record<string, unknown>)
+    const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
+    const error = await run.execute(agent).catch((thrown: unknown) => thrown)
+    return error ? `${(error as { code: string }).code}: ${(error as Error).message}` : run.sent[0]?.payload
+  }
+
+  test('have an example, a context and a result each', () => {
+    expect(examples.length).toBeGreaterThanOrEqual(6)
+    expect([blocks('text context'), results].map(({ length }) => length)).toEqual([examples.length, examples.length])
   })
 
   test.each(examples)(
-    'shows the payload that the built-in agent builds from the example %s',
-    async (example, context, payload) => {
-      const source = webhookSource('Order intake', JSON.parse(example ?? '') as Record<string, unknown>)
-      const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
-      await run.execute(agent)
-      expect(run.sent.map((delivery) => delivery.payload)).toEqual([JSON.parse(payload ?? '')])
+    'show what the built-in agent makes of the example %s',
+    async (example = '', context = '', result = '') => {
+      expect(await resultOf(JSON.parse(example), context)).toEqual(result.startsWith('{') ? JSON.parse(result) : result)
     },
   )
+
+  test.each(rows('example'))(
+    'show how a value like %s is converted: %s',
+    async (example = '', text = '', becomes = '') => {
+      const [value, given] = [example, text].map((cell) => cell.slice(1, -1))
+      const result = await resultOf({ field: JSON.parse(value ?? '') as unknown }, `field: ${given ?? ''}`)
+      if (becomes === 'refused') expect(result).toMatch(/^payload_incomplete: /)
+      else expect(result).toEqual({ field: JSON.parse(becomes.slice(1, -1)) as unknown })
+    },
+  )
+
+  test.each(rows('refused description'))('show which description is refused: %s', (description, because) => {
+    const [warning] = checkDescription(description ?? '', [{ name: 'Order intake' }, { name: 'Billing' }])
+    expect(warning).toMatchObject({ code: 'rules_needed', message: expect.stringContaining(because ?? '') })
+  })
+
+  test('show every name that means the same', () => {
+    expect(rows('name').map(([name, others]) => [name, ...names(others)])).toEqual(SYNONYMS)
+  })
 
   test.each(rows('description'))(
     'shows which webhook sources get a payload for: %s',

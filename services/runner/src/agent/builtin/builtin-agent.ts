@@ -108,10 +108,10 @@ function buildPayload(source: AgentWebhookSource, context: string, freeBytes: nu
  * Why a payload must not be sent: a value cannot be used, or there is none. Undefined if it can be sent. `isGiven`: it has
  * values beside those of the report.
  */
-function findIncomplete({ named, wholeContext, unconverted, empty }: FillReport, isGiven = false): string | undefined {
+function findIncomplete({ named, unconverted, empty }: FillReport, isGiven = false): string | undefined {
   if (unconverted.total > 0) return formatFields('values that do not fit', unconverted)
-  const hasValue = isGiven || named.total + wholeContext.total > 0
-  if (hasValue || empty.total === 0) return undefined
+  // A text without names can be all of a payload, but not a part of one that lacks the rest.
+  if (isGiven || named.total > 0 || empty.total === 0) return undefined
   return `${formatFields('the context names no value for', empty)}. ${ONLY_NAMES}`
 }
 

@@ -1,5 +1,5 @@
 import { countJsonBytes, derivePayloadSchema, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
-import { type DecimalSeparator, decimalSeparatorOf } from './convert-number.ts'
+import { type DecimalSeparator, decimalSeparatorOf, findCurrency } from './convert-number.ts'
 import {
   type Conversion,
   describeValue,
@@ -60,7 +60,7 @@ export function fillPayload(
   const wholeText = context === '' ? null : { text: context, bytes: countJsonBytes(context) }
   const { values, lists, problem } = readContext(context, knownNames(level, fill))
   const given = placeLists(level, values, lists, fill)
-  fill.decimal = findDecimalSeparator([values, ...lists.flat()])
+  Object.assign(fill, findNotation([values, ...lists.flat()]))
   const payload = fillLevel(schema, given.values, { path: [], wholeText, fill }, given.matches)
   if (fill.report.named.total > 0) {
     if (problem !== undefined) fill.report.unconverted.add([], problem)
@@ -143,21 +143,35 @@ function isItemName(name: string, list: ExampleField, fill: FillState): boolean 
   return items.byKey.has(normalizeName(name)) || hasWords(items, fill.matchOptions.toWords(name))
 }
 
-/** The separator before decimals that the numbers of the context show; undefined if there is none, or both. */
-function findDecimalSeparator(values: readonly ContextValue[]): DecimalSeparator | undefined {
-  const found = new Set<DecimalSeparator>()
+interface Notation {
+  /** The separator before decimals that the numbers show; undefined if there is none, or both. */
+  readonly decimal: DecimalSeparator | undefined
+  /** The code of the only currency of the amounts; undefined if there is none, or several. */
+  readonly currency: string | undefined
+}
+
+/** How the context writes numbers. */
+function findNotation(values: readonly ContextValue[]): Notation {
+  const separators = new Set<DecimalSeparator>()
+  const currencies = new Set<string>()
   const visit = (value: ContextValue, depth: number): void => {
     if (typeof value === 'string') {
       const separator = decimalSeparatorOf(value)
-      if (separator) found.add(separator)
+      if (separator) separators.add(separator)
+      const currency = value.length <= 100 && /\d/.test(value) ? findCurrency(value) : undefined
+      if (currency !== undefined) currencies.add(currency)
     } else if (depth < 4 && value instanceof RepeatedValue) for (const each of value.values) visit(each, depth + 1)
     else if (depth < 4 && (Array.isArray(value) || isContextObject(value))) {
       for (const each of Object.values(value)) visit(each, depth + 1)
     }
   }
   for (const value of values) visit(value, 0)
-  const [separator] = found
-  return found.size === 1 ? separator : undefined
+  const [decimal] = separators
+  const [currency] = currencies
+  return {
+    decimal: separators.size === 1 ? decimal : undefined,
+    currency: currencies.size === 1 ? currency : undefined,
+  }
 }
 
 /** The position of an object or value in the payload. */
@@ -226,6 +240,11 @@ function fillField(scope: Scope, field: ExampleField): unknown {
     fill.report.unconverted.add(path, converted.error)
     return addEmptyValue(field.schema, fill)
   }
+  if (found === undefined && fill.currency !== undefined && isCurrencyField(field, fill)) {
+    fill.report.named.add(path, 'from the amounts')
+    fill.addValue(countJsonBytes(fill.currency))
+    return fill.currency
+  }
   if (found === '' && levelPath.length > 0 && needsValue(field.schema)) {
     fill.report.unconverted.add(path, 'it is blank')
     return addEmptyValue(field.schema, fill)
@@ -237,6 +256,12 @@ function fillField(scope: Scope, field: ExampleField): unknown {
   }
   fill.report.empty.add(path)
   return addEmptyValue(field.schema, fill)
+}
+
+/** Whether the example has the code of a currency there. */
+function isCurrencyField({ lastWords, schema }: ExampleField, { samples }: FillState): boolean {
+  const texts = samples.get(schema)?.texts ?? []
+  return lastWords === 'currency' && texts.length > 0 && texts.every((text) => /^[A-Z]{3}$/.test(text))
 }
 
 /** Whether a blank cell of a table is no value of the field: only a text can be empty. */

@@ -96,6 +96,8 @@ export class FillState {
   readonly matchOptions: MatchOptions
   /** The separator before decimals that the numbers of the context show. */
   decimal: DecimalSeparator | undefined
+  /** The code of the only currency of the context's amounts. */
+  currency: string | undefined
   readonly #maxBytes: number
   #bytes = 0
   #values = 0

@@ -83,6 +83,8 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
       for (const field of fields) {
         if (values.has(field) || !field.isRequired) continue
         const words = field.lastWords.split(' ')
+        // "Address: 5 High Street, Leeds" has the street and the city, but not apart.
+        if (words.some((word) => ADDRESS_PARTS.has(word))) words.push('address')
         const entry = words
           .flatMap((word) => byWord.get(word)?.slice(0, 20) ?? [])
           .find(({ word, entry: { lastWords } }) => isRelated(word, words, lastWords.split(' ')))?.entry
@@ -237,6 +239,8 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   }
 }
 
+const ADDRESS_PARTS = new Set(['street', 'city', 'zip', 'country'])
+
 /** Words that many names share. */
 const COMMON = new Set([
   'id',
@@ -278,6 +282,7 @@ const COMMON = new Set([
 /** Whether a field and a name that share a word may be the same: the word says much, or one has all words of the other. */
 function isRelated(word: string, field: readonly string[], name: readonly string[]): boolean {
   if (!COMMON.has(word)) return true
+  if (word === 'address' && field.some((each) => ADDRESS_PARTS.has(each))) return true
   const [shorter, longer] = field.length < name.length ? [field, name] : [name, field]
   return shorter.every((each) => longer.includes(each))
 }

@@ -83,16 +83,22 @@ function isKnown(title: string, known: KnownNames): boolean {
 
 function toTable(cells: readonly (readonly string[])[], lineCount: number, known: KnownNames): TextTable | undefined {
   const [titles = [], ...body] = cells
-  if (!areKnown(titles, known)) {
-    const isNames =
-      titles.length === 2 &&
-      areKnown(
-        body.map(([name = '']) => name),
-        known,
-      )
-    const pairs = body.map(([name = '', value = '']) => [name, value] as const)
-    return isNames && body.length > 0 ? { rows: [], pairs, lineCount, problem: undefined } : undefined
+  // A column of names and one of values, with or without titles.
+  const isNames =
+    titles.length === 2 &&
+    !isKnown(titles[1] ?? '', known) &&
+    body.length > 0 &&
+    areKnown(
+      body.map(([name = '']) => name),
+      known,
+    )
+  if (isNames) {
+    const pairs = (isKnown(titles[0] ?? '', known) ? cells : body).map(
+      ([name = '', value = '']) => [name, value] as const,
+    )
+    return { rows: [], pairs, lineCount, problem: undefined }
   }
+  if (!areKnown(titles, known)) return undefined
   const rows: ContextObject[] = []
   const pairs: [string, string][] = []
   for (const row of body) {
