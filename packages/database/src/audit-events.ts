@@ -1,6 +1,8 @@
+import type { AuditEventOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import type { Database } from './client.ts'
 import { newId } from './ids.ts'
+import { type RowOf, toWire } from './viewer.ts'
 
 /** Every action of the audit log, as `<kind>.<verb>`. */
 export const AUDIT_ACTIONS = [
@@ -155,22 +157,6 @@ export function shortenText(_key: string, value: unknown): unknown {
   return `${value.slice(0, TEXT_MAX_LENGTH).toWellFormed()}…`
 }
 
-/** An entry of the audit log. */
-export interface AuditEventRow {
-  readonly id: string
-  readonly at: Date
-  readonly actorKind: AuditActor['kind']
-  readonly actorId: string | null
-  readonly actorName: string
-  readonly action: string
-  readonly targetKind: string | null
-  readonly targetId: string | null
-  readonly targetName: string | null
-  readonly changes: readonly AuditChange[]
-  readonly requestId: string | null
-  readonly address: string | null
-}
-
 /** Which entries to list, newest first. Absent: all. */
 export interface AuditEventQuery {
   readonly limit: number
@@ -189,7 +175,7 @@ export async function listAuditEvents(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   query: AuditEventQuery,
-): Promise<AuditEventRow[]> {
+): Promise<AuditEventOut[]> {
   const values: unknown[] = [organizationId, query.limit]
   const conditions: string[] = []
   const where = (condition: string, value: unknown): void => {
@@ -206,18 +192,21 @@ export async function listAuditEvents(
   where('at < ?', query.until)
   where('id < ?', query.until && firstIdAt(query.until.getTime() + 60_000))
   const rows = (condition: string): string => `
-    SELECT id, at, actor_kind AS "actorKind", actor_id AS "actorId", actor_name AS "actorName", action,
-      target_kind AS "targetKind", target_id AS "targetId", target_name AS "targetName", changes,
-      request_id AS "requestId", address
+    SELECT id, at, json_build_object('kind', actor_kind, 'id', actor_id, 'name', actor_name) AS actor, action,
+      CASE WHEN target_kind IS NOT NULL THEN
+        json_build_object('kind', target_kind, 'id', target_id, 'name', coalesce(target_name, ''))
+      END AS target, changes, request_id, address
     FROM audit_events WHERE ${['organization_id = $1', ...conditions, condition].filter(Boolean).join(' AND ')}
     ORDER BY id DESC LIMIT $2`
   const { action } = query
-  if (action === undefined) return (await db.pool.query<AuditEventRow>(rows(''), values)).rows
+  const read = async (text: string) =>
+    (await db.pool.query<RowOf<AuditEventOut>>(text, values)).rows.map((row) => toWire<AuditEventOut>(row))
+  if (action === undefined) return await read(rows(''))
   // One look-up in the index for each action of the kind.
   values.push(action.endsWith('.') ? AUDIT_ACTIONS.filter((each) => each.startsWith(action)) : [action])
   const text = `SELECT event.* FROM unnest($${values.length}::text[]) AS wanted(name)
     CROSS JOIN LATERAL (${rows('action = wanted.name')}) AS event ORDER BY id DESC LIMIT $2`
-  return (await db.pool.query<AuditEventRow>(text, values)).rows
+  return await read(text)
 }
 
 /** The lowest UUIDv7 of a point in time. */

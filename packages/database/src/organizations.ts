@@ -1,8 +1,10 @@
+import type { AppOrganizationOut } from '@workflow-service/contract'
 import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
 import { deriveId, newId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { versionOf } from './versions.ts'
+import { type RowOf, toWire } from './viewer.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -51,25 +53,16 @@ export async function findWorkflowNames(
   return new Map(found.map(({ id, name }) => [id, name]))
 }
 
-/** An organization, as its people see it. */
-export interface OrganizationRow {
-  readonly id: string
-  readonly name: string
-  readonly isSuspended: boolean
-  readonly createdAt: Date
-  readonly version: string
-}
-
 const SELECT_ORGANIZATION = `
-  SELECT id, name, is_suspended AS "isSuspended", created_at AS "createdAt"
-  FROM organizations WHERE id = $1 AND deleted_at IS NULL`
+  SELECT id, name, is_suspended, created_at FROM organizations WHERE id = $1 AND deleted_at IS NULL`
 
+/** The organization, as its people see it. */
 export async function readOrganization(
   db: Pick<Database, 'pool'>,
   organizationId: string,
-): Promise<OrganizationRow | undefined> {
-  const { rows } = await db.pool.query<Omit<OrganizationRow, 'version'>>(SELECT_ORGANIZATION, [organizationId])
-  return rows[0] && { ...rows[0], version: versionOf([rows[0].name]) }
+): Promise<AppOrganizationOut | undefined> {
+  const { rows } = await db.pool.query<RowOf<AppOrganizationOut>>(SELECT_ORGANIZATION, [organizationId])
+  return rows[0] && toWire<AppOrganizationOut>({ ...rows[0], version: versionOf([rows[0].name]) })
 }
 
 /** Renames an organization, unless it was renamed since `version` was read. */

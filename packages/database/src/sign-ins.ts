@@ -1,10 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Role } from '@workflow-service/contract'
+import type { Role, SignInOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
 import { type Database, runStatement } from './client.ts'
 import { newId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
+import { type RowOf, toWire } from './viewer.ts'
 
 /** The person of a request to the application, as a user of the organization in which the person works. */
 export interface SignedInUser {
@@ -117,27 +118,20 @@ export async function createSignIn(client: Pick<PoolClient, 'query'>, signIn: Ne
   return token
 }
 
-/** A sign-in in the list of a person. */
-export interface SignInRow {
-  readonly id: string
-  readonly method: SignInMethod
-  readonly address: string | null
-  readonly userAgent: string | null
-  readonly createdAt: Date
-  readonly lastSeenAt: Date
-}
-
 const IS_ALIVE = `expires_at > now() AND last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`
 const LIST_MAX_COUNT = 100
 
-/** Lists the sign-ins of an account that have not ended, the newest 100. */
-export async function listSignIns(db: Pick<Database, 'pool'>, accountId: string): Promise<SignInRow[]> {
-  const { rows } = await db.pool.query<SignInRow>(
-    `SELECT id, method, address, user_agent AS "userAgent", created_at AS "createdAt", last_seen_at AS "lastSeenAt"
+/** Lists the sign-ins of the person that have not ended, the newest 100. */
+export async function listSignIns(
+  db: Pick<Database, 'pool'>,
+  { accountId, signInId }: Pick<SignedInUser, 'accountId' | 'signInId'>,
+): Promise<SignInOut[]> {
+  const { rows } = await db.pool.query<RowOf<SignInOut>>(
+    `SELECT id, method, address, user_agent, created_at, last_seen_at, id = $2 AS is_current
      FROM sign_ins WHERE account_id = $1 AND ${IS_ALIVE} ORDER BY created_at DESC LIMIT ${LIST_MAX_COUNT}`,
-    [accountId],
+    [accountId, signInId],
   )
-  return rows
+  return rows.map((row) => toWire<SignInOut>(row))
 }
 
 /** Ends one of the person's sign-ins. Returns false if the person has no such sign-in. */

@@ -1,4 +1,4 @@
-import type { Role } from '@workflow-service/contract'
+import type { Role, USER_STATES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type AuditPrincipal, changedFields, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
@@ -20,8 +20,11 @@ export interface UserRow {
   readonly hasInvitation: boolean
   readonly lastSeenAt: Date | null
   readonly workflowCount: number
+  readonly state: (typeof USER_STATES)[number]
   readonly version: string
 }
+
+type StoredUser = Omit<UserRow, 'state' | 'version'>
 
 /** The values that a person edits. */
 export interface UserValues {
@@ -61,7 +64,7 @@ export async function listUsers(
   organizationId: string,
   { limit, afterEmail = '' }: { limit: number; afterEmail?: string | undefined },
 ): Promise<UserRow[]> {
-  const { rows } = await db.pool.query<Omit<UserRow, 'version'>>(
+  const { rows } = await db.pool.query<StoredUser>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3`,
     [organizationId, afterEmail, limit],
   )
@@ -74,10 +77,10 @@ export async function findUser(
   organizationId: string,
   userId: string,
 ): Promise<UserRow | undefined> {
-  const { rows } = await db.query<Omit<UserRow, 'version'>>(
-    `${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`,
-    [organizationId, userId],
-  )
+  const { rows } = await db.query<StoredUser>(`${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`, [
+    organizationId,
+    userId,
+  ])
   return rows[0] && withVersion(rows[0])
 }
 
@@ -87,7 +90,7 @@ export async function findUserByEmail(
   organizationId: string,
   email: string,
 ): Promise<UserRow | undefined> {
-  const { rows } = await db.pool.query<Omit<UserRow, 'version'>>(
+  const { rows } = await db.pool.query<StoredUser>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND lower(u.email) = lower($2) ORDER BY u.email = $2 DESC LIMIT 2`,
     [organizationId, email],
   )
@@ -95,8 +98,15 @@ export async function findUserByEmail(
   return first && (first.email === email || !second) ? withVersion(first) : undefined
 }
 
-function withVersion(row: Omit<UserRow, 'version'>): UserRow {
-  return { ...row, version: versionOfUser(row) }
+function withVersion(row: StoredUser): UserRow {
+  return { ...row, state: stateOf(row), version: versionOfUser(row) }
+}
+
+function stateOf({ isDeactivated, role, accountId, hasInvitation }: StoredUser): UserRow['state'] {
+  if (isDeactivated) return 'deactivated'
+  if (role === null) return 'no_access'
+  if (accountId !== null) return 'active'
+  return hasInvitation ? 'invited' : 'no_access'
 }
 
 function versionOfUser({ firstName, lastName, role, isDeactivated }: UserValues): string {

@@ -75,7 +75,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   await changePassword(db, 'y', request)
   await confirmSignIn(db, request)
   await switchOrganization(db, user, user.organizationId)
-  await listSignIns(db, user.accountId)
+  await listSignIns(db, user)
 
   const id = newId()
   await createUser(db, { id, email: 'bo@acme.test', firstName: '', lastName: '', role: 'member' }, request)

@@ -65,7 +65,11 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
         [
           { title: 'EMAIL', value: ({ email }) => email },
           { title: 'ROLE', value: ({ role }) => role ?? 'none' },
-          { title: 'STATE', value: stateOf, colour: (user) => (stateOf(user) === 'active' ? 'green' : 'dim') },
+          {
+            title: 'STATE',
+            value: ({ state }) => state,
+            colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
+          },
           { title: 'LAST SEEN', value: ({ lastSeenAt }) => showTime(lastSeenAt) },
           { title: 'NAME', value: ({ firstName, lastName }) => `${firstName} ${lastName}`.trim() },
         ],
@@ -123,13 +127,6 @@ async function resetLink(ctx: CliContext, email: string): Promise<CommandResult>
   }
 }
 
-/** As the application shows it (`USER_STATES`). */
-function stateOf({ isDeactivated, role, accountId, hasInvitation }: UserRow): string {
-  if (isDeactivated) return 'deactivated'
-  if (role !== null && accountId !== null) return 'active'
-  return hasInvitation ? 'invited' : 'no_access'
-}
-
 function toJson(user: UserRow): object {
   return {
     id: user.id,
@@ -137,7 +134,7 @@ function toJson(user: UserRow): object {
     first_name: user.firstName,
     last_name: user.lastName,
     role: user.role,
-    state: stateOf(user),
+    state: user.state,
     last_seen_at: user.lastSeenAt,
   }
 }

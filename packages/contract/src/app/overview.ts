@@ -101,6 +101,7 @@ export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal
   request_id: Nullable(Type.String({ description: 'The request.' })),
   address: Nullable(Type.String({ description: "The actor's IP address." })),
 })
+export type AuditEventOut = Static<typeof AuditEventOut>
 export const AuditEventPage = PageOf('AuditEventPage', AuditEventOut)
 
 /** What a hint of the event stream can name: the page reads again what it shows of it. */

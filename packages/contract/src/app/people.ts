@@ -11,6 +11,7 @@ export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization
   created_at: DateTime({ description: 'When it was made.' }),
   version: Version,
 })
+export type AppOrganizationOut = Static<typeof AppOrganizationOut>
 export const SaveOrganizationIn = Closed('SaveOrganizationIn', 'New values of the organization.', {
   name: Text(NAME_MAX_LENGTH, 'Its name.', 1),
   version: EditedVersion,

@@ -92,6 +92,7 @@ export const SignInOut = Closed('SignInOut', 'A sign-in of the person.', {
   last_seen_at: DateTime({ description: 'When it was last used, to the minute.' }),
   is_current: Type.Boolean({ description: 'Whether this request uses it.' }),
 })
+export type SignInOut = Static<typeof SignInOut>
 export const SignInList = Closed('SignInList', 'Sign-ins, newest first.', {
   data: Type.Array(SignInOut, { description: 'The sign-ins that have not ended.' }),
 })

@@ -57,19 +57,7 @@ export function meHandlers(ctx: AppContext) {
       await confirmSignIn(ctx.db, request)
       return await answerMe(principal)
     },
-    listSignIns: async ({ principal }) => {
-      const signIns = await listSignIns(ctx.db, principal.accountId)
-      const data = signIns.map(({ id, method, address, userAgent, createdAt, lastSeenAt }) => ({
-        id,
-        method,
-        address,
-        user_agent: userAgent,
-        created_at: createdAt.toISOString(),
-        last_seen_at: lastSeenAt.toISOString(),
-        is_current: id === principal.signInId,
-      }))
-      return { body: { data } }
-    },
+    listSignIns: async ({ principal }) => ({ body: { data: await listSignIns(ctx.db, principal) } }),
     endSignIn: async (request) => {
       if (!(await endSignIn(ctx.db, request.params.sign_in_id, request))) throw notFound('Sign-in')
       return { status: 204 }

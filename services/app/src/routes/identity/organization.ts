@@ -1,14 +1,5 @@
-import type { AppOrganizationOut, AuditEventOut } from '@workflow-service/contract'
-import {
-  type AuditEventRow,
-  deleteOrganization,
-  listAuditEvents,
-  type OrganizationRow,
-  readOrganization,
-  renameOrganization,
-} from '@workflow-service/database'
+import { deleteOrganization, listAuditEvents, readOrganization, renameOrganization } from '@workflow-service/database'
 import { found, invalidFields } from '@workflow-service/service-kit'
-import type { Static } from 'typebox'
 import type { AppContext } from '../../app-context.ts'
 import { SESSION_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
@@ -18,9 +9,7 @@ import { changedMeanwhile } from './users.ts'
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppContext) {
-  const read = async (organizationId: string): Promise<Static<typeof AppOrganizationOut>> => {
-    return toOrganizationOut(found(await readOrganization(ctx.db, organizationId), 'Organization'))
-  }
+  const read = async (organizationId: string) => found(await readOrganization(ctx.db, organizationId), 'Organization')
   return {
     getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
     saveOrganization: async (request) => {
@@ -44,27 +33,9 @@ export function organizationHandlers(ctx: AppContext) {
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query
       const filter = { action, actorId, targetId, since: toDate(query.since), until: toDate(query.until) }
-      const list = async (limit: number, before: string | undefined) =>
-        (await listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })).map(toAuditEventOut)
+      const list = (limit: number, before: string | undefined) =>
+        listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })
       return { body: await readPage(query, BY_ID, list, ({ id }) => id) }
     },
   } satisfies Partial<AppHandlers>
-}
-
-function toOrganizationOut({ id, name, isSuspended, createdAt, version }: OrganizationRow) {
-  return { id, name, is_suspended: isSuspended, created_at: createdAt.toISOString(), version }
-}
-
-function toAuditEventOut(event: AuditEventRow): Static<typeof AuditEventOut> {
-  const { targetKind, targetId, targetName } = event
-  return {
-    id: event.id,
-    at: event.at.toISOString(),
-    actor: { kind: event.actorKind, id: event.actorId, name: event.actorName },
-    action: event.action,
-    target: targetKind === null ? null : { kind: targetKind, id: targetId, name: targetName ?? '' },
-    changes: [...event.changes],
-    request_id: event.requestId,
-    address: event.address,
-  }
 }

@@ -129,16 +129,9 @@ function toUserOut(user: UserRow): AppUserOut {
     first_name: user.firstName,
     last_name: user.lastName,
     role: user.role,
-    state: stateOf(user),
+    state: user.state,
     last_seen_at: user.lastSeenAt?.toISOString() ?? null,
     workflow_count: user.workflowCount,
     version: user.version,
   }
-}
-
-function stateOf({ isDeactivated, role, accountId, hasInvitation }: UserRow): AppUserOut['state'] {
-  if (isDeactivated) return 'deactivated'
-  if (role === null) return 'no_access'
-  if (accountId !== null) return 'active'
-  return hasInvitation ? 'invited' : 'no_access'
 }
