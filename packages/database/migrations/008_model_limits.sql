@@ -7,6 +7,8 @@ CREATE TABLE model_limits (
   not_before  timestamptz NOT NULL,
   -- The time that the last request got. The next one gets this time plus the interval.
   last_at     timestamptz NOT NULL,
+  -- When the last run that waits without a slot continues. The next one continues after it.
+  parked_at   timestamptz NOT NULL,
   interval_ms double precision NOT NULL CHECK (interval_ms > 0),
   -- When the interval grew last.
   limited_at  timestamptz NOT NULL

@@ -2,9 +2,9 @@ import { type Database, type NamedStatement, runStatement } from './client.ts'
 
 /** When a request to a model may be sent. */
 export interface ModelSlot {
-  /** Until the request may be sent; 0 while the model has no limit. */
+  /** Until the request may be sent; if nothing is reserved, until the caller may try again. */
   readonly delayMs: number
-  /** Whether this time was reserved for the request: false if it is beyond the longest delay that the caller waits. */
+  /** Whether this time was reserved for the request: false if the next free one is beyond the longest delay that the caller waits. */
   readonly isReserved: boolean
   /** Until requests may be sent at all, because the model's API asked to wait; 0 or less: now. */
   readonly blockedMs: number
@@ -16,7 +16,9 @@ const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 60_000
 /** Each request makes the interval shorter; each second in which the API limits requests makes it longer. */
 const SHORTER = 0.98
-const LONGER = 1.5
+const LONGER = 1.3
+/** Parked runs continue a little faster than their requests are sent, so that no time stays unused when the pace recovers. */
+const PARKED_PACE = 0.8
 /** A limit that was not reached for this long is forgotten. */
 const FORGET_AFTER = '10 minutes'
 
@@ -36,12 +38,18 @@ const RESERVE_MODEL_SLOT: NamedStatement = {
           <= clock_timestamp() + $2 * interval '1 millisecond'
       RETURNING last_at, not_before
     ),
+    parked AS (
+      UPDATE model_limits SET
+        parked_at = greatest(
+          parked_at + ${PARKED_PACE} * interval_ms * interval '1 millisecond', last_at, not_before, clock_timestamp()
+        )
+      WHERE model = $1 AND NOT EXISTS (SELECT FROM forgotten) AND NOT EXISTS (SELECT FROM reserved)
+      RETURNING parked_at, not_before
+    ),
     slot AS (
       SELECT last_at AS at, not_before, true AS is_reserved FROM reserved
       UNION ALL
-      SELECT greatest(last_at + interval_ms * interval '1 millisecond', not_before), not_before, false
-      FROM model_limits
-      WHERE model = $1 AND NOT EXISTS (SELECT FROM forgotten) AND NOT EXISTS (SELECT FROM reserved)
+      SELECT parked_at, not_before, false FROM parked
     )
     SELECT is_reserved AS "isReserved",
       greatest(0, 1000 * extract(epoch FROM at - clock_timestamp()))::float8 AS "delayMs",
@@ -51,7 +59,8 @@ const RESERVE_MODEL_SLOT: NamedStatement = {
 
 /**
  * Reserves a time for a request to the model, at most `maxDelayMs` from now. Resolves to undefined while the model has no limit.
- * Requests of all runners get times in turn, as far apart as the model's API was seen to allow.
+ * Requests of all runners get times in turn, as far apart as the model's API was seen to allow. If the next free time is later, the
+ * caller gets a time to try again, each caller another one.
  */
 export async function reserveModelSlot(
   db: Pick<Database, 'pool'>,
@@ -65,8 +74,9 @@ export async function reserveModelSlot(
 const RECORD_MODEL_LIMIT: NamedStatement = {
   name: 'record-model-limit',
   text: `
-    INSERT INTO model_limits (model, not_before, last_at, interval_ms, limited_at)
-    VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond', clock_timestamp(), ${FIRST_INTERVAL_MS}, clock_timestamp())
+    INSERT INTO model_limits (model, not_before, last_at, parked_at, interval_ms, limited_at)
+    VALUES ($1, clock_timestamp() + $2 * interval '1 millisecond', clock_timestamp(), clock_timestamp(),
+      ${FIRST_INTERVAL_MS}, clock_timestamp())
     ON CONFLICT (model) DO UPDATE SET
       not_before = greatest(model_limits.not_before, excluded.not_before),
       interval_ms = CASE WHEN model_limits.limited_at < clock_timestamp() - greatest(1000, $2) * interval '1 millisecond'

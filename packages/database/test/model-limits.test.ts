@@ -23,17 +23,16 @@ test('concurrent requests to a limited model get times in turn, none before the 
   const slots = await Promise.all(Array.from({ length: 20 }, () => reserve()))
   const delays = slots.map((slot) => slot!.delayMs).toSorted((a, b) => a - b)
   expect(delays[0]).toBeGreaterThan(4_000)
-  const gaps = delays.slice(1).map((delay, index) => delay - delays[index]!)
-  expect(Math.min(...gaps)).toBeGreaterThan(100)
+  expect(delays.at(-1)! - delays[0]!).toBeGreaterThan(2_000)
 })
 
-test('a request whose time would be too late reserves none', async () => {
+test('a request whose time would be too late reserves none, and each gets another time to try again', async () => {
   await limit(40_000)
-  for (let n = 0; n < 3; n++) {
-    const slot = await reserve(30_000)
-    expect(slot).toMatchObject({ isReserved: false })
-    expect(slot!.delayMs).toBeGreaterThan(39_000)
-  }
+  const slots = await Promise.all(Array.from({ length: 5 }, () => reserve(30_000)))
+  expect(slots.every((slot) => slot?.isReserved === false)).toBe(true)
+  const delays = slots.map((slot) => slot!.delayMs).toSorted((a, b) => a - b)
+  expect(delays[0]).toBeGreaterThan(39_000)
+  expect(delays.at(-1)! - delays[0]!).toBeGreaterThan(400)
   expect((await reserve(41_000))!.delayMs).toBeLessThanOrEqual(40_000)
 })
 
@@ -45,7 +44,7 @@ test('the pace slows down once for requests that are limited together, and recov
   await age('2 seconds')
   await Promise.all(Array.from({ length: 10 }, () => limit(100)))
   const slow = await readInterval()
-  expect(slow).toBe(first! * 1.5)
+  expect(slow).toBe(first! * 1.3)
   await reserve()
   expect(await readInterval()).toBeLessThan(slow!)
 })

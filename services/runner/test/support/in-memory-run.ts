@@ -24,6 +24,8 @@ export interface InMemoryRunOptions {
   sources?: readonly AgentWebhookSource[]
   files?: readonly (AgentFile & { content: string })[]
   history?: readonly EarlierRun[]
+  /** The journal of earlier attempts. */
+  steps?: readonly NewJournalStep[]
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: DeliveryRequest) => Partial<DeliveryResult>
 }
@@ -98,6 +100,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     return result
   }
 
+  append(options.steps ?? [])
   const run: AgentRun['run'] = {
     id: randomUUID(),
     organizationId: randomUUID(),

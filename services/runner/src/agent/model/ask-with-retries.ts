@@ -15,7 +15,7 @@ const FIRST_LIMITED_DELAY_MS = 250
 const MAX_LIMITED_DELAY_MS = 8_000
 /** A run that would wait longer for the model's rate limit gives its slot back. */
 export const PARK_AFTER_MS = 30_000
-/** How long a run is parked for the first time, at least; twice as long each further time. */
+/** How long a run is parked after its own limited requests, at least; twice as long each further time. The gate spreads the others. */
 const FIRST_PARK_MS = 10_000
 const MAX_PARK_MS = 300_000
 
@@ -116,17 +116,15 @@ function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, a
   let sinceMs = limited.sinceMs
   let inSlotMs = 0
 
-  const sleepOrPark = async (delayMs: number): Promise<void> => {
-    if (inSlotMs + delayMs > PARK_AFTER_MS) await park(delayMs)
+  const sleepInSlot = async (delayMs: number): Promise<void> => {
     await clock.sleep(delayMs, signal)
     inSlotMs += delayMs
   }
   const park = async (delayMs: number): Promise<never> => {
     sinceMs ??= clock.now()
     const leftMs = sinceMs + rateLimitMs - clock.now()
-    if (delayMs > leftMs) throw givenUp(`The requests to ${model} are limited`, sinceMs)
-    const growingMs = Math.min(FIRST_PARK_MS * 2 ** limited.parks, MAX_PARK_MS)
-    const parkedMs = Math.round(Math.min(Math.max(delayMs, growingMs) * (1 + clock.random() / 2), leftMs))
+    if (leftMs <= 0) throw givenUp(`The requests to ${model} are limited`, sinceMs)
+    const parkedMs = Math.round(Math.min(delayMs, leftMs))
     const text = `The requests to ${model} are limited. The run continues in ${formatSeconds(parkedMs)} and waits without a slot.`
     await onNote(PARKED_NOTE, text)
     throw new RunParkedError(text, parkedMs)
@@ -140,7 +138,7 @@ function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, a
       do {
         const { delayMs, isReserved } = await gate.reserve(model, PARK_AFTER_MS - inSlotMs, abort)
         if (!isReserved) await park(delayMs)
-        if (delayMs > 0) await sleepOrPark(delayMs)
+        if (delayMs > 0) await sleepInSlot(delayMs)
       } while (gate.isBlocked(model))
     },
     /** Waits after a request that the API limited. */
@@ -150,7 +148,9 @@ function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, a
       const delayMs = Math.round((retryAfterMs ?? 0) + nextDelayMs())
       if (clock.now() + delayMs > sinceMs + rateLimitMs) throw givenUp(message, sinceMs)
       await onNote(LIMITED_NOTE, `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`)
-      await sleepOrPark(delayMs)
+      if (inSlotMs + delayMs <= PARK_AFTER_MS) return await sleepInSlot(delayMs)
+      const growingMs = Math.min(FIRST_PARK_MS * 2 ** limited.parks, MAX_PARK_MS)
+      await park(Math.max(delayMs, growingMs) * (1 + clock.random() / 2))
     },
   }
 }

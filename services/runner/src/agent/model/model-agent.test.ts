@@ -10,8 +10,13 @@ import {
   startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
-import type { JournalStep, ModelAnswerStep } from '@workflow-service/contract'
-import { Crash, createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
+import type { JournalStep, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
+import {
+  Crash,
+  createInMemoryRun,
+  type InMemoryRunOptions,
+  webhookSource,
+} from '../../../test/support/in-memory-run.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, EarlierRun } from '../agent.ts'
@@ -25,6 +30,7 @@ const audit = webhookSource('Audit log', { message: 'x' })
 const sources = [audit, orders]
 const apiKey = 'sk-test-0123456789'
 const sendOrder = { name: 'send_to_order_intake', arguments: { order_id: 'B-7', total: 42.5 } }
+const sendOrderB8 = { ...sendOrder, arguments: { order_id: 'B-8', total: 1 } }
 const sendAudit = { name: 'send_to_audit_log', arguments: { message: 'done' } }
 
 /** A turn that ends the run. */
@@ -229,11 +235,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
   })
 
   test('lets the model correct a payload that was not accepted', async () => {
-    const agent = await createScriptedAgent(variant, [
-      { toolCalls: [sendOrder] },
-      { toolCalls: [{ ...sendOrder, arguments: { order_id: 'B-8', total: 1 } }] },
-      done,
-    ])
+    const agent = await createScriptedAgent(variant, [{ toolCalls: [sendOrder] }, { toolCalls: [sendOrderB8] }, done])
     const run = createInMemoryRun({
       sources,
       endpoint: ({ payload }) => (payload['order_id'] === 'B-8' ? {} : { outcome: 'rejected', status: 422 }),
@@ -388,26 +390,37 @@ describe('an agent with a model', () => {
     expect(requests()).toHaveLength(2)
   })
 
-  test('follows no redirect, so that the API key stays with the configured origin', async () => {
-    const other = await startStubModelServer()
-    servers.push(other)
-    const redirecting = createServer((_request, response) =>
-      response.writeHead(307, { location: `${other.baseUrl}/chat/completions` }).end(),
-    ).listen(0, '127.0.0.1')
-    await once(redirecting, 'listening')
-    const { port } = redirecting.address() as AddressInfo
-    const agent = await createScriptedAgent(variant, [], { config: { baseUrl: `http://127.0.0.1:${port}/v1` } })
-    try {
-      await expect(createInMemoryRun().execute(agent)).rejects.toMatchObject({
-        code: 'model_request_refused',
-        message: expect.stringContaining('redirect'),
+  test.each(['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const)(
+    'follows no redirect of %s, so that the API key stays with the configured origin',
+    async (provider) => {
+      const visited: string[] = []
+      const other = createServer((request, response) => {
+        visited.push(request.url ?? '')
+        response.end()
+      }).listen(0, '127.0.0.1')
+      const redirecting = createServer((request, response) => {
+        const { port } = other.address() as AddressInfo
+        response.writeHead(307, { location: `http://127.0.0.1:${port}${request.url ?? ''}` }).end()
+      }).listen(0, '127.0.0.1')
+      await Promise.all([once(other, 'listening'), once(redirecting, 'listening')])
+      const { port } = redirecting.address() as AddressInfo
+      const aws = provider === 'bedrock' ? { region: 'eu-central-1' } : null
+      const agent = await createScriptedAgent({ provider, isStreaming: false }, [], {
+        config: { baseUrl: `http://127.0.0.1:${port}/v1`, aws },
       })
-    } finally {
-      redirecting.close()
-    }
-    expect(other.requests).toEqual([])
-    expect(delays).toEqual([])
-  })
+      try {
+        await expect(createInMemoryRun().execute(agent)).rejects.toMatchObject({
+          code: 'model_request_refused',
+          message: expect.stringContaining('redirect'),
+        })
+      } finally {
+        redirecting.close()
+        other.close()
+      }
+      expect(visited).toEqual([])
+      expect(delays).toEqual([])
+    },
+  )
 
   test('counts the payloads of earlier attempts when the run is resumed', async () => {
     const agent = await createScriptedAgent(variant, [{ toolCalls: manyAudits(5) }, end('failed', 'Too many.')], {
@@ -480,6 +493,23 @@ describe('an agent with a model', () => {
     ])
     await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message'])
+  })
+
+  test('fails a run at once when the quota of the API is used up', async () => {
+    const body = JSON.stringify({ error: { message: 'You exceeded your quota', code: 'insufficient_quota' } })
+    const agent = await createScriptedAgent(variant, [{ failure: 'status', status: 429, body }])
+    await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({ code: 'model_quota_exceeded' })
+    expect(requests()).toHaveLength(1)
+  })
+
+  test('remembers from its journal since when the API has limited requests', async () => {
+    const limitedNote = { kind: 'note' as const, data: { code: 'model_limited', text: 'It is limited' } }
+    const agent = await createScriptedAgent(variant, [], { otherwise: { failure: 'status', status: 429 } })
+    const run = createInMemoryRun({ sources })
+    const resumed: Agent = (agentRun) =>
+      agent({ ...agentRun, steps: [{ ...limitedNote, position: 0, createdAt: new Date(clock.now() - 3_600_000) }] })
+    await expect(run.execute(resumed)).rejects.toMatchObject({ message: expect.stringContaining('gave up after') })
+    expect(requests()).toHaveLength(1)
   })
 
   test('reads the files of the workflow, page by page', async () => {
@@ -559,6 +589,176 @@ test('returns signed reasoning to the model, also after a crash', async () => {
   expect(messages[2]?.content[0]).toMatchObject({ type: 'tool_result', tool_use_id: 'toolu_1' })
 })
 
+const paused = (request: ModelRequest): ModelAnswer => ({
+  failure: 'status',
+  status: 200,
+  body: JSON.stringify({
+    type: 'message',
+    id: 'msg_1',
+    role: 'assistant',
+    model: request.body['model'],
+    content: [{ type: 'text', text: 'One moment.' }],
+    stop_reason: 'pause_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 1, output_tokens: 1 },
+  }),
+})
+/** Rejects order B-7, and accepts every other payload. */
+const endpoint: InMemoryRunOptions['endpoint'] = ({ payload }) =>
+  payload['order_id'] === 'B-7' ? { outcome: 'rejected', status: 500 } : {}
+
+describe('a run with a model', () => {
+  const variant: Variant = { provider: 'anthropic', isStreaming: false }
+  const talk: ModelTurn = { text: 'I have sent the order.' }
+  const send: ModelTurn = { toolCalls: [sendOrder] }
+  const resend: ModelTurn = { toolCalls: [sendOrderB8] }
+  const endAt = (status: string, ...calls: { name: string; arguments: unknown }[]): ModelTurn => ({
+    toolCalls: [...end(status).toolCalls, ...calls],
+  })
+  test.each<[string, ModelTurn[]]>([
+    ['the model ends it', [send, done]],
+    ['nothing was to be done', [idle]],
+    ['a claim is followed by the call', [talk, send, talk, done]],
+    ['an empty answer is followed by a call', [{ text: '' }, idle]],
+    ['a pause is followed by a call', [paused, idle]],
+    ['the end comes first in an answer, with calls that succeed', [endAt('done', sendOrder, sendAudit)]],
+    [
+      'the end was refused, because a call beside it failed',
+      [endAt('done', { name: 'nothing', arguments: {} }, sendOrder), done],
+    ],
+  ])('succeeds when %s', async (_when, turns) => {
+    const agent = await createScriptedAgent(variant, turns)
+    await createInMemoryRun({ sources }).execute(agent)
+    expect(server?.left).toBe(0)
+  })
+
+  test.each<[string, ModelTurn[], string]>([
+    ['the model says so', [send, end('failed', 'Out of stock.')], 'model_reported_failure: Out of stock.'],
+    [
+      'the model calls no tool twice in turn',
+      [talk, talk],
+      'model_answer_invalid: The model was asked again, and its answer 2 called no tool',
+    ],
+    ['the model says nothing twice in turn', [{ text: '' }, { text: '' }], 'model_answer_invalid: The model was asked'],
+    ['the model pauses twice in turn', [paused, paused], 'ended for an unknown reason (pause_turn)'],
+    ['the model claims twice to be done', [done, done], 'claimed to be done although no payload was accepted'],
+    ['it is ended twice in an answer', [endAt('done', ...end('failed').toolCalls), end('failed', 'No.')], 'No.'],
+    ['it is ended by an unknown status', [end('finished'), end('failed', 'No.')], 'No.'],
+  ])('fails when %s', async (_when, turns, message) => {
+    const agent = await createScriptedAgent(variant, turns)
+    const error = (await createInMemoryRun({ sources })
+      .execute(agent)
+      .catch((thrown: unknown) => thrown)) as RunError
+    expect(`${error.code}: ${error.message}`).toContain(message)
+    expect(server?.left).toBe(0)
+  })
+
+  test.each<[string, ModelTurn[]]>([
+    ['the model gives up', [send, done]],
+    ['the model sends to another source instead', [send, { toolCalls: [sendAudit] }, done]],
+    ['the other payload of the answer was accepted', [{ toolCalls: [sendOrder, sendOrderB8] }, done]],
+    ['its correction was rejected too', [send, send, done]],
+    ['the model says that there was nothing to do', [send, idle]],
+  ])('fails as with the built-in agent when a payload was rejected, and %s', async (_and, turns) => {
+    const agent = await createScriptedAgent(variant, turns)
+    await expect(createInMemoryRun({ sources, endpoint }).execute(agent)).rejects.toMatchObject({
+      code: 'delivery_rejected',
+      message: 'Order intake did not accept the payload: it answered 500',
+    })
+  })
+
+  test('succeeds when each rejected payload was corrected', async () => {
+    const agent = await createScriptedAgent(variant, [send, send, resend, done])
+    const run = createInMemoryRun({ sources, endpoint })
+    await run.execute(agent)
+    expect(run.sent).toHaveLength(3)
+  })
+
+  test('sends no payload twice that was accepted, and tells the model so', async () => {
+    const reordered = { ...sendOrder, arguments: '{"total": 42.50, "order_id": "B-7"}' }
+    const agent = await createScriptedAgent(variant, [send, { toolCalls: [reordered, sendAudit] }, done])
+    const run = createInMemoryRun({ sources })
+    await run.execute(agent)
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
+    expect(read(2)).toContain('Order intake has accepted the same payload before in this run')
+  })
+
+  test('may send a payload again that was not accepted', async () => {
+    let count = 0
+    const agent = await createScriptedAgent(variant, [send, send, done])
+    const run = createInMemoryRun({
+      sources,
+      endpoint: () => (++count === 1 ? { outcome: 'rejected', status: 503 } : {}),
+    })
+    await run.execute(agent)
+    expect(run.sent).toHaveLength(2)
+  })
+
+  test('sends the payload of the answer after a crash, although the source was changed meanwhile', async () => {
+    const source = webhookSource('Order intake', { 'Order no.': 'A-1' })
+    const call = { ...sendOrder, arguments: { Order_no: 'B-7' } }
+    const agent = await createScriptedAgent(variant, [{ toolCalls: [call] }, done])
+    const options = { sources: [source] }
+    const run = createInMemoryRun(options)
+    // Right after the answer was recorded.
+    run.crashAt({ operation: 2, when: 'after' })
+    await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
+    run.crashAt(null)
+    options.sources = [{ ...source, name: 'Orders', exampleRequestBody: { Order_no: 'A-1' } }]
+    await run.execute(agent)
+    expect(run.sent).toMatchObject([{ payload: { 'Order no.': 'B-7' } }])
+    expect(run.steps.find(({ kind }) => kind === 'tool_call')).toMatchObject({
+      data: { delivery: { source_name: 'Order intake' } },
+    })
+  })
+
+  test('that began before there was end_run ends as it did then', async () => {
+    const call = {
+      call_id: 'c1',
+      tool: sendOrder.name,
+      source_id: orders.id,
+      arguments: sendOrder.arguments,
+      fault: null,
+    }
+    const usage = { input_tokens: null, output_tokens: null }
+    const begin = (...parts: ModelAnswerStep['parts'][]) =>
+      createInMemoryRun({
+        sources,
+        steps: [
+          { kind: 'message', data: { agent: 'anthropic:stub-1', text: '' } },
+          ...parts.map((each, index): NewJournalStep => {
+            const data = { turn: index + 1, model: 'anthropic:stub-1', parts: each, finish_reason: 'stop', ...usage }
+            return { kind: 'model_answer', data }
+          }),
+        ],
+      })
+    const ended = begin([{ type: 'text', text: 'Nothing to do.' }])
+    await ended.execute(await createScriptedAgent(variant, []))
+    expect(requests()).toEqual([])
+
+    const underWay = begin([{ type: 'tool_call', ...call }])
+    await underWay.execute(await createScriptedAgent(variant, [done]))
+    expect(underWay.sent).toMatchObject([{ payload: sendOrder.arguments }])
+  })
+
+  test('finds sources without a tool by their words', async () => {
+    const many = Array.from({ length: 25 }, (_, n) => webhookSource(`Source ${n}`, { n: 1 }, `About topic ${n}x`))
+    const search = { toolCalls: [{ name: 'search_sources', arguments: { query: 'Topic 7x' } }] }
+    const turns = [search, { toolCalls: [{ name: 'send_to_source_7', arguments: { n: 7 } }] }, done]
+    const agent = await createScriptedAgent(variant, turns)
+    const run = createInMemoryRun({ sources: many, description: 'Send it to Source 3.' })
+    run.crashAt({ operation: 4, when: 'after' })
+    await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
+    run.crashAt(null)
+    await run.execute(agent)
+    const tools = requests().map(({ body }) => (body['tools'] as { name: string }[]).map(({ name }) => name))
+    expect(tools[0]).toEqual(['end_run', 'search_sources', 'send_to_source_3'])
+    expect(tools[1]).toContain('send_to_source_7')
+    expect(read(0)).toContain('There are 24 more webhook sources without a tool')
+    expect(run.sent).toMatchObject([{ sourceId: many[7]!.id, payload: { n: 7 } }])
+  })
+})
+
 describe('the earlier runs of the session', () => {
   const variant: Variant = { provider: 'anthropic', isStreaming: false }
 
@@ -609,6 +809,23 @@ describe('the earlier runs of the session', () => {
         text: 'The session has 4 earlier runs; the model sees the newest 2, since more would exceed AGENT_HISTORY_TOKENS (1000).',
       },
     })
+  })
+
+  test('are halved once when the API refuses the prompt as too long', async () => {
+    const tooLong: ModelTurn = { failure: 'status', status: 400, message: 'prompt is too long: 210000 tokens > 200000' }
+    const history = Array.from({ length: 4 }, (_, n) => earlier(n + 1, 300))
+    const agent = await createScriptedAgent(variant, [tooLong, idle])
+    const run = createInMemoryRun({ history })
+    await run.execute(agent)
+    expect(read(0)).toContain('context 1')
+    expect(read(1)).not.toContain('context 2')
+    expect(read(1)).toContain('context 3')
+    expect(run.steps[1]).toMatchObject({ data: { code: 'history_halved' } })
+
+    const never = await createScriptedAgent(variant, [tooLong, tooLong])
+    await expect(createInMemoryRun({ history }).execute(never)).rejects.toMatchObject({ code: 'model_request_refused' })
+    const without = await createScriptedAgent(variant, [tooLong])
+    await expect(createInMemoryRun().execute(without)).rejects.toMatchObject({ code: 'model_request_refused' })
   })
 
   test('are not shown with a budget of 0', async () => {

@@ -4,8 +4,8 @@
  */
 export interface ModelGate {
   /**
-   * Reserves a time for a request, at most `maxDelayMs` from now. If the next free time is later, nothing is reserved.
-   * `delayMs` is 0 while there is no limit.
+   * Reserves a time for a request, at most `maxDelayMs` from now. If the next free time is later, nothing is reserved, and
+   * `delayMs` is when the run may try again. It is 0 while there is no limit.
    */
   reserve(
     model: string,

@@ -39,8 +39,8 @@ export function findObstacle(steps: Steps, answer: ModelAnswerStep, call: ToolCa
   if (failed) {
     return `The run has not ended: another call of the same answer did not succeed. Consider its result, then call ${END_RUN} again.`
   }
-  if (ending.status === 'done' && !hasAcceptedDelivery(steps)) return NOTHING_ACCEPTED
-  return undefined
+  const isEmptyClaim = ending.status === 'done' && !hasAcceptedDelivery(steps) && !findOpenFailure(steps)
+  return isEmptyClaim ? NOTHING_ACCEPTED : undefined
 }
 
 const NOTHING_ACCEPTED = `The run has not ended: no payload was accepted, so nothing was done. Call the tools that send payloads; if the workflow asks for none, call ${END_RUN} with nothing_to_do; if the task cannot be done, with failed.`
