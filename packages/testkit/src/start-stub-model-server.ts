@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -153,7 +154,7 @@ async function answer(
   if (turn.delayMs) await sleep(turn.delayMs, undefined, { ref: false })
   const type = request.isStreaming ? protocol.streamType : 'application/json'
   const body = request.isStreaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
-  response.writeHead(200, { 'content-type': type })
+  response.writeHead(200, { 'content-type': type, ...(protocol.idHeader ? { [protocol.idHeader]: randomUUID() } : {}) })
   await writeBody(response, Buffer.from(body), turn)
 }
 

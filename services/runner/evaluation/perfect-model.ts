@@ -40,8 +40,10 @@ function toEnd({ expect, id }: EvaluationCase): ModelAnswer {
 /** Replaces field names by those of the tool's schema, which says in descriptions what an alias is sent as. */
 function useAliases(value: unknown, schema: unknown): unknown {
   if (!isObject(schema)) return value
-  // A field without a known structure takes JSON text.
-  if (schema['type'] === 'string' && typeof value === 'object' && value !== null) return JSON.stringify(value)
+  // An object of any fields is a list of names and values.
+  if (schema['type'] === 'array' && isObject(value) && !Array.isArray(value)) {
+    return Object.entries(value).map(([name, item]) => ({ name, value: item }))
+  }
   if (Array.isArray(value)) return value.map((item) => useAliases(item, schema['items']))
   if (!isObject(value)) return value
   const properties = isObject(schema['properties']) ? schema['properties'] : {}

@@ -8,6 +8,7 @@ import {
   withTimeout,
 } from '@workflow-service/service-kit'
 import express from 'express'
+import { checkAgent } from './agent/create-agent.ts'
 import { type AppContext, createAppContext, type RunnerOverrides } from './app-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
@@ -28,8 +29,9 @@ export interface RunningRunner extends RunningService {
 /** Maximum unacknowledged messages: few, so that the queue gives the others to runners with free slots. */
 const MAX_PREFETCH = 64
 
-/** Starts the runner. Rejects when it cannot listen. Database, broker and dispatcher may be unavailable at first. */
+/** Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be unavailable at first. */
 export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningRunner> {
+  if (!overrides.agent) await checkAgent(config.agent)
   const ctx = createAppContext(config, overrides)
   try {
     const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })

@@ -75,6 +75,7 @@ export const bedrockConverse: ModelProtocol = {
     return Buffer.concat(frames)
   },
   streamType: 'application/vnd.amazon.eventstream',
+  idHeader: 'x-amzn-requestid',
   error: (status, message) => ({
     headers: { 'x-amzn-errortype': ERROR_TYPES[status] ?? 'ValidationException' },
     body: { message },

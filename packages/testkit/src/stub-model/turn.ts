@@ -115,6 +115,8 @@ export interface ModelProtocol {
   /** The body of a streamed answer. */
   stream: (speech: ModelSpeech, request: IncomingModelRequest) => string | Buffer
   streamType: string
+  /** The header with the id of an answer, where the body has none. */
+  idHeader?: string
   error: (
     status: number,
     message: string,

@@ -28,3 +28,13 @@ async function loadModelAgent(config: Extract<AgentConfig, { kind: 'model' }>, h
   const { createModelAgent } = await import('./model/model-agent.ts')
   return createModelAgent(config, hooks)
 }
+
+/**
+ * Checks what only the package of the model's provider can check.
+ * @throws SettingsError
+ */
+export async function checkAgent(config: AgentConfig): Promise<void> {
+  if (config.kind === 'builtin') return
+  const { checkModelOptions } = await import('./model/check-options.ts')
+  await checkModelOptions(config)
+}

@@ -117,8 +117,13 @@ function toAnswer(
     finishReason,
     rawFinishReason: rawFinishReason ?? null,
     usage: toUsage(usage),
-    responseId: response.id ?? null,
+    responseId: toResponseId(response),
   }
+}
+
+/** The provider's id of the answer. The SDK makes one up where the answer has none; Bedrock has it in a header. */
+function toResponseId({ id, headers }: SdkAnswer['response']): string | null {
+  return headers?.['x-amzn-requestid'] ?? (id.startsWith('aitxt-') ? null : id)
 }
 
 function toUsage({ inputTokens, inputTokenDetails, outputTokens, outputTokenDetails }: LanguageModelUsage) {

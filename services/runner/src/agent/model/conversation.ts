@@ -10,6 +10,7 @@ import type { PromptHistory } from './session-history.ts'
 export function formatInstructions(
   { workflow, acceptedAt }: Pick<AgentRun['run'], 'workflow' | 'acceptedAt'>,
   sourcesWithoutTool: number,
+  toolNotes = '',
 ): string {
   const { name, description } = workflow
   return `You execute one run of a workflow on your own; there is no one to ask. The workflow's purpose and task:
@@ -26,7 +27,7 @@ ${description}
     sourcesWithoutTool === 0
       ? ''
       : `\n- There are ${sourcesWithoutTool} more webhook sources without a tool. If the workflow needs one of them, find it with ${SEARCH_SOURCES}: it gets a tool.`
-  }
+  }${toolNotes}
 
 The run was accepted at ${formatTime(acceptedAt)}. Dates such as "today" refer to this time.`
 }

@@ -153,7 +153,7 @@ function firstSteps(
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
 async function askModel({ run, steps, config, model, ask, gate, clock }: Context, prompt: Prompt) {
   const question: ModelQuestion = {
-    instructions: formatInstructions(run.run, prompt.sources.leftOut.length) + prompt.toolbox.notes,
+    instructions: formatInstructions(run.run, prompt.sources.leftOut.length, prompt.toolbox.notes),
     messages: toMessages(formatFirstMessage(run.run, prompt.history), steps.all),
     tools: prompt.toolbox.definitions,
   }

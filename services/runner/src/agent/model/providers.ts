@@ -78,12 +78,15 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
 }
 
 /** Creates the model that the settings name. Loads the package of its provider and no other. */
-export async function createProviderModel(config: ModelConfig): Promise<ProviderModel> {
+export async function createProviderModel(
+  config: ModelConfig,
+  send: typeof fetch = fetchModelAnswer,
+): Promise<ProviderModel> {
   const { baseUrl, createModel } = MODEL_PROVIDERS[config.provider]
   return createModel(config, {
     baseURL: config.baseUrl ?? baseUrl(config),
     apiKey: config.apiKey ?? '',
-    fetch: fetchModelAnswer,
+    fetch: send,
   })
 }
 
