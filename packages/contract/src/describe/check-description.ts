@@ -91,7 +91,7 @@ function findRulesNeeded(
   const arriving = new Set<string>()
   for (const { original, masked } of sentences) {
     const plain = removeArrivals(masked, arriving).trim()
-    const found = isHarmless(plain) ? undefined : findInstruction(plain)
+    const found = isHarmless(plain) ? undefined : (findInstruction(plain) ?? findAnswer(plain))
     if (found) return { ...found, sentence: original }
   }
   // "When an invoice arrives, send it to A. When an order arrives, send it to B."
@@ -173,8 +173,23 @@ function isHarmless(sentence: string): boolean {
   return sentence.length < 200 && HARMLESS.some((pattern) => pattern.test(sentence))
 }
 
+/** "The number that Billing returns", "which Helpdesk answers with": the answer of one source is a value for another. */
+const ANSWER = new RegExp(
+  String.raw`(?<![\p{L}\p{N}_])(?:that|which|die|das|den)\s{1,3}${NAME}\s{1,3}\p{L}|(?:answer|response|reply|result|antwort|ergebnis)\s{1,3}(?:of|from|by|von)\s{1,3}${NAME}|${NAME}(?:'s)?\s{1,3}(?:answers?|answered|returns?|returned|replies|responds?|response|antwortet|zurückgibt|liefert)(?![\p{L}\p{N}_])`,
+  'u',
+)
+
+function findAnswer(sentence: string): { kind: string; word: string } | undefined {
+  const found = ANSWER.exec(sentence)
+  return found ? { kind: 'a value from elsewhere', word: toWord(found[0]) } : undefined
+}
+
+function toWord(masked: string): string {
+  return masked.replaceAll(NAME, '…').trim()
+}
+
 /** Words for kinds of things without an article: "invoices to Billing, orders to Order intake". */
-const KIND_WORDS = String.raw`[a-z]{3,20}(?<!s)s|[a-zäöüß]{3,20}(?:ungen|agen|ionen|aden|träge|kete)`
+const KIND_WORDS = String.raw`everything|anything|alles|[a-z]{3,20}(?<!s)s|[a-zäöüß]{3,20}(?:ungen|agen|ionen|aden|träge|kete)`
 
 const BARE_KIND = new RegExp(
   String.raw`(?<![\p{L}\p{N}_])(?<!(?:the|this|that|these|those|all|each|every|its|their|his|her|our|any|a|an|as|is|was|has|die|der|das|alle|jede|diese)\s)(?:${KIND_WORDS})(?![\p{L}\p{N}_'])`,
@@ -188,8 +203,26 @@ const NO_KIND = new Set(
   ),
 )
 
+const GOES = String.raw`(?<![\p{L}\p{N}_])(?:go|goes|belongs?|gehen|geht|gehört|gehören)\s{1,3}(?:to|an|ans|zu|zum|zur|in)\s[^${NAME}]{0,20}${NAME}`
+const TO = String.raw`(?:to|an|ans|in)\s{1,3}(?:the\s|die\s|das\s)?["'„“]?`
+
+/** "A goes to X, B goes to Y", "Inform X about A and Y about B", "cancellations to Cancellations", "AはXへ、BはYへ". */
+const ROUTES = new RegExp(
+  [
+    String.raw`${GOES}(?:(?!\b(?:it|copy|also|too|auch|kopie)\b)[^${NAME}]){1,80}${GOES}`,
+    String.raw`${NAME}\s(?:about|of|on|über)\s[^${NAME}]{1,80}${NAME}\s(?:about|of|on|über)\s`,
+    String.raw`${NAME}\s{1,3}(?:(?:go|goes|gehen|geht)\s{1,3})?${TO}${NAME}`,
+    String.raw`は「?${NAME}」?(?:へ|に)[^${NAME}]{1,80}は「?${NAME}」?(?:へ|に)`,
+  ].join('|'),
+  'u',
+)
+
 /** Finds different kinds of things for different sources: the text before each source names other kinds than before another. */
 function findRouting(sentences: readonly Sentence[]): Found | undefined {
+  for (const { original, masked } of sentences) {
+    const found = ROUTES.exec(masked)
+    if (found) return { kind: 'a choice', word: toWord(found[0]), sentence: original }
+  }
   let previous: string | undefined
   for (const { original, masked } of sentences) {
     for (const clause of masked.split(NAME).slice(0, -1)) {
@@ -215,7 +248,7 @@ function findReversedOrder(sentences: readonly Sentence[]): Found | undefined {
   )
   for (const { original, masked } of sentences) {
     const found = pattern.exec(masked)
-    if (found) return { kind: 'an order of its own', word: found[0].replaceAll(NAME, '…').trim(), sentence: original }
+    if (found) return { kind: 'an order of its own', word: toWord(found[0]), sentence: original }
   }
   return undefined
 }

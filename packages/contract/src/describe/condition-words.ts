@@ -11,14 +11,18 @@ const CONDITIONS = `
   condition, where, wenn, falls, sofern, sobald, nur, außer, ausser, ausgenommen, es sei denn, solange,
   je nach, je nachdem, abhängig, abhaengig, ob, bis auf, vorausgesetzt, lediglich, ausschließlich, si, sauf,
   seulement, uniquement, quand, lorsque, sólo, solo si, excepto, salvo, cuando, quando, tranne, alleen,
-  indien, tenzij, behalve`
+  indien, tenzij, behalve,
+  just, solely, merely, wait, waits, waiting, warte, warten, solo, solamente, approval, approvals, approve,
+  approves, approved, freigabe, freigegeben, genehmigung, genehmigt,
+  first (?:one|item|line|row|entry|position), last (?:one|two|three|few|item|line|row|entry|orders?|messages?)`
 
 const NEGATIONS = String.raw`
   not, cannot, never, no(?!\.), none, nothing, nobody, neither, nor, without, exclude, excludes, excluding,
   excluded, omit, skip, ignore, avoid, stop, refuse, reject, other than, rather, dont, doesnt, wont, cant,
   hold back, withhold, leave out, drop, discard, forbidden, nicht, nichts, nie, niemals, kein, keine, keinen,
   keinem, keiner, keines, keinesfalls, ohne, ignoriere, ignorieren, überspringe, überspringen, weder,
-  auslassen, weglassen, ne, pas, jamais, aucun, aucune, sans, nunca, ningún, sin, non, senza, niet, geen`
+  auslassen, weglassen, ne, pas, jamais, aucun, aucune, sans, nunca, ningún, sin, non, senza, niet, geen,
+  dropped, skipped, ignored, omitted, withheld, suppressed, rejected, refused`
 
 const CHOICES = `
   or, either, otherwise, else, instead, alternatively, whichever, whatever, which, but, others, the other,
@@ -27,11 +31,17 @@ const CHOICES = `
   one of, and/or, as needed, if needed, optionally, oder, entweder, sonst, ansonsten, andernfalls,
   anderenfalls, stattdessen, statt, anstatt, aber, sondern, alle anderen, alles andere, den rest, der rest,
   die übrigen, übrige, entscheide, wähle, jeweils, jeweilige, jeweiligen, passende, passenden, zuständige,
-  zuständigen, welche, welcher, ou, sinon, sino, o bien, oppure, altrimenti, anders`
+  zuständigen, welche, welcher, ou, sinon, sino, o bien, oppure, altrimenti, anders,
+  (?:right|correct|responsible) (?:team|person|people|department|desk|queue|channel|source|system|recipient),
+  richtige, richtigen`
 
 /** Comparisons with a number, such as "orders over 100 EUR". */
 const COMPARISON =
   /(?:\b(?:over|above|below|under|exceeds?|exceeding|beyond|more than|less than|greater than|larger than|smaller than|higher than|lower than|fewer than|at least|at most|minimum|maximum|up to|between|from|starting at|equals?|equal to|mehr als|weniger als|größer als|kleiner als|höher als|niedriger als|mindestens|höchstens|unter|ab|bis|zwischen)|über|[<>≤≥=])\s{0,3}(?:(?:of|von|a|an|total|the|usd|eur|gbp|euro)\s{1,3}){0,2}[$€£¥]?\s{0,2}\d|\d\s{0,3}(?:%|€|\$|eur|usd|euro)?\s{0,2}(?:or more|or less|and more|or above|and above|or over|and over|or below|and up|oder mehr|und mehr|oder weniger)\b/u
+
+/** Comparisons with a number in words, such as "over one thousand euros". */
+const COMPARISON_IN_WORDS =
+  /(?<![\p{L}\p{N}_])(?:over|above|below|under|beyond|exceeds?|exceeding|than|at least|at most|up to|über|unter|ab|als|mindestens|höchstens)\s{1,3}(?:\p{L}{1,20}\s{1,3}){0,2}\p{L}{0,20}(?:hundred|thousand|million|hundert|tausend)/u
 
 /** Words that qualify which things are meant, when another word follows: "urgent tickets". */
 const QUALIFIERS = `
@@ -39,10 +49,12 @@ const QUALIFIERS = `
   vip, large, big, small, overdue, unpaid, suspicious, angry, unhappy, defective, damaged, broken, expensive,
   cheap, international, domestic, qualified, unqualified, hot, cold, serious, minor, dringende, dringenden,
   wichtige, wichtigen, kritische, kritischen, große, großen, kleine, eilige, eiligen, überfällige,
-  überfälligen, unbezahlte, unbezahlten, offene, offenen, verärgerte`
+  überfälligen, unbezahlte, unbezahlten, offene, offenen, verärgerte, test,
+  existing, returning, premium, foreign, european, german, austrian, swiss, french, british, american, weekend,
+  cheapest, highest, lowest, latest, newest, oldest, largest, biggest, smallest, best, worst`
 
 /** Work on the values, which needs understanding: the built-in agent only copies what the context names. */
-const JUDGEMENTS = `
+const JUDGEMENTS = String.raw`
   summarize, summarise, summarizing, summarising, condense, shorten, translate, translated, rewrite,
   rephrase, paraphrase, classify, categorize, categorise, prioritize, prioritise, judge, assess, evaluate,
   estimate, detect, determine, infer, deduce, guess, calculate, compute, multiply, divide, subtract, sum up,
@@ -54,18 +66,24 @@ const JUDGEMENTS = `
   for each, one per, fasse, zusammenfassen, zusammengefasst, zusammenfassung, übersetze, übersetzen, bewerte,
   bewerten, beurteile, schätze, berechne, berechnen, rechne, umrechnen, runde, multipliziere, klassifiziere,
   kategorisiere, priorisiere, vergleiche, prüfe, prüfen, ermittle, formuliere, einzeln, zweimal,
-  jede position, jede zeile, jeden artikel, je position, pro position, pro artikel, pro zeile`
+  jede position, jede zeile, jeden artikel, je position, pro position, pro artikel, pro zeile,
+  doubled, halved, tripled, verdoppelt, halbiert, (?:the )?sum of, (?:a|short|brief) summary, mood, tone, corrected,
+  cleaned, clean up, rounded, normalized, capitalized, uppercase, lowercase, capital letters, korrigiert,
+  map (?:the|each|every|it), make sure, ensure, ensures, check, checks, confirm that, stelle sicher, sicherstellen,
+  fill in (?:\S{1,30} ){1,4}from,
+  write (?:a|an) (?:\S{1,30} )?(?:subject|summary|reply|answer|text|title|note|sentence|response),
+  (?:one|an?|eine?n?) (?:\S{1,30} ){1,4}(?:per|pro|je)`
 
 /** A value that the description gives: "set the priority to high", "use the channel #support". */
 const FIXED_VALUE =
-  /\b(?:set|setze)\b[^.]{1,60}\b(?:to|as|auf)\b|\bwith (?:the )?(?:\w{1,20} ){1,2}(?:set to|equal to) |\buse (?:the )?(?:channel|priority|status|value|language|currency)\b|#\w/u
+  /\b(?:set|setze)\b[^.]{1,60}\b(?:to|as|auf)\b|\bwith (?:the )?(?:\w{1,20} ){1,2}(?:set to|equal to) |\buse (?:the )?(?:channel|priority|status|value|language|currency)\b|#\w|(?:^|[,;:]\s?|\band\s|\bthen\s|\bund\s)(?:set|setze|mark|label|flag|tag|prefix|append)\s|\([^()]{1,80}\bfor\b[^()]{0,80}\)/u
 
 /** Values that are elsewhere, or in another unit: "the price in the file prices.csv", "in cents". */
 const ELSEWHERE =
   /(?<![\p{L}\p{N}_])(?:(?:the|a|this|attached|in|from|of|to) files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
 
 const JAPANESE =
-  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u
+  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u
 
 const CHINESE = /如果|若是|假如|除非|除了|否则|或者|还是|不要|仅|只有|只在|当[^\s。]{1,30}时|超过|低于|总结|翻译/u
 
@@ -75,6 +93,7 @@ const KOREAN = /만약|경우|아니면|않|제외|또는|하지\s?마/u
 const KINDS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'a condition', pattern: words(CONDITIONS) },
   { kind: 'a condition', pattern: COMPARISON },
+  { kind: 'a condition', pattern: COMPARISON_IN_WORDS },
   { kind: 'a negation', pattern: words(`${NEGATIONS}, [a-z]{2,9}n't`) },
   { kind: 'a choice', pattern: words(CHOICES) },
   { kind: 'a condition', pattern: words(QUALIFIERS, String.raw`\s{1,3}(?!(?:to|and|the|in|on|for|an|und)\s)\p{L}`) },
