@@ -168,7 +168,7 @@ function formatTable(rows: readonly (readonly string[])[]): string[] {
   return rows.map((row) =>
     row
       .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join('  ')
+      .join(' ')
       .trimEnd(),
   )
 }
