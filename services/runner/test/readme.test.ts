@@ -34,6 +34,14 @@ function names(list = ''): string[] {
   return list.split(', ').filter((name) => name !== '')
 }
 
+/** The payload that the built-in agent sends, or why it refuses. */
+async function resultOf(example: unknown, context: string): Promise<unknown> {
+  const source = webhookSource('Order intake', example as Record<string, unknown>)
+  const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
+  const error = await run.execute(agent).catch((thrown: unknown) => thrown)
+  return error ? `${(error as { code: string }).code}: ${(error as Error).message}` : run.sent[0]?.payload
+}
+
 describe('the READMEs of the runner and its agents', () => {
   const results = blocks('(?:json payload|text refusal)')
   const examples = blocks('json example').map((example, index) => [
@@ -41,13 +49,6 @@ describe('the READMEs of the runner and its agents', () => {
     blocks('text context')[index] ?? '',
     results[index] ?? '',
   ])
-
-  async function resultOf(example: unknown, context: string): Promise<unknown> {
-    const source = webhookSource('Order intake', example as Record<string, unknown>)
-    const run = createInMemoryRun({ description: 'Order intake', sources: [source], context })
-    const error = await run.execute(agent).catch((thrown: unknown) => thrown)
-    return error ? `${(error as { code: string }).code}: ${(error as Error).message}` : run.sent[0]?.payload
-  }
 
   test('have an example, a context and a result each', () => {
     expect(examples.length).toBeGreaterThanOrEqual(6)
@@ -66,8 +67,11 @@ describe('the READMEs of the runner and its agents', () => {
     async (example = '', text = '', becomes = '') => {
       const [value, given] = [example, text].map((cell) => cell.slice(1, -1))
       const result = await resultOf({ field: JSON.parse(value ?? '') as unknown }, `field: ${given ?? ''}`)
-      if (becomes === 'refused') expect(result).toMatch(/^payload_incomplete: /)
-      else expect(result).toEqual({ field: JSON.parse(becomes.slice(1, -1)) as unknown })
+      const expected: unknown =
+        becomes === 'refused'
+          ? expect.stringMatching(/^payload_incomplete: /)
+          : { field: JSON.parse(becomes.slice(1, -1)) as unknown }
+      expect(result).toEqual(expected)
     },
   )
 

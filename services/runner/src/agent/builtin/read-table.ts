@@ -34,7 +34,7 @@ export function readTable(lines: readonly TableLine[], start: number, known: Kno
   const header = lines[start]?.text ?? ''
   const next = lines[start + 1]?.text
   if (next === undefined || lines[start + 1]?.isAfterBlank) return undefined
-  if (header.includes('|') && SEPARATOR_ROW.test(next) && next.includes('-')) {
+  if (header.includes('|') && !SEPARATOR_ROW.test(header) && SEPARATOR_ROW.test(next) && next.includes('-')) {
     let end = start + 2
     while (isPartOfTable(lines[end], '|')) end += 1
     const cells = [header, ...lines.slice(start + 2, end).map(({ text }) => text)].map(splitMarkdownRow)

@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals'
+import { fillPayload } from './fill-payload.ts'
+
+const order = { order_id: 'A-1', customer: 'Eve', quantity: 1, total: 9.5, date: '2026-01-31', note: 'x' }
+
+function unconverted(example: Record<string, unknown>, context: string): readonly string[] {
+  return fillPayload(example, context).report.unconverted.listed
+}
+
+describe('a context is refused', () => {
+  test.each([
+    [
+      'two values for a name',
+      order,
+      'Order ID: A\nTotal: 5\nTotal: 6',
+      'total (the context has different values: "5" and "6")',
+    ],
+    [
+      'two orders',
+      order,
+      '[{"order_id": "A", "total": 1}, {"order_id": "B", "total": 1}]',
+      'order_id (the context has',
+    ],
+    ['two names of one field', order, 'Client: Ada\nKunde: Eve', 'customer (the context has different values'],
+    ['a correction beside the values', order, 'Total: 5\nActually, it is 6.', 'the context (the text corrects itself'],
+    ['a correction in Japanese', order, '合計：5\n訂正：合計は6です。', 'the context (the text corrects itself'],
+    [
+      'a name for several fields',
+      { ship_to: { city: 'x' }, bill_to: { city: 'x' }, id: '1' },
+      'ID: 1\nCity: Bonn',
+      'the context ("City" can be ship_to.city or bill_to.city)',
+    ],
+    [
+      'a similar name',
+      { first_name: 'x', email: 'a@b.test' },
+      'Name: Ada Byron\nE-Mail: a@c.test',
+      'first_name ("Name" may be meant, or not)',
+    ],
+    [
+      'an address in one line',
+      { id: 'x', street: 'y', city: 'z' },
+      'ID: 1\nAddress: 4 Quay Road, Truro',
+      'street ("Address" may be meant',
+    ],
+    ['several names on one line', order, 'Order ID: A, red, Total: 5', 'the context (a line has more than one name'],
+    [
+      'a row with too many cells',
+      { lines: [{ sku: 'x', price: 1 }], id: 'x' },
+      'ID: 1\nsku,price\nA,1,50',
+      'the context (a row of a table has 3 cells',
+    ],
+    [
+      'a blank number in a table',
+      { lines: [{ sku: 'x', price: 1 }] },
+      '| sku | price |\n|---|---|\n| A | |',
+      'lines.0.price (it is blank)',
+    ],
+    [
+      'items in words',
+      { id: 'x', items: [{ sku: 'x' }] },
+      'ID: 1\nItems: two chairs',
+      'items ("two chairs" is not an object)',
+    ],
+    ['cents or not', { total_cents: 100 }, 'Total cents: 12.50', 'total_cents ("12.50" may be in cents or not)'],
+  ])('because of %s', (_what, example, context, reason) => {
+    expect(unconverted(example, context)).toEqual(expect.arrayContaining([expect.stringContaining(reason)]))
+  })
+
+  test.each([
+    ['the same value twice', 'Order ID: A\nOrder no.: A', { order_id: 'A' }],
+    ['the same number in two notations', 'Total: 5\nTotal: 5.00', { total: 5 }],
+    ['pairs on one line', 'Order ID: A, Total: 5', { order_id: 'A', total: 5 }],
+    ['the signature of an email', 'Order ID: A\n\nBest regards\nEve\nCustomer: Shop', { order_id: 'A', customer: '' }],
+    ['thousands as in the other numbers', 'Total: 1.000,50\nQuantity: 1.234', { total: 1000.5, quantity: 1234 }],
+  ])('but not because of %s', (_what, context, expected) => {
+    expect(unconverted(order, context)).toEqual([])
+    expect(fillPayload(order, context).payload).toMatchObject(expected)
+  })
+})
+
+describe('reading takes linear time', () => {
+  test.each([
+    ['open brackets', '[\n'.repeat(5_000)],
+    ['code fences', '```x\n'.repeat(2_000)],
+    ['headers of tables', 'total,quantity\n'.repeat(700)],
+    ['rules of tables', '|-|-|\n'.repeat(1_600)],
+    ['names', 'a:\n'.repeat(3_300)],
+    ['separators', `note: ${', total'.repeat(1_400)}`],
+    ['digits', `total: ${'1,'.repeat(5_000)}`],
+    ['spaces', `total: 1${' '.repeat(9_900)}x`],
+    ['indentation', Array.from({ length: 140 }, (_, index) => `${' '.repeat(index)}a:`).join('\n')],
+    ['emphasis', '*'.repeat(10_000)],
+  ])('of %s', (_what, context) => {
+    const example = { ...order, lines: [{ total: 1, quantity: 1 }] }
+    fillPayload(example, 'x')
+    const began = performance.now()
+    fillPayload(example, context)
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
+})
