@@ -7,6 +7,7 @@ const id = (digit: number) => `01890a5d-ac96-774b-bcce-${String(digit).repeat(12
 const delivery = { id: id(7), source_id: id(8), source_name: 'Order intake' }
 
 const run: RunDetails = {
+  approvals: [],
   id: id(1),
   workflow_id: id(2),
   session_id: id(3),

@@ -1,10 +1,11 @@
-import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
-import type { RunDelivery, RunDetails, RunStatus } from '@workflow-service/database'
+import type { JournalStep, ModelAnswerPart, RunStatus, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import type { RunDelivery, RunDetails } from '@workflow-service/database'
 import { type Format, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from './terminal.ts'
 
 export const STATUS_COLOURS: Record<RunStatus, Format> = {
   queued: 'cyan',
   running: 'cyan',
+  waiting: 'yellow',
   succeeded: 'green',
   failed: 'red',
 }
@@ -94,6 +95,17 @@ function stepEntries(step: JournalStep): TimelineEntry[] {
       return [toolCallEntry(at, step.data)]
     case 'tool_result':
       return [toolResultEntry(at, step.data)]
+    case 'approval_request': {
+      const { delivery_id: id, source_name: source, expires_at: until } = step.data
+      const headline = `waits for an approval until ${showTime(new Date(until))} UTC: ${source}, delivery ${id}`
+      return [{ at, headline, colour: 'yellow' }]
+    }
+    case 'approval_decision': {
+      const { decision, decided_by: by, delivery_id: id, reason } = step.data
+      const colour = decision === 'approved' ? 'green' : 'red'
+      const headline = `${decision}${by === null ? '' : ` by ${by}`}, delivery ${id}`
+      return [{ at, headline, colour, ...(reason === null ? {} : { body: reason }) }]
+    }
     case 'note':
       return [{ at, headline: `note (${step.data.code})`, colour: 'yellow', body: step.data.text }]
     default:

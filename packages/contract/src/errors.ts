@@ -69,6 +69,8 @@ export const ERROR_CODES = {
   id_taken: 409,
   source_changed: 409,
   lease_lost: 409,
+  approval_required: 409,
+  not_waiting: 409,
   changed_meanwhile: 409,
   email_taken: 409,
   last_owner: 409,

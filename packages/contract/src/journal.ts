@@ -1,12 +1,20 @@
 import { type Static, Type } from 'typebox'
-import { DELIVERY_OUTCOMES } from './internal/resources.ts'
-import { CLOSED, Nullable, StringEnum, Uuid } from './schema/types.ts'
+import { APPROVAL_DECISIONS, DELIVERY_OUTCOMES } from './internal/resources.ts'
+import { CLOSED, DateTime, Nullable, StringEnum, Uuid } from './schema/types.ts'
 
 /**
  * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define `run_steps.data` of
  * each kind. The runner's agent writes the steps and resumes from them after a crash; `wf runs show` formats them.
  */
-export const STEP_KINDS = ['message', 'model_answer', 'tool_call', 'tool_result', 'note'] as const
+export const STEP_KINDS = [
+  'message',
+  'model_answer',
+  'tool_call',
+  'tool_result',
+  'approval_request',
+  'approval_decision',
+  'note',
+] as const
 
 const CallId = Type.String({
   description: 'Identifies a tool call in the answer that asked for it, in its own step and in its result.',
@@ -135,7 +143,14 @@ export type ToolCallStep = Static<typeof ToolCallStep>
  * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end properly), the source
  * accepted the same payload before in this run, the run reached its limit of payloads, or the run cannot end yet.
  */
-export const TOOL_CALL_ERRORS = ['invalid_call', 'duplicate_payload', 'too_many_deliveries', 'cannot_end'] as const
+export const TOOL_CALL_ERRORS = [
+  'invalid_call',
+  'duplicate_payload',
+  'too_many_deliveries',
+  'cannot_end',
+  'delivery_declined',
+  'approval_expired',
+] as const
 export type ToolCallError = (typeof TOOL_CALL_ERRORS)[number]
 
 /** The result of a tool call, with the exact text that the model receives. */
@@ -174,6 +189,31 @@ export const ToolResultStep = Type.Object(
 )
 export type ToolResultStep = Static<typeof ToolResultStep>
 
+/** The run waits until a person approves or declines the payload of a tool call (contract README, "Approvals"). */
+export const ApprovalRequestStep = Type.Object(
+  {
+    call_id: CallId,
+    delivery_id: Uuid({ description: 'The delivery that waits; its payload is in the step of the tool call.' }),
+    source_name: Type.String({ description: "The webhook source's name at that time." }),
+    expires_at: DateTime({ description: 'When the payload counts as declined.' }),
+  },
+  { ...CLOSED, title: 'ApprovalRequestStep', description: 'A payload that waits for an approval.' },
+)
+export type ApprovalRequestStep = Static<typeof ApprovalRequestStep>
+
+/** The decision on a payload; recorded when the run continues. */
+export const ApprovalDecisionStep = Type.Object(
+  {
+    call_id: CallId,
+    delivery_id: Uuid({ description: 'The delivery.' }),
+    decision: StringEnum(APPROVAL_DECISIONS, { description: 'The decision.' }),
+    decided_by: Nullable(Type.String({ description: 'The name of the person; null if it expired.' })),
+    reason: Nullable(Type.String({ description: 'Why it was declined; null without a reason.' })),
+  },
+  { ...CLOSED, title: 'ApprovalDecisionStep', description: 'The decision on a payload that waited.' },
+)
+export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
+
 /** A remark for readers of the journal, such as omitted history. */
 export const NoteStep = Type.Object(
   {
@@ -190,6 +230,8 @@ export const STEP_DATA = {
   model_answer: ModelAnswerStep,
   tool_call: ToolCallStep,
   tool_result: ToolResultStep,
+  approval_request: ApprovalRequestStep,
+  approval_decision: ApprovalDecisionStep,
   note: NoteStep,
 } as const
 
@@ -199,6 +241,8 @@ export type NewJournalStep =
   | { readonly kind: 'model_answer'; readonly data: ModelAnswerStep }
   | { readonly kind: 'tool_call'; readonly data: ToolCallStep }
   | { readonly kind: 'tool_result'; readonly data: ToolResultStep }
+  | { readonly kind: 'approval_request'; readonly data: ApprovalRequestStep }
+  | { readonly kind: 'approval_decision'; readonly data: ApprovalDecisionStep }
   | { readonly kind: 'note'; readonly data: NoteStep }
 
 /** A recorded step; the journal is ordered by `position`. */

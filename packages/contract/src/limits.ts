@@ -105,3 +105,9 @@ export const ERROR_DETAILS_MAX = 100
 /** Password of an account; the shortest and the longest (contract README, "Application"). */
 export const PASSWORD_MIN_LENGTH = 12
 export const PASSWORD_MAX_LENGTH = 256
+
+/** Days after which a payload without a decision counts as declined. */
+export const APPROVAL_DAYS = 7
+
+/** Reason for declining a payload. */
+export const APPROVAL_REASON_MAX_LENGTH = 1_000

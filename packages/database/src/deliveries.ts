@@ -57,6 +57,8 @@ export interface DeliveryTarget {
   exampleRequestBody: Record<string, unknown> | null
   /** Incremented by every save of the source. */
   version: number
+  /** Whether the payload is approved and, once it is accepted, the source needs no further approval: see `endFirstApproval`. */
+  isFirstApproval: boolean
 }
 
 /** Whether the payload may be sent: only `claimed`, and only by the caller that got it. */
@@ -67,6 +69,8 @@ export type DeliveryClaim =
   | { kind: 'no_source' }
   | { kind: 'lease_lost' }
   | { kind: 'organization_suspended' }
+  /** The source's payloads need an approval, and this one has none. */
+  | { kind: 'approval_required' }
 
 /** The outcome of a request. */
 export interface DeliveryResult {
@@ -95,6 +99,16 @@ export interface Resend {
   by?: AuditedBy | undefined
 }
 
+// A person who sends a payload again approves it by that. A scalar subquery finds the approval by its key, and only of a source
+// that needs one.
+const NEEDS_APPROVAL = `request.resend_of IS NULL AND (source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL))`
+const IS_APPROVED = `CASE WHEN ${NEEDS_APPROVAL} THEN coalesce((
+  SELECT true FROM approvals
+  WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
+    AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
+  LIMIT 1
+), false) ELSE true END`
+
 // Inserts in the order of the ids, so that two batches with the same ids do not deadlock. The last case of `kind`: a claim
 // that committed after this statement's snapshot is the only other reason why the row was not inserted.
 const CLAIM_DELIVERIES: NamedStatement = {
@@ -110,7 +124,9 @@ const CLAIM_DELIVERIES: NamedStatement = {
       SELECT request.*, source.endpoint_url, source.signing_secret, ${BOUNDED_EXAMPLE} AS example, source.version,
         source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
         request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
-        coalesce(organization.is_suspended, false) AS is_suspended
+        coalesce(organization.is_suspended, false) AS is_suspended,
+        ${IS_APPROVED} AS is_approved,
+        coalesce(${NEEDS_APPROVAL} AND source.approval = 'first', false) AS is_first_approval
       FROM request
       LEFT JOIN organizations AS organization ON organization.id = request.organization_id
       LEFT JOIN webhook_sources AS source
@@ -123,7 +139,7 @@ const CLAIM_DELIVERIES: NamedStatement = {
       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
         resend_of, sent_by)
       SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of, sent_by
-      FROM checked WHERE has_source AND has_lease AND NOT is_suspended
+      FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved
       ORDER BY id
       ON CONFLICT (id) DO NOTHING
       RETURNING id, created_at
@@ -135,17 +151,18 @@ const CLAIM_DELIVERIES: NamedStatement = {
         WHEN NOT has_source THEN 'no_source'
         WHEN NOT has_lease THEN 'lease_lost'
         WHEN is_suspended THEN 'organization_suspended'
+        WHEN NOT is_approved THEN 'approval_required'
         ELSE 'known'
       END AS kind,
       claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",
-      example AS "exampleRequestBody", version
+      example AS "exampleRequestBody", version, is_first_approval AS "isFirstApproval"
     FROM checked LEFT JOIN claimed ON claimed.id = checked.id
     ORDER BY position`,
 }
 
 /**
  * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it, that the
- * lease is the session's current one. Claims nothing for a suspended organization. Of all calls with one id, at most one ever gets `claimed`.
+ * lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`.
  */
 export async function claimDeliveries(
   db: Connection,

@@ -44,6 +44,17 @@ export {
   OPERATOR,
   operatorOf,
 } from './audit-events.ts'
+export {
+  type ApprovalDecisionRequest,
+  type ApprovalRequest,
+  type ApprovalState,
+  decideApprovals,
+  type DecisionOutcome,
+  endFirstApproval,
+  parkForApproval,
+  type PayloadToApprove,
+  readApproval,
+} from './approvals.ts'
 export { startDueAutoRuns } from './auto-runs.ts'
 export { checkServer } from './check-server.ts'
 export { createDatabase, type Database, type DatabaseOptions } from './client.ts'
@@ -125,15 +136,7 @@ export {
   renameOrganization,
   setOrganizationSuspended,
 } from './organizations.ts'
-export {
-  listRuns,
-  type RunDelivery,
-  type RunDetails,
-  type RunRow,
-  type RunStatus,
-  showRun,
-  showSession,
-} from './reports.ts'
+export { listRuns, type RunDelivery, type RunDetails, type RunRow, showRun, showSession } from './reports.ts'
 export {
   claimNextRun,
   type ClaimedRun,

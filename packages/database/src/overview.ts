@@ -74,12 +74,20 @@ const ATTENTION = `
   ) AS found
   ORDER BY at DESC, id LIMIT ${MAX_SHOWN}`
 
+const COUNT_WAITING_RUNS = `
+  SELECT count(*)::integer AS count FROM (
+    SELECT workflow_id FROM starts WHERE organization_id = $1 AND status = 'waiting'
+    ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+  ) AS start
+  JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
+
 /** The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index. */
 export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): Promise<OverviewOut> {
   const { organizationId, memberId } = viewer
-  const [steps, attention, counts] = await Promise.all([
+  const [steps, attention, waiting, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
     db.pool.query<RowOf<OverviewOut['attention'][number]>>(ATTENTION, [organizationId, memberId]),
+    db.pool.query<{ count: number }>(COUNT_WAITING_RUNS, [organizationId, memberId]),
     countLastDay(db, viewer),
   ])
   const [firstSteps] = steps.rows
@@ -87,6 +95,7 @@ export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): 
   return {
     steps: firstSteps,
     ...counts,
+    waiting_runs: waiting.rows[0]?.count ?? 0,
     attention: attention.rows.map((row) => toWire<OverviewOut['attention'][number]>(row)),
   }
 }

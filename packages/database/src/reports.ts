@@ -2,13 +2,12 @@
  * What only `wf` reads. Rows are named like the columns, because `wf --json` prints them. `showRun` and `showSession` are
  * unscoped: an operator knows the id, not the organization.
  */
-import type { JournalStep } from '@workflow-service/contract'
+import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
+import { listApprovalsOfRun } from './approvals.ts'
 import type { Database } from './client.ts'
 import { readSteps } from './journal.ts'
 import type { SessionRow } from './sessions.ts'
-
-export type RunStatus = 'queued' | 'running' | 'succeeded' | 'failed'
 
 /** A run as `wf runs list` prints it. `id` is the id of the start. */
 export interface RunRow {
@@ -68,6 +67,7 @@ export interface RunDetails extends RunRow {
   readonly request_id: string
   readonly steps: readonly JournalStep[]
   readonly deliveries: readonly RunDelivery[]
+  readonly approvals: readonly ApprovalOut[]
 }
 
 /** A delivery as `wf runs show` prints it. */
@@ -87,7 +87,7 @@ export interface RunDelivery {
 
 /** Any run with its journal and its deliveries; null when there is none with this id. */
 export async function showRun(db: Pick<Database, 'pool'>, runId: string): Promise<RunDetails | null> {
-  const found = await db.pool.query<Omit<RunDetails, 'steps' | 'deliveries'>>(
+  const found = await db.pool.query<Omit<RunDetails, 'steps' | 'deliveries' | 'approvals'>>(
     `SELECT starts.id, starts.workflow_id, starts.session_id, starts.status, starts.attempts, starts.error,
        starts.created_at, starts.started_at, starts.finished_at, starts.organization_id,
        workflows.name AS workflow_name, starts.number::float8 AS number, starts.origin, starts.context,
@@ -109,7 +109,8 @@ export async function showRun(db: Pick<Database, 'pool'>, runId: string): Promis
      WHERE deliveries.run_id = $1 ORDER BY deliveries.created_at, deliveries.id`,
     [runId],
   )
-  return { ...run, steps, deliveries: deliveries.rows }
+  const approvals = await listApprovalsOfRun(db, run.organization_id, runId)
+  return { ...run, steps, deliveries: deliveries.rows, approvals }
 }
 
 /** Any session; null when there is none with this id. */

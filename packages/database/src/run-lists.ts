@@ -1,5 +1,6 @@
 import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
+import { listApprovalsOfRun } from './approvals.ts'
 import type { Database } from './client.ts'
 import { listDeliveriesOfRun } from './delivery-reads.ts'
 import {
@@ -150,7 +151,7 @@ export async function findVisibleRun(
   runId: string,
 ): Promise<RunDetailOut | undefined> {
   const { rows: runs } = await db.pool.query<
-    RowOf<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries'>>
+    RowOf<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>
   >(
     `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
      FROM starts AS start
@@ -181,11 +182,13 @@ export async function findVisibleRun(
     [runId],
   )
   const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)
+  const approvals = await listApprovalsOfRun(db, organizationId, runId)
   return {
-    ...toWire<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries'>>(run),
+    ...toWire<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>(run),
     input_tokens: tokens[0]?.input_tokens ?? 0,
     output_tokens: tokens[0]?.output_tokens ?? 0,
     steps: steps.map((step) => toWire<RunDetailOut['steps'][number]>(step)),
     deliveries,
+    approvals,
   }
 }

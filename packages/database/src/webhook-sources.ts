@@ -1,4 +1,9 @@
-import { type AppWebhookSourceOut, EXAMPLE_MAX_BYTES, trimWhiteSpace } from '@workflow-service/contract'
+import {
+  type ApprovalMode,
+  type AppWebhookSourceOut,
+  EXAMPLE_MAX_BYTES,
+  trimWhiteSpace,
+} from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
@@ -21,6 +26,8 @@ export interface WebhookSource {
   verifiedAt: Date | null
   /** Incremented by every save. */
   version: number
+  /** Which payloads of runs wait for an approval. */
+  approval: ApprovalMode
 }
 
 /** A stored source, as the dispatcher needs it for a save or a test. */
@@ -49,6 +56,8 @@ export interface WebhookSourceChange {
   /** JSON text of an object. */
   exampleRequestBody: string
   isVerified: boolean
+  /** Undefined keeps the stored one; `none` for a new source. */
+  approval: ApprovalMode | undefined
 }
 
 /** The result of a save. `changed_meanwhile`: another save or a deletion came first, and nothing was written. */
@@ -62,7 +71,7 @@ const LIST_SOURCES: NamedStatement = {
   text: `
     SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
       signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version
+      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval
     FROM webhook_sources
     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
 }
@@ -212,7 +221,7 @@ export async function findWebhookSource(
     `SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
        signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
        created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt",
-       signing_secret AS "signingSecret", version
+       signing_secret AS "signingSecret", version, approval
      FROM webhook_sources
      WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL`,
     [organizationId, sourceId],
@@ -274,6 +283,7 @@ export async function saveWebhookSource(
     change.signingSecret ?? null,
     change.exampleRequestBody,
     change.isVerified,
+    change.approval ?? seen?.approval ?? 'none',
   ]
   try {
     const source = await inTransaction(db, async (client) => {
@@ -309,28 +319,31 @@ export async function saveWebhookSource(
   }
 }
 
-function auditedValues({ name, description, endpointUrl, exampleRequestBody }: WebhookSource): object {
+function auditedValues({ name, description, endpointUrl, exampleRequestBody, approval }: WebhookSource): object {
   const example = JSON.stringify(exampleRequestBody)
-  return { name, description, endpoint_url: endpointUrl, example_request_body: example }
+  return { name, description, endpoint_url: endpointUrl, example_request_body: example, approval }
 }
 
 const INSERT_SOURCE = `
   INSERT INTO webhook_sources (organization_id, id, name, name_key, description, endpoint_url, signing_secret,
-    example_request_body, verified_at)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, CASE WHEN $9 THEN now() END)
+    example_request_body, verified_at, approval)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, CASE WHEN $9 THEN now() END, $10)
   ON CONFLICT (id) DO NOTHING
   RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
     signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version`
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
 
+// Another endpoint, or another mode, needs a first approval again.
 const UPDATE_SOURCE = `
   UPDATE webhook_sources SET name = $3, name_key = $4, description = $5, endpoint_url = $6,
-    signing_secret = CASE WHEN $11 THEN $7 ELSE signing_secret END, example_request_body = $8,
-    verified_at = CASE WHEN $9 THEN now() END, updated_at = now(), version = version + 1
-  WHERE organization_id = $1 AND id = $2 AND version = $10 AND deleted_at IS NULL
+    signing_secret = CASE WHEN $12 THEN $7 ELSE signing_secret END, example_request_body = $8,
+    verified_at = CASE WHEN $9 THEN now() END, approval = $10,
+    approved_at = CASE WHEN endpoint_url = $6 AND approval = $10 THEN approved_at END,
+    updated_at = now(), version = version + 1
+  WHERE organization_id = $1 AND id = $2 AND version = $11 AND deleted_at IS NULL
   RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
     signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version`
+    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(
@@ -395,7 +408,7 @@ export async function listSourcesWithLastRequests(
 ): Promise<AppWebhookSourceOut[]> {
   const { rows } = await db.pool.query<RowOf<AppWebhookSourceOut>>(
     `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
-       example_request_body, created_at, updated_at, verified_at, version::text AS version,
+       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval,
        ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
      FROM webhook_sources AS source
      WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}

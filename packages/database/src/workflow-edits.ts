@@ -343,7 +343,7 @@ export async function saveWorkflowUsers(
 }
 
 const FIND_UNFINISHED_RUN = `
-  SELECT FROM starts WHERE organization_id = $1 AND status IN ('queued', 'running') AND workflow_id = $2 LIMIT 1`
+  SELECT FROM starts WHERE organization_id = $1 AND status IN ('queued', 'running', 'waiting') AND workflow_id = $2 LIMIT 1`
 
 /**
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.

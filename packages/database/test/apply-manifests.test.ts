@@ -426,6 +426,7 @@ describe('a manifest may not', () => {
           signingSecret: null,
           exampleRequestBody: '{}',
           isVerified: true,
+          approval: undefined,
         },
         null,
       )

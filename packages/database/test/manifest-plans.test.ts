@@ -155,6 +155,7 @@ describe('the plan of a manifest', () => {
           signingSecret: secrets.encrypt(owner, source.signing_secret),
           exampleRequestBody: '{"total": 1.5, "id": "A-1"}',
           isVerified: true,
+          approval: undefined,
         },
         null,
       )

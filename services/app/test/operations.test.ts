@@ -78,6 +78,13 @@ async function deliveryOf(world: World): Promise<string> {
   return id
 }
 
+/** A payload of a run that waits for an approval. */
+async function waitingDeliveryOf(world: World): Promise<string> {
+  const { params } = await workflowOf(world)
+  const runId = await data.createRun(params.workflow_id, { status: 'waiting' })
+  return await data.createApproval(runId)
+}
+
 async function runOf(world: World): Promise<string> {
   const { params } = await workflowOf(world)
   return await data.createRun(params.workflow_id)
@@ -205,6 +212,12 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   resendDelivery: async (world) => ({
     params: { delivery_id: newId() },
     body: { resend_of: await deliveryOf(world) },
+  }),
+
+  approveDelivery: async (world) => ({ params: { delivery_id: await waitingDeliveryOf(world) } }),
+  declineDelivery: async (world) => ({
+    params: { delivery_id: await waitingDeliveryOf(world) },
+    body: { reason: 'The total is wrong.' },
   }),
 
   listRuns: nothing,
@@ -355,7 +368,7 @@ describe('Every operation', () => {
       `SELECT row_to_json(e)::text AS event FROM audit_events e`,
     )
     const actions = new Set(rows.map(({ event }) => (JSON.parse(event) as { action: string }).action))
-    const elsewhere = ['manifest.applied', 'workflow.activated', 'account.sign_in_failed']
+    const elsewhere = ['manifest.applied', 'workflow.activated', 'account.sign_in_failed', 'delivery.expired']
     expect([...actions].toSorted()).toEqual(AUDIT_ACTIONS.filter((action) => !elsewhere.includes(action)))
     const texts = [...rows.map(({ event }) => event), ...app.logLines.map((line) => JSON.stringify(line))]
     for (const secret of secrets) {

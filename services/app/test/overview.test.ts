@@ -19,6 +19,7 @@ describe('The overview', () => {
       steps: { has_verified_source: false, has_startable_workflow: false, has_api_key: false, has_run: false },
       starts: {},
       deliveries: {},
+      waiting_runs: 0,
       attention: [],
     })
     await data.saveSource({ name: 'Orders' }, organization)

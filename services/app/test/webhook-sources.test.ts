@@ -31,7 +31,10 @@ describe('A webhook source', () => {
       [organizationId, params.source_id],
     )
     expect(rows.map(({ action, changes }) => [action, changes.map(({ field }) => field)])).toEqual([
-      ['webhook_source.saved', ['name', 'description', 'endpoint_url', 'example_request_body', 'signing_secret']],
+      [
+        'webhook_source.saved',
+        ['name', 'description', 'endpoint_url', 'example_request_body', 'approval', 'signing_secret'],
+      ],
       ['webhook_source.tested', ['delivery_id']],
       ['webhook_source.saved', ['description']],
       ['webhook_source.deleted', []],

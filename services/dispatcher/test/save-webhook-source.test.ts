@@ -45,6 +45,7 @@ describe('201 and 200', () => {
       id,
       organization_id: dispatcher.organizationId,
       name: 'Spaced out',
+      approval: 'none',
       description: 'Takes orders.',
       endpoint_url: dispatcher.endpoint.url,
       has_signing_secret: true,

@@ -4,6 +4,7 @@ import type { ClaimedRun, EarlierRun, SourceForAgent } from '@workflow-service/d
 import { checkPayload, readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
 import { createLogger, Registry } from '@workflow-service/service-kit'
 import type { Agent, AgentFile, DeliveryResult } from '../src/agent/agent.ts'
+import { openAgentSteps } from '../src/agent/agent-steps.ts'
 import { sendDelivery } from '../src/agent/deliveries.ts'
 import { createRunnerMetrics } from '../src/metrics.ts'
 import type { ActiveLease } from '../src/runs/active-lease.ts'
@@ -81,7 +82,7 @@ function createPastAgent({ sent = [], said, context }: History): Agent {
       const delivery = { id: toUuid(`${run.run.id} ${index}`), source_id: sourceId, source_name: source, payload }
       const call = { call_id: `call_${index + 1}`, tool: 'builtin', delivery }
       await run.append([{ kind: 'tool_call', data: call }])
-      await run.append([await sendDelivery(run, call)])
+      await run.append([await sendDelivery(run, openAgentSteps(run), call)])
     }
     if (said === undefined) return
     const parts = [{ type: 'text' as const, text: said }]
@@ -144,6 +145,8 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
     listFiles: () => Promise.resolve(files),
     readFile: (_lease, _organizationId, _workflowId, fileId) =>
       Promise.resolve(files.find((file) => file.id === fileId)?.content),
+    readApproval: () => Promise.resolve(undefined),
+    parkForApproval: () => Promise.reject(new Error('The sources of a case need no approval')),
   }
 
   const results = new Map<string, DeliveryResult>()
@@ -177,7 +180,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
   }
 
   const { signal } = new AbortController()
-  const lease: ActiveLease = { sessionId, epoch: 1, signal, abort: signal, isLost: false }
+  const lease: ActiveLease = { sessionId, epoch: 1, signal, abort: signal, isLost: false, isEnding: false }
   const ctxOf = (agent: Agent) => ({ agent, dispatcher, runStore, timing: { retryMs: 1 }, runnerMetrics, logger })
   return {
     execute(agent: Agent, { number, context }: { number: number; context: string }) {

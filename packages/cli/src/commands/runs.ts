@@ -1,15 +1,17 @@
+import { APPROVAL_REASON_MAX_LENGTH, RUN_STATUSES, type RunStatus } from '@workflow-service/contract'
 import {
+  decideApprovals,
   findWorkflowNames,
   listRuns,
   listSourceStates,
+  operatorOf,
   readWorkflowTexts,
   type RunRow,
-  type RunStatus,
   type RunDetails,
   showRun,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
@@ -17,8 +19,6 @@ import { parseId, parseLimit, parseTime } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
 import { type Column, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
 import { STATUS_COLOURS, formatRun } from '../format-run.ts'
-
-const RUN_STATUSES = ['queued', 'running', 'succeeded', 'failed'] as const satisfies readonly RunStatus[]
 
 interface ListOptions {
   organization?: string
@@ -30,9 +30,11 @@ interface ListOptions {
   limit: number
 }
 
-/** `wf runs list|show` */
+/** `wf runs list|show|approve|decline` */
 export function addRunsCommands(program: Command, run: Run): void {
-  const runs = program.command('runs').description('List and show runs. Each accepted start becomes one run.')
+  const runs = program
+    .command('runs')
+    .description('List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.')
   withOrganization(addCommand(runs, 'list', 'List runs, newest first.'))
     .addOption(new Option('--status <status>', 'only runs with this status').choices(RUN_STATUSES))
     .option('--workflow <id>', 'only runs of this workflow', parseId)
@@ -48,6 +50,50 @@ export function addRunsCommands(program: Command, run: Run): void {
   addCommand(runs, 'show', 'Show a run: its journal with times, and its deliveries.')
     .argument('<id>', 'the id of the run, which is the id of the start', parseId)
     .action(run(show))
+  addCommand(runs, 'approve', 'Approve the waiting payloads of a run. They are sent exactly as shown.')
+    .argument('<id>', 'the id of the run', parseId)
+    .option('--delivery <id>', 'only this delivery', parseId)
+    .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'approved', options)))
+  addCommand(runs, 'decline', 'Decline the waiting payloads of a run. They are never sent.')
+    .argument('<id>', 'the id of the run', parseId)
+    .option('--delivery <id>', 'only this delivery', parseId)
+    .option('--reason <text>', 'why; the agent reads it', parseReason)
+    .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'declined', options)))
+}
+
+interface DecisionOptions {
+  delivery?: string
+  reason?: string
+}
+
+async function decide(
+  ctx: CliContext,
+  runId: string,
+  decision: 'approved' | 'declined',
+  { delivery: deliveryId, reason }: DecisionOptions,
+): Promise<CommandResult> {
+  const { organization_id: organizationId } = await findRun(ctx, runId)
+  const request = { decision, reason: reason ?? null, runId, deliveryId }
+  const outcome = await decideApprovals(ctx.database(), request, operatorOf(organizationId))
+  const what = deliveryId === undefined ? `Run ${runId}` : `Delivery ${deliveryId}`
+  if (outcome.kind === 'not_found') throw new CliError(`${what} has asked for no approval.`)
+  if (outcome.kind === 'not_waiting') {
+    throw new CliError(`${what} does not wait for an approval: it was decided, or it expired.`)
+  }
+  ctx.hint(organizationId, 'runs', 'sessions')
+  const { deliveryIds } = outcome
+  return {
+    json: { run_id: runId, decision, delivery_ids: deliveryIds },
+    text: () => deliveryIds.map((id) => `Delivery ${id} is ${decision}.\n`).join(''),
+  }
+}
+
+function parseReason(text: string): string {
+  const reason = text.trim()
+  if (reason === '' || reason.length > APPROVAL_REASON_MAX_LENGTH || !reason.isWellFormed()) {
+    throw new InvalidArgumentError(`must be a text of at most ${APPROVAL_REASON_MAX_LENGTH} characters`)
+  }
+  return reason
 }
 
 async function list(ctx: CliContext, options: ListOptions): Promise<CommandResult> {
@@ -79,9 +125,14 @@ async function findHints(ctx: CliContext, organizationId: string, runs: readonly
 }
 
 async function show(ctx: CliContext, id: string): Promise<CommandResult> {
+  const details = await findRun(ctx, id)
+  return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
+}
+
+async function findRun(ctx: CliContext, id: string): Promise<RunDetails> {
   const details = await showRun(ctx.database(), id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
-  return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
+  return details
 }
 
 /** Returns the columns of a table of runs. `names` maps the workflows' ids to their names. */

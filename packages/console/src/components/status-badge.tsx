@@ -7,6 +7,7 @@ type Status = RunOut['status'] | AppDeliveryOut['outcome'] | AppUserOut['state']
 const STATUSES: Record<Status, readonly [Tone, string]> = {
   queued: ['quiet', 'Queued'],
   running: ['active', 'Running'],
+  waiting: ['warn', 'Waiting for approval'],
   succeeded: ['good', 'Succeeded'],
   failed: ['bad', 'Failed'],
   accepted: ['good', 'Accepted'],

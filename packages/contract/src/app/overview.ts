@@ -17,6 +17,7 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
   }),
   starts: Counts,
   deliveries: Counts,
+  waiting_runs: Type.Integer({ description: 'Runs that wait for an approval, at most 200.' }),
   attention: Type.Array(
     Closed('AttentionOut', 'Something that a person should look at.', {
       kind: StringEnum(ATTENTION_KINDS, { description: 'What it is.' }),

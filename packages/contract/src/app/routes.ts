@@ -54,6 +54,8 @@ export const APP_ROUTES = {
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },
   resendDelivery: { method: 'put', path: '/app/deliveries/{delivery_id}' },
 
+  approveDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/approve' },
+  declineDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/decline' },
   listRuns: { method: 'get', path: '/app/runs' },
   getRun: { method: 'get', path: '/app/runs/{run_id}' },
   listSessions: { method: 'get', path: '/app/sessions' },

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox'
 import { SCOPES } from '../public/operations.ts'
-import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { NAME_MAX_LENGTH } from '../limits.ts'
+import { DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
 import { Closed, PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES, Text } from './common.ts'
+import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, PAGE_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
 
 /** A run in a list. */
@@ -35,9 +36,26 @@ export const RunPage = PageOf('RunPage', RunOut)
 /** A step of a run's journal; `data` is as contract README, "The journal" says for the kind. */
 export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
   position: Type.Integer({ description: 'From 0.' }),
-  kind: Type.String({ description: '`message`, `model_answer`, `tool_call`, `tool_result` or `note`.' }),
+  kind: Type.String({ description: 'The kind: contract README, "The journal".' }),
   data: Type.Unknown({ description: 'The step, by its kind; `{ omitted_bytes }` for large ones beyond 2 MiB in all.' }),
   created_at: DateTime({ description: 'When it was recorded.' }),
+})
+/** A payload that waits, or waited, until a person decides (contract README, "Approvals"). */
+export const ApprovalOut = Closed('ApprovalOut', 'An approval of a payload.', {
+  delivery_id: Uuid({ description: 'The delivery that is sent after an approval.' }),
+  source_id: Uuid({ description: 'The webhook source.' }),
+  source_name: Type.String({ description: 'Its name when the approval was requested.' }),
+  payload: Nullable(JsonObject('The payload; null if it was decided.')),
+  status: StringEnum(['waiting', ...APPROVAL_DECISIONS], { description: 'Whether it waits, or the decision.' }),
+  reason: Nullable(Type.String({ description: 'Why it was declined; null without a reason.' })),
+  requested_at: DateTime({ description: 'Since when it waits.' }),
+  expires_at: DateTime({ description: 'When it counts as declined.' }),
+  decided_at: Nullable(DateTime({ description: 'When it was decided.' })),
+  decided_by: Nullable(Type.String({ description: 'The name of the person; null while it waits, and if it expired.' })),
+})
+export type ApprovalOut = Static<typeof ApprovalOut>
+export const DeclineIn = Closed('DeclineIn', 'Declines a payload.', {
+  reason: Nullable(Text(APPROVAL_REASON_MAX_LENGTH, 'Why; the agent reads it.')),
 })
 export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and deliveries.', {
   ...RunOut.properties,
@@ -48,6 +66,7 @@ export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and d
   output_tokens: Type.Integer({ description: 'Tokens that models wrote.' }),
   steps: Type.Array(RunStepOut, { description: 'The journal, at most 500 steps.' }),
   deliveries: Type.Array(AppDeliveryOut, { description: 'Its deliveries, oldest first, at most 200.' }),
+  approvals: Type.Array(ApprovalOut, { description: 'Its approvals, oldest first, at most 200.' }),
 })
 export type RunDetailOut = Static<typeof RunDetailOut>
 export const RunListQuery = Type.Object(

@@ -9,6 +9,14 @@ import {
 import { PageInfo } from '../public/resources.ts'
 import { CLOSED, DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
 
+/** When a payload of a run waits for an approval (contract README, "Approvals"). */
+export const APPROVAL_MODES = ['none', 'first', 'always'] as const
+export type ApprovalMode = (typeof APPROVAL_MODES)[number]
+
+/** What becomes of a payload that waits (contract README, "Approvals"). */
+export const APPROVAL_DECISIONS = ['approved', 'declined', 'expired'] as const
+export type ApprovalDecision = (typeof APPROVAL_DECISIONS)[number]
+
 /** A webhook source to save (contract README, "Webhook sources"). */
 export const WebhookSourceIn = Type.Object(
   {
@@ -41,6 +49,12 @@ export const WebhookSourceIn = Type.Object(
       ),
     ),
     example_request_body: JsonObject('Shows field names, nesting and value types; every payload is modelled on it.'),
+    approval: Type.Optional(
+      StringEnum(APPROVAL_MODES, {
+        description:
+          'Which payloads of runs wait until a person approves them: `none`, the `first` until one was accepted, or `always`. Absent keeps the stored value; `none` for a new source.',
+      }),
+    ),
   },
   { ...CLOSED, title: 'WebhookSourceIn', description: 'A webhook source to save.' },
 )
@@ -56,6 +70,7 @@ export const WebhookSourceOut = Type.Object(
     endpoint_url: Type.String({ description: 'The URL exactly as entered.' }),
     has_signing_secret: Type.Boolean({ description: 'Whether requests carry X-Service-Token.' }),
     example_request_body: JsonObject('The example as entered.'),
+    approval: StringEnum(APPROVAL_MODES, { description: 'Which payloads of runs wait for an approval.' }),
     created_at: DateTime({ description: 'When it was first saved.' }),
     updated_at: DateTime({ description: 'When it was last changed.' }),
     verified_at: Nullable(

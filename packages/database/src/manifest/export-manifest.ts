@@ -108,7 +108,7 @@ const SOURCES_PAGE_SIZE = 50
 
 const SELECT_SOURCES = `
   SELECT name_key, signing_secret IS NOT NULL AS "hasSecret", id, name, description, endpoint_url, example_request_body,
-    CASE WHEN verified_at IS NULL THEN false END AS verify
+    nullif(approval, 'none') AS approval, CASE WHEN verified_at IS NULL THEN false END AS verify
   FROM webhook_sources
   WHERE organization_id = $1 AND deleted_at IS NULL AND name_key > $2
   ORDER BY name_key LIMIT ${SOURCES_PAGE_SIZE}`

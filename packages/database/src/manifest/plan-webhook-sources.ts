@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { trimWhiteSpace, type WebhookSourceIn } from '@workflow-service/contract'
+import { type ApprovalMode, trimWhiteSpace, type WebhookSourceIn } from '@workflow-service/contract'
 import { deriveId } from '../ids.ts'
 import { normalizedName } from '../webhook-sources.ts'
 import {
@@ -37,6 +37,7 @@ interface StoredSource {
   signingSecret: Buffer | null
   isVerified: boolean
   version: number
+  approval: ApprovalMode
 }
 
 /**
@@ -54,7 +55,7 @@ export async function planWebhookSources(ctx: ApplyContext): Promise<{
   const found = await ctx.client.query<StoredSource>(
     `SELECT id, organization_id AS "organizationId", name_key AS "normalizedName", deleted_at IS NOT NULL AS "isDeleted",
        name, description, endpoint_url AS "endpointUrl", example_request_body AS "exampleRequestBody",
-       signing_secret AS "signingSecret", verified_at IS NOT NULL AS "isVerified", version
+       signing_secret AS "signingSecret", verified_at IS NOT NULL AS "isVerified", version, approval
      FROM webhook_sources WHERE organization_id = $1 OR id = ANY($2)`,
     [organizationId, givenIds],
   )
@@ -104,6 +105,7 @@ function changesOf(
     description: stored.description,
     endpoint_url: stored.endpointUrl,
     example_request_body: isSameExample ? save.example_request_body : stored.exampleRequestBody,
+    ...(save.approval === undefined ? {} : { approval: stored.approval }),
   }
   return [
     ...changesBetween(before, wanted),

@@ -33,6 +33,8 @@ export interface DataApp {
   createWorkflow(name: string, userIds?: readonly string[] | null, organizationId?: string): Promise<string>
   /** Inserts a run in a session of its own, or a given one. */
   createRun(workflowId: string, change?: RunChange): Promise<string>
+  /** Inserts a payload of the run that waits for an approval, and returns the id of its delivery. */
+  createApproval(runId: string, change?: { sourceId?: string; expiresAt?: Date }): Promise<string>
 }
 
 interface RunChange {
@@ -171,6 +173,15 @@ export function useDataApp(): DataApp {
             hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
             change.userId ?? null,
           ],
+        )
+        return id
+      },
+      createApproval: async (runId, { sourceId = newId(), expiresAt = new Date(Date.now() + 86_400_000) } = {}) => {
+        const id = newId()
+        await pool.query(
+          `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+           SELECT $1, organization_id, id, $3, 'Order intake', $4, $5 FROM starts WHERE id = $2`,
+          [id, runId, sourceId, JSON.stringify(EXAMPLE), expiresAt],
         )
         return id
       },

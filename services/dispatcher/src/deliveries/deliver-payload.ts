@@ -6,6 +6,7 @@ import {
   type DeliveryLease,
   type DeliveryResult,
   type DeliveryTarget,
+  endFirstApproval,
   findDeliveryState,
   isDatabaseUnavailable,
   removeUnsentDelivery,
@@ -55,7 +56,7 @@ export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
  * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
  * @throws ApiError before anything is sent: 404 for the source, 403 if the organization is suspended, 409
- * `lease_lost` or `idempotency_conflict`, 503 if the
+ * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 if the
  * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
  */
 export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
@@ -100,6 +101,8 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
       throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
     case 'organization_suspended':
       throw new ApiError('organization_suspended', 'The organization is suspended. Nothing was sent.')
+    case 'approval_required':
+      throw new ApiError('approval_required', 'This payload needs the approval of a person. Nothing was sent.')
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
       releaseSlot()
@@ -126,11 +129,27 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
         return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`))
       }
       const delivery = await ctx.outcomes.record(claimed, result)
+      if (claim.target.isFirstApproval && delivery.outcome === 'accepted') {
+        await endFirstApprovals(ctx, request, claim.target)
+      }
       reportDelivery(ctx, delivery)
       return delivery
     }
     default:
       return claim satisfies never
+  }
+}
+
+/** Never rejects: if it cannot be recorded, the next payload needs an approval too. */
+async function endFirstApprovals(
+  { db, logger }: AppContext,
+  { organizationId, sourceId }: PayloadRequest,
+  { version }: DeliveryTarget,
+): Promise<void> {
+  try {
+    await endFirstApproval(db, organizationId, sourceId, version)
+  } catch (error) {
+    logger.warn({ source_id: sourceId, error: describeError(error) }, 'could not record the first approval')
   }
 }
 

@@ -96,6 +96,7 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
       signingSecret: encryptSecret(ctx, save),
       exampleRequestBody: JSON.stringify(input.example_request_body),
       isVerified,
+      approval: input.approval,
     },
     stored,
     by,
@@ -170,6 +171,7 @@ function isSaved(ctx: AppContext, { input, isVerified }: Save, stored: StoredWeb
     stored.name === input.name &&
     stored.description === input.description &&
     stored.endpointUrl === input.endpoint_url &&
+    (input.approval === undefined || stored.approval === input.approval) &&
     isDeepStrictEqual(stored.exampleRequestBody, JSON.parse(JSON.stringify(input.example_request_body))) &&
     hasSecret(ctx, stored, input.signing_secret)
   )

@@ -15,6 +15,7 @@ export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
     updated_at: source.updatedAt.toISOString(),
     verified_at: source.verifiedAt?.toISOString() ?? null,
     version: source.version,
+    approval: source.approval,
   }
 }
 

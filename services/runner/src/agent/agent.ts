@@ -1,4 +1,5 @@
 import type { DeliveryOutcome, JournalStep, NewJournalStep } from '@workflow-service/contract'
+import type { ApprovalRequest, ApprovalState } from '@workflow-service/database'
 
 /**
  * Executes one run. Resolves when the run succeeded.
@@ -66,7 +67,20 @@ export interface AgentRun {
    * Sends the payload, at most once per delivery id: a repeated call resolves to the recorded result. Waits while the
    * dispatcher is unavailable. Resolves for every outcome, also when the webhook source was deleted.
    */
-  deliver(request: DeliveryRequest): Promise<DeliveryResult>
+  deliver(request: DeliveryRequest): Promise<DeliveryResult | ApprovalRequired>
+  /** The approval of a delivery as it is now; undefined if none was requested. */
+  readApproval(deliveryId: string): Promise<ApprovalState | undefined>
+  /**
+   * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first one was decided
+   * meanwhile.
+   * @throws RunParkedError once the requests are in the journal: the run continues after a decision.
+   */
+  parkForApproval(payloads: ApprovalRequest['payloads']): Promise<void>
+}
+
+/** Nothing was sent: the payload needs the approval of a person. */
+export interface ApprovalRequired {
+  readonly outcome: 'approval_required'
 }
 
 /** A payload for a webhook source. The agent must append `deliveryId` to the journal before it calls `deliver`. */

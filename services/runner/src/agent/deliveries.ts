@@ -1,12 +1,15 @@
 import {
   ANSWER_MAX_LENGTH,
+  APPROVAL_DAYS,
   type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
   type ToolResultStep,
   truncateText,
 } from '@workflow-service/contract'
-import type { AgentRun } from './agent.ts'
+import type { ApprovalState, PayloadToApprove } from '@workflow-service/database'
+import { type AgentSteps, listPendingCalls } from './agent-steps.ts'
+import type { AgentRun, DeliveryResult } from './agent.ts'
 import { markUntrusted } from './untrusted-text.ts'
 
 /** A tool call that sends a payload. */
@@ -23,11 +26,65 @@ export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {
 
 /**
  * Sends the payload of a tool call that is in the journal, and returns the step that records the result. Safe to repeat
- * after a crash: a second call with the same delivery id gives the recorded result.
+ * after a crash: a second call with the same delivery id gives the recorded result. Parks the run while the payload waits for an
+ * approval.
  */
-export async function sendDelivery(run: AgentRun, call: DeliveryCall): Promise<NewJournalStep> {
-  const { id, source_id, source_name, payload } = call.delivery
-  const result = await run.deliver({ deliveryId: id, sourceId: source_id, payload })
+export async function sendDelivery(run: AgentRun, steps: AgentSteps, call: DeliveryCall): Promise<NewJournalStep> {
+  const { id, source_id, payload } = call.delivery
+  let isRequested = steps.all.some((step) => step.kind === 'approval_request' && step.data.delivery_id === id)
+  for (;;) {
+    const approval = isRequested ? await readDecision(run, steps, call) : undefined
+    if (approval?.status === 'declined' || approval?.status === 'expired') return withhold(call, approval)
+    if (approval?.status !== 'waiting') {
+      const result = await run.deliver({ deliveryId: id, sourceId: source_id, payload })
+      if (result.outcome !== 'approval_required') return toResultStep(run, call, result)
+      if (approval) throw new Error('The dispatcher did not find the approval of this payload')
+    }
+    await run.parkForApproval(listUndelivered(steps, call))
+    isRequested = true
+  }
+}
+
+/** The approval of the call's payload as it is now. A decision is written to the journal. */
+async function readDecision(run: AgentRun, steps: AgentSteps, call: DeliveryCall): Promise<ApprovalState | undefined> {
+  const { id } = call.delivery
+  const approval = await run.readApproval(id)
+  const isKnown = steps.all.some((step) => step.kind === 'approval_decision' && step.data.delivery_id === id)
+  if (approval && approval.status !== 'waiting' && !isKnown) {
+    const { status: decision, decidedBy, reason } = approval
+    const data = { call_id: call.call_id, delivery_id: id, decision, decided_by: decidedBy, reason }
+    await steps.append({ kind: 'approval_decision', data })
+  }
+  return approval
+}
+
+/** The call's payload, and the planned ones after it: one look of a person can decide on all of them. */
+function listUndelivered(steps: AgentSteps, call: DeliveryCall): [PayloadToApprove, ...PayloadToApprove[]] {
+  const others = listPendingCalls(steps.all).filter(isDeliveryCall)
+  return [toPayload(call), ...others.filter(({ call_id }) => call_id !== call.call_id).map(toPayload)]
+}
+
+function toPayload({ call_id, delivery }: DeliveryCall): PayloadToApprove {
+  const { id, source_id, source_name, payload } = delivery
+  return { callId: call_id, deliveryId: id, sourceId: source_id, sourceName: source_name, payload }
+}
+
+/** The result of a payload that a person declined, or that expired. */
+function withhold(
+  { call_id, tool, delivery }: DeliveryCall,
+  { status, decidedBy, reason }: ApprovalState,
+): NewJournalStep {
+  const why =
+    status === 'expired'
+      ? `no person approved the payload within ${APPROVAL_DAYS} days`
+      : `${decidedBy ?? 'A person'} declined the payload${reason === null ? '' : `: ${reason}`}`
+  const error = status === 'expired' ? 'approval_expired' : 'delivery_declined'
+  const text = `Nothing was sent to ${delivery.source_name}: ${why}`
+  return { kind: 'tool_result', data: { call_id, tool, ok: false, text, error } }
+}
+
+function toResultStep({ run }: AgentRun, call: DeliveryCall, result: DeliveryResult): NewJournalStep {
+  const { id, source_id, source_name } = call.delivery
   const { outcome, status } = result
   const answer = result.answer === null ? null : toAnswerText(result.answer)
   const delivery: RecordedDelivery = { id, source_id, source_name, outcome, status, answer, reason: result.reason }
@@ -37,7 +94,7 @@ export async function sendDelivery(run: AgentRun, call: DeliveryCall): Promise<N
       call_id: call.call_id,
       tool: call.tool,
       ok: outcome === 'accepted',
-      text: describeForModel(delivery, run.run.sessionId),
+      text: describeForModel(delivery, run.sessionId),
       delivery,
     },
   }

@@ -1,6 +1,7 @@
-import { findStoredExampleError, type JournalStep } from '@workflow-service/contract'
+import { APPROVAL_DAYS, findStoredExampleError, type JournalStep } from '@workflow-service/contract'
 import type { ClaimedRun, SourceForAgent } from '@workflow-service/database'
 import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent/agent.ts'
+import { RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
@@ -52,6 +53,12 @@ export function createAgentRun(
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     append: (added) => journal.append(added),
+    readApproval: (deliveryId) => store.readApproval(lease, organizationId, deliveryId),
+    async parkForApproval(payloads) {
+      const request = { organizationId, runId: id, position: journal.nextPosition, payloads }
+      if (!(await store.parkForApproval(lease, request))) return
+      throw new RunParkedError('The run waits for an approval', APPROVAL_DAYS * 86_400_000)
+    },
     deliver: ({ deliveryId, sourceId, payload }) =>
       dispatcher.deliver(lease, {
         id: deliveryId,

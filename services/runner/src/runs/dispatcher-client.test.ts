@@ -243,7 +243,7 @@ describe('an answer of the dispatcher', () => {
         text,
         (status, body) => {
           const understood = toAnswer(status, body)
-          const result = understood.kind === 'outcome' ? understood.result : null
+          const result = understood.kind === 'outcome' && 'status' in understood.result ? understood.result : null
           // Nothing but a 200 says that an endpoint was called.
           const outcomes = status === 200 ? DELIVERY_OUTCOMES : ['refused', 'invalid']
           expect([null, ...outcomes]).toContain(result?.outcome ?? null)

@@ -6,7 +6,7 @@ import {
 } from '@workflow-service/contract'
 import { backoff, type Gauge, type Logger } from '@workflow-service/service-kit'
 import { Pool } from 'undici'
-import type { DeliveryResult } from '../agent/agent.ts'
+import type { ApprovalRequired, DeliveryResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
@@ -20,7 +20,10 @@ export interface DispatcherClient {
    * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs to another payload;
    * Error when the dispatcher keeps giving invalid answers.
    */
-  deliver(lease: Pick<ActiveLease, 'signal' | 'abort'>, delivery: OutgoingDelivery): Promise<DeliveryResult>
+  deliver(
+    lease: Pick<ActiveLease, 'signal' | 'abort'>,
+    delivery: OutgoingDelivery,
+  ): Promise<DeliveryResult | ApprovalRequired>
   close(): Promise<void>
 }
 
@@ -43,7 +46,7 @@ const LOG_WAITING_AFTER_MS = 10_000
 const MAX_INVALID_ANSWERS = 10
 
 export type DispatcherAnswer =
-  | { readonly kind: 'outcome'; readonly result: DeliveryResult }
+  | { readonly kind: 'outcome'; readonly result: DeliveryResult | ApprovalRequired }
   | { readonly kind: 'lease_lost' }
   | { readonly kind: 'suspended' }
   | { readonly kind: 'conflict'; readonly reason: string }
@@ -152,7 +155,7 @@ export function createDispatcherClient(options: {
 
 function toResultOrThrow(
   answer: Exclude<DispatcherAnswer, { kind: 'invalid' | 'unavailable' | 'busy' }>,
-): DeliveryResult {
+): DeliveryResult | ApprovalRequired {
   switch (answer.kind) {
     case 'outcome':
       return answer.result
@@ -192,6 +195,7 @@ export function toAnswer(status: number, text: string): DispatcherAnswer {
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
     case 409:
+      if (code === 'approval_required') return { kind: 'outcome', result: { outcome: code } }
       return code === 'lease_lost' ? { kind: 'lease_lost' } : { kind: 'conflict', reason }
     case 400:
     case 422:

@@ -12,6 +12,8 @@ export interface RunJournal {
    */
   append(steps: readonly NewJournalStep[]): Promise<void>
   appendNote(code: string, text: string): Promise<void>
+  /** Where the next step is written. */
+  readonly nextPosition: number
 }
 
 /** Opens the journal of a new run; of any other run, call `readSteps` first. */
@@ -40,6 +42,9 @@ export function openJournal(options: {
       const steps = await store.readSteps(lease, runId)
       nextPosition = (steps.at(-1)?.position ?? -1) + 1
       return steps
+    },
+    get nextPosition() {
+      return nextPosition
     },
     append,
     appendNote: (code, text) => append([{ kind: 'note', data: { code, text } }]),

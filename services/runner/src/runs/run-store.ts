@@ -1,6 +1,8 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
 import {
   appendSteps,
+  type ApprovalRequest,
+  type ApprovalState,
   countAttempt,
   type Database,
   type EarlierRun,
@@ -9,6 +11,8 @@ import {
   listSmallSources,
   listSourceNames,
   listWorkflowFiles,
+  parkForApproval,
+  readApproval,
   readSources,
   readSteps,
   readWorkflowFile,
@@ -59,6 +63,12 @@ export interface RunStore {
   ): Promise<readonly FoundSource[]>
   listFiles(lease: ActiveLease, organizationId: string, workflowId: string): Promise<readonly WorkflowFile[]>
   readFile(lease: ActiveLease, organizationId: string, workflowId: string, fileId: string): Promise<string | undefined>
+  readApproval(lease: ActiveLease, organizationId: string, deliveryId: string): Promise<ApprovalState | undefined>
+  /**
+   * Requests approvals and releases the session, unless the first payload was decided: then resolves to false.
+   * @throws LeaseLostError when nothing was written because the lease is lost.
+   */
+  parkForApproval(lease: ActiveLease, request: Omit<ApprovalRequest, 'lease'>): Promise<boolean>
 }
 
 const MAX_BATCH = 100
@@ -109,5 +119,14 @@ export function createRunStore(db: Database, owner: string): RunStore {
       retry(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease, organizationId, workflowId, fileId) =>
       retry(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+    readApproval: (lease, organizationId, deliveryId) =>
+      retry(lease, () => readApproval(db, organizationId, deliveryId)),
+    async parkForApproval(lease, request) {
+      lease.isEnding = true
+      const outcome = await retry(lease, () => parkForApproval(db, owner, { ...request, lease }))
+      if (outcome === 'lease_lost') throw new LeaseLostError()
+      lease.isEnding = outcome === 'parked'
+      return lease.isEnding
+    },
   }
 }

@@ -5,8 +5,6 @@ import type { ActiveLease } from '../runs/active-lease.ts'
 /** A session that this process has leased. */
 export interface LeasedSession extends ActiveLease {
   readonly organizationId: string
-  /** A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost. */
-  isEnding: boolean
 }
 
 /** The sessions that this process has leased. Each occupies one slot. */

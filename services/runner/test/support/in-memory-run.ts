@@ -155,6 +155,8 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
         append: (added) => operate(() => append(added)),
         deliver: (request) => operate(() => deliver(request)),
+        readApproval: () => Promise.resolve(undefined),
+        parkForApproval: () => Promise.reject(new Error('The sources of this run need no approval')),
       })
     },
   }

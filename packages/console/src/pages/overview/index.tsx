@@ -4,7 +4,7 @@ import { useMe, useRead } from '../../api/queries.ts'
 import { type Action, ActionButton } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Page, Section } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { Loaded, Notice } from '../../components/states.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { Time, useNow } from '../../components/time.tsx'
@@ -24,7 +24,7 @@ export function OverviewPage() {
             {overview.steps.has_run || overview.steps.has_verified_source ? (
               <>
                 <LastDay overview={overview} />
-                <Attention attention={overview.attention} />
+                <Attention attention={overview.attention} waitingRuns={overview.waiting_runs} />
               </>
             ) : null}
           </>
@@ -132,9 +132,16 @@ const ATTENTION = {
   source_not_verified: { kind: 'webhook_source', text: 'Verification failed' },
 } as const
 
-function Attention({ attention }: Pick<OverviewOut, 'attention'>) {
+function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & { waitingRuns: number }) {
   return (
     <Section title="Needs attention" intro={attention.length > 0 ? 'Of the last 7 days, newest first.' : null}>
+      {waitingRuns > 0 ? (
+        <Notice kind="warning">
+          <Link to="/runs" search={{ status: 'waiting' }}>
+            {waitingRuns === 1 ? '1 run waits for approval' : `${waitingRuns} runs wait for approval`}
+          </Link>
+        </Notice>
+      ) : null}
       {attention.length === 0 ? (
         <p className="muted">Nothing failed in the last 7 days.</p>
       ) : (

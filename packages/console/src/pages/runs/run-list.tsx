@@ -8,7 +8,7 @@ import { linkTo } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 
-const STATUSES = statusTexts('queued', 'running', 'succeeded', 'failed')
+const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed')
 
 /** What began a run, in words. */
 export function originText({ origin, started_by: by }: Pick<RunOut, 'origin' | 'started_by'>): string {

@@ -11,6 +11,7 @@ import { StatusBadge } from '../../components/status-badge.tsx'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { errorText, originText, runText } from './run-list.tsx'
+import { Approvals } from './approvals.tsx'
 import { Resent, Timeline } from './timeline.tsx'
 
 export function RunPage() {
@@ -40,6 +41,7 @@ function RunDetails({ run }: { run: RunDetailOut }) {
       {run.status === 'queued' ? (
         <Notice>It waits for the earlier starts of its session, or for a free runner.</Notice>
       ) : null}
+      <Approvals run={run} />
       <KeyValueList
         items={{
           Workflow: <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />,

@@ -102,6 +102,13 @@ function Step({ run, at, step: { kind, data } }: StepProps<NewJournalStep>) {
       const tone = data.ok ? 'quiet' : 'warn'
       return <Event {...base} icon="info" tone={tone} title={`${data.tool} answered`} text={data.text} />
     }
+    case 'approval_request':
+      return <Event {...base} icon="clock" tone="warn" title={`Waits for approval: ${data.source_name}`} />
+    case 'approval_decision': {
+      const title = data.decided_by ? `${DECISIONS[data.decision]} by ${data.decided_by}` : DECISIONS[data.decision]
+      const tone = data.decision === 'approved' ? 'good' : 'bad'
+      return <Event {...base} icon="people" tone={tone} title={title} {...(data.reason ? { text: data.reason } : {})} />
+    }
     case 'note': {
       const title = NOTES[data.code] ?? data.code.replaceAll('_', ' ')
       const tone = REMARKS.has(data.code) ? 'quiet' : 'warn'
@@ -109,6 +116,8 @@ function Step({ run, at, step: { kind, data } }: StepProps<NewJournalStep>) {
     }
   }
 }
+
+const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
 const callId = (data: unknown) => (data as { call_id: string }).call_id
 
@@ -159,9 +168,18 @@ function Sent({ step, ...base }: StepProps<ToolCallStep>) {
   const delivery = base.run.deliveries.find((each) => each.id === id)
   const { outcome, status, reason } = delivery ?? result?.delivery ?? { outcome: 'in_flight' }
   const took = delivery?.duration_ms ? durationText(delivery.duration_ms) : null
+  const source = <ThingLink kind="webhook_source" id={sourceId} name={name} />
+  const approval = base.run.approvals.find((each) => each.delivery_id === id)?.status
+  if (!delivery && approval && approval !== 'approved') {
+    return (
+      <Event {...base} icon="send" tone={approval === 'waiting' ? 'warn' : 'bad'} title={<>Not sent to {source}</>}>
+        <JsonView label="payload" value={payload} />
+      </Event>
+    )
+  }
   const title = (
     <>
-      Sent to <ThingLink kind="webhook_source" id={sourceId} name={name} /> <StatusBadge status={outcome} />
+      Sent to {source} <StatusBadge status={outcome} />
     </>
   )
   return (

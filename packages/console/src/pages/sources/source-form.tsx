@@ -33,6 +33,7 @@ const valuesOf = (source: AppWebhookSourceOut | undefined) => ({
   secret_choice: secretChoiceOf(source),
   signing_secret: '',
   example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
+  approval: source?.approval ?? 'none',
 })
 type Values = ReturnType<typeof valuesOf>
 
@@ -55,6 +56,15 @@ function toFieldError(error: unknown): unknown {
     return { field, code: 'invalid', message: [rest.join('.'), message].filter(Boolean).join(' ') }
   })
   return new AppError(error.status, { ...error.body, ...(details.length > 0 ? { details } : {}) })
+}
+
+const APPROVALS = {
+  none: 'Send payloads at once',
+  first: 'Ask until the first approved one was accepted',
+  always: 'Ask before every payload',
+}
+const APPROVAL_HINTS = {
+  always: 'The run waits, at most 7 days, until an admin approves or declines the payload on the page of the run.',
 }
 
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
@@ -134,6 +144,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           </Notice>
         ) : null}
         <SecretField form={form} source={source} />
+        <RadioGroup {...form.field('approval', 'Approval')} options={APPROVALS} hints={APPROVAL_HINTS} />
       </div>
       <ExampleField {...form.field('example_request_body', 'Example body')} />
     </Form>

@@ -8,7 +8,7 @@ export interface Result {
 export const RUN_RESULTS: readonly Result[] = [
   { label: 'succeeded', tone: 'good', names: ['succeeded'] },
   { label: 'failed', tone: 'bad', names: ['failed'] },
-  { label: 'not ended', tone: 'quiet', names: ['queued', 'running'] },
+  { label: 'not ended', tone: 'quiet', names: ['queued', 'running', 'waiting'] },
 ]
 
 export const DELIVERY_RESULTS: readonly Result[] = [

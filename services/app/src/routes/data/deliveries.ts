@@ -1,12 +1,14 @@
-import { type DeliveryDetailOut, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import { type DeliveryDetailOut, LIST_DEFAULT_LIMIT, type RunDetailOut } from '@workflow-service/contract'
 import {
+  decideApprovals,
   findVisibleDelivery,
+  findVisibleRun,
   hasWebhookSourceLog,
   listVisibleDeliveries,
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
-import { found, notFound } from '@workflow-service/service-kit'
+import { ApiError, found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
@@ -38,7 +40,27 @@ export function deliveryHandlers(ctx: AppContext) {
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
     }),
     resendDelivery: (request) => resendDelivery(ctx, request),
+    approveDelivery: (request) => decide(ctx, request, 'approved', null),
+    declineDelivery: (request) => decide(ctx, request, 'declined', request.body.reason || null),
   } satisfies Partial<AppHandlers>
+}
+
+/** Records the decision on a payload that waits, and wakes its session. */
+async function decide(
+  ctx: AppContext,
+  request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
+  decision: 'approved' | 'declined',
+  reason: string | null,
+): Promise<{ body: RunDetailOut }> {
+  const { principal, params, requestId } = request
+  const outcome = await decideApprovals(ctx.db, { decision, reason, deliveryId: params.delivery_id }, request)
+  if (outcome.kind === 'not_found') throw notFound('Delivery')
+  if (outcome.kind === 'not_waiting') {
+    throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
+  }
+  ctx.sessionNotifier.notify(outcome.sessionId, requestId)
+  ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+  return { body: found(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
 }
 
 /** @throws ApiError 404 */

@@ -42,7 +42,7 @@ export function createBuiltinAgent(): Agent {
     failIfRefused(steps)
     for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
       run.signal.throwIfAborted()
-      await steps.append(await sendDelivery(run, call))
+      await steps.append(await sendDelivery(run, steps, call))
     }
     failUnlessAllAccepted(steps)
   }
@@ -157,11 +157,11 @@ function formatFields(title: string, { listed, total }: FieldList): string {
   return `${title}: ${listed.join(', ')}${more}`
 }
 
-/** A result without a delivery is in journals from before a plan sent all or nothing: its payload was too large. */
+/** A result with neither delivery nor error is in journals from before a plan sent all or nothing: its payload was too large. */
 function failUnlessAllAccepted(steps: AgentSteps): void {
   const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
   const [first] = failed
   if (!first) return
   const messages = failed.map(({ delivery, text }) => (delivery ? describeOutcome(delivery) : text.replace(/\.$/, '')))
-  throw new RunError(`delivery_${first.delivery?.outcome ?? 'invalid'}`, messages.join('; '))
+  throw new RunError(first.error ?? `delivery_${first.delivery?.outcome ?? 'invalid'}`, messages.join('; '))
 }

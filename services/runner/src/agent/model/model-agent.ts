@@ -317,7 +317,7 @@ async function deliver(
 ): Promise<void> {
   const planned = listPlannedDeliveries(steps)
   const call = planned.find(({ call_id }) => call_id === part.call_id)
-  if (call) return await steps.append(await sendDelivery(run, call))
+  if (call) return await steps.append(await sendDelivery(run, steps, call))
   const { name, payload } = toDelivery(toolbox, part, sourceId)
   const results = indexToolResults(steps.all)
   const isDuplicate = planned.some(
@@ -334,7 +334,7 @@ async function deliver(
     const text = `Nothing was sent: this run has reached its limit of ${config.maxDeliveries} payloads. It cannot send more; end the run and say what is left undone.`
     return await refuseCall(steps, part, 'too_many_deliveries', text)
   }
-  await steps.append(await sendDelivery(run, await planDelivery(steps, part, { sourceId, name, payload })))
+  await steps.append(await sendDelivery(run, steps, await planDelivery(steps, part, { sourceId, name, payload })))
 }
 
 /** The deliveries in the journal, sent or about to be. */

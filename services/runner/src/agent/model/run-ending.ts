@@ -103,7 +103,9 @@ function findOpenFailure(steps: Steps): RunError | undefined {
 function toError(call: ToolCallPart, { ok, delivery, error, text }: ToolResultStep): RunError | undefined {
   if (ok) return undefined
   if (delivery) return new RunError(`delivery_${delivery.outcome}`, describeOutcome(delivery))
-  if (error === 'too_many_deliveries') return new RunError(error, text)
+  if (error === 'too_many_deliveries' || error === 'delivery_declined' || error === 'approval_expired') {
+    return new RunError(error, text)
+  }
   if (error === 'invalid_call') {
     return new RunError('model_answer_invalid', `A call of ${call.tool} could not be executed: ${text}`)
   }

@@ -1,0 +1,98 @@
+import type { ApprovalOut, RunDetailOut } from '@workflow-service/contract'
+import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { useMe, write } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
+import { FormDialog } from '../../components/dialog.tsx'
+import { TextAreaField } from '../../components/fields.tsx'
+import { useForm } from '../../components/form.tsx'
+import { JsonView } from '../../components/json-view.tsx'
+import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
+import { Section } from '../../components/page.tsx'
+import { ThingLink } from '../../components/thing-link.tsx'
+import { Time } from '../../components/time.tsx'
+import { toast } from '../../components/toast.ts'
+
+/** The payloads of a run that wait for an approval, with what an admin decides. */
+export function Approvals({ run }: { run: RunDetailOut }) {
+  const waiting = run.approvals.filter(({ status }) => status === 'waiting')
+  if (waiting.length === 0) return null
+  return (
+    <Section
+      title="Waiting for approval"
+      intro="A webhook source asks a person to approve what is sent. Later starts of the session wait behind this run."
+    >
+      <ul className="lines">
+        {waiting.map((approval) => (
+          <WaitingPayload key={approval.delivery_id} approval={approval} />
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function WaitingPayload({ approval }: { approval: ApprovalOut }) {
+  const { delivery_id: id, source_id: sourceId, source_name: name, payload, expires_at: until } = approval
+  const isAdmin = useMe().role !== 'member'
+  const askToApprove = () =>
+    askToConfirm({
+      title: 'Approve this payload?',
+      text: `It is sent to ${name} exactly as shown, once.`,
+      action: 'Approve and send',
+      isHarmless: true,
+      onConfirm: async () => {
+        await write('approveDelivery', { params: { delivery_id: id } })
+        toast('The payload is approved.')
+      },
+    })
+  return (
+    <li className="stack">
+      <div className="row">
+        <h3>
+          To <ThingLink kind="webhook_source" id={sourceId} name={name} />
+        </h3>
+        <span className="muted">
+          until <Time value={until} isExact />
+        </span>
+      </div>
+      <JsonView label={`payload to ${name}`} value={payload} />
+      {isAdmin ? (
+        <div className="row">
+          <Button variant="primary" icon="check" onClick={askToApprove}>
+            Approve
+          </Button>
+          <Button
+            icon="close"
+            onClick={() => openDialog((close) => <DeclineDialog id={id} name={name} onClose={close} />)}
+          >
+            Decline
+          </Button>
+        </div>
+      ) : (
+        <p className="muted">An admin of your organization decides.</p>
+      )}
+    </li>
+  )
+}
+
+function DeclineDialog({ id, name, onClose }: { id: string; name: string; onClose: () => void }) {
+  const form = useForm({
+    values: { reason: '' },
+    isTransient: true,
+    save: async ({ reason }) => {
+      await write('declineDelivery', { params: { delivery_id: id }, body: { reason: reason || null } })
+      onClose()
+      toast('The payload is declined.')
+    },
+  })
+  return (
+    <FormDialog title="Decline this payload?" form={form} action="Decline" isDangerous onClose={onClose}>
+      <p>It is never sent to {name}.</p>
+      <TextAreaField
+        rows={2}
+        maxLength={APPROVAL_REASON_MAX_LENGTH}
+        hint="Optional. The agent reads it, and it is in the error of the run."
+        {...form.field('reason', 'Reason')}
+      />
+    </FormDialog>
+  )
+}

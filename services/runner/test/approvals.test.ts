@@ -1,0 +1,198 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { decideApprovals, operatorOf, type RunDetails, showSession } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
+import { type AcceptedStart, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+
+const fixture = useRunnerFixture()
+let acme: TestOrganization
+let endpoint: TestOrganization['endpoint']
+beforeEach(async () => {
+  acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
+  endpoint = acme.endpoint
+})
+
+async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none' | 'first' | 'always') {
+  await fixture.db.prisma.webhookSource.updateMany({
+    where: { organizationId: acme.organizationId, name: source },
+    data: { approval },
+  })
+}
+
+const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
+
+const waitForApproval = ({ startId }: AcceptedStart): Promise<RunDetails> =>
+  waitUntil(async () => {
+    const run = await fixture.run(startId)
+    return run.status === 'waiting' ? run : undefined
+  })
+
+function decide(
+  { startId: runId }: AcceptedStart,
+  decision: 'approved' | 'declined',
+  options: { reason?: string; deliveryId?: string } = {},
+) {
+  const { reason = null, deliveryId } = options
+  return decideApprovals(fixture.db, { decision, reason, runId, deliveryId }, operatorOf(acme.organizationId))
+}
+
+/** Makes the approvals of the run expire now. */
+async function expire({ startId, sessionId }: AcceptedStart) {
+  await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [startId])
+  await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
+}
+
+const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
+
+describe('a payload to a source that asks for approval', () => {
+  test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {
+    await setApproval('Order intake', 'always')
+    const killed = await fixture.startRunnerProcess()
+    const one = await fixture.start(acme, { context: 'one' })
+    const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+    const waiting = await waitForApproval(one)
+    expect((await showSession(fixture.db, one.sessionId))?.lease).toBeNull()
+    killed.kill('SIGKILL')
+    const other = await fixture.startRunnerProcess()
+    // A run of another session shows that the new runner looks for work.
+    await setApproval('Order intake', 'none')
+    await fixture.waitForRuns([await fixture.start(acme, { context: 'three' })])
+    expect(payloads()).toEqual(['/orders three', '/audit three'])
+    expect(await fixture.run(one.startId)).toEqual(waiting)
+    expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    expect(waiting.approvals).toMatchObject([{ status: 'waiting', payload: { message: 'one' } }])
+
+    expect(await decide(one, 'approved')).toMatchObject({ kind: 'decided' })
+    const [run] = await fixture.waitForRuns([one, two])
+    expect(payloads().slice(2)).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+    expect(run).toMatchObject({
+      status: 'succeeded',
+      attempts: 1,
+      approvals: [{ status: 'approved', decided_by: 'operator', payload: null }],
+    })
+    expect(run!.deliveries[0]!.id).toBe(waiting.approvals[0]!.delivery_id)
+    expect(kindsOf(run!)).toEqual([
+      'message',
+      'tool_call',
+      'tool_call',
+      'approval_request',
+      'approval_decision',
+      'tool_result',
+      'tool_result',
+    ])
+    await other.stop()
+  }, 60_000)
+
+  test('is never sent when a person declines it; the run fails with the reason, after its other payloads', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    await waitForApproval(one)
+    await decide(one, 'declined', { reason: 'The total is wrong.' })
+    const [run] = await fixture.waitForRuns([one])
+    const error =
+      'delivery_declined: Nothing was sent to Order intake: operator declined the payload: The total is wrong'
+    expect(run).toMatchObject({ status: 'failed', error })
+    expect(payloads()).toEqual(['/audit one'])
+  })
+
+  test('counts as declined when its time is over, and can no longer be approved', async () => {
+    await fixture.startRunner()
+    await setApproval('Audit log', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    await waitForApproval(one)
+    await expire(one)
+    const [run] = await fixture.waitForRuns([one])
+    expect(run!.error).toMatch(/^approval_expired: Nothing was sent to Audit log: no person approved .* within 7 days$/)
+    expect(payloads()).toEqual(['/orders one'])
+    expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
+    const expired = { where: { organizationId: acme.organizationId, action: 'delivery.expired' } }
+    expect(await fixture.db.prisma.auditEvent.count(expired)).toBe(1)
+  })
+
+  test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    await setApproval('Audit log', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    const { approvals } = await waitForApproval(one)
+    const idOf = (name: string) => approvals.find(({ source_name: source }) => source === name)!.delivery_id
+    expect(await decide(one, 'approved', { deliveryId: idOf('Audit log') })).toMatchObject({ kind: 'decided' })
+    await waitForApproval(one)
+    expect(payloads()).toEqual([])
+    expect(await decide(one, 'approved')).toMatchObject({ deliveryIds: [idOf('Order intake')] })
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
+  })
+
+  test('needs no approval after the first accepted one, if the source asks only for the first', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'first')
+    endpoint.answerWith((_request, index) => ({ status: index === 0 ? 500 : 204 }))
+    const rejected = await fixture.start(acme, { context: 'rejected' })
+    await waitForApproval(rejected)
+    await decide(rejected, 'approved')
+    await fixture.waitForRuns([rejected])
+    const accepted = await fixture.start(acme, { context: 'accepted' })
+    await waitForApproval(accepted)
+    await decide(accepted, 'approved')
+    const next = await fixture.start(acme, { context: 'next', sessionId: accepted.sessionId })
+    const [, run] = await fixture.waitForRuns([accepted, next])
+    expect(run).toMatchObject({ status: 'succeeded', approvals: [] })
+    expect(payloads().filter((payload) => payload.startsWith('/orders'))).toEqual([
+      '/orders rejected',
+      '/orders accepted',
+      '/orders next',
+    ])
+  })
+
+  test('that was approved while the organization is suspended is sent after it is resumed', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    await waitForApproval(one)
+    const where = { id: acme.organizationId }
+    await fixture.db.prisma.organization.update({ where, data: { isSuspended: true } })
+    await decide(one, 'approved')
+    await fixture.queue.publish({ session_id: one.sessionId })
+    // A run of another organization shows that the runner has looked since.
+    const globex = await fixture.createOrganization()
+    await fixture.waitForRuns([await fixture.start(globex)])
+    expect(payloads()).toEqual([])
+    await fixture.db.prisma.organization.update({ where, data: { isSuspended: false } })
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
+  })
+
+  test('waits although the source asked for none when it was planned, and still waits when it asks for none again', async () => {
+    await fixture.startRunner()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    endpoint.answerWith(async ({ path }) => {
+      if (path === '/orders') await promise
+      return { status: 204 }
+    })
+    const one = await fixture.start(acme, { context: 'one' })
+    await endpoint.waitForRequests(1)
+    await setApproval('Audit log', 'always')
+    resolve()
+    await waitForApproval(one)
+    await setApproval('Audit log', 'none')
+    await fixture.queue.publish({ session_id: one.sessionId })
+    await fixture.waitForRuns([await fixture.start(acme, { context: 'two' })])
+    expect(await fixture.run(one.startId)).toMatchObject({ status: 'waiting' })
+    await decide(one, 'approved')
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/audit one'])
+  })
+
+  test('has one decision, however many people decide at once', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    await waitForApproval(one)
+    const outcomes = await Promise.all([decide(one, 'approved'), decide(one, 'declined'), decide(one, 'declined')])
+    expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['decided', 'not_waiting', 'not_waiting'])
+    const isApproved = outcomes[0].kind === 'decided'
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(isApproved ? ['/orders one', '/audit one'] : ['/audit one'])
+  })
+})
