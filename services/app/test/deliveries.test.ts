@@ -67,7 +67,7 @@ describe('The log of a source', () => {
     expect(newest.body.newer_id).toBeNull()
   })
 
-  test('shows what the agent was told, and the headers without the token', async () => {
+  test('shows what the agent received, and the headers without the token', async () => {
     const { admin } = data.app.organization
     const runId = await data.createRun(everyones)
     const delivery = await data.send(sourceId, runId)

@@ -57,7 +57,7 @@ describe('The setup', () => {
 describe('An organization', () => {
   const data = useDataApp()
 
-  test('is renamed, unless somebody else has renamed it', async () => {
+  test('is renamed, unless another person has renamed it', async () => {
     const { app } = data
     const { admin } = await app.createOrganization()
     const { version } = (await app.call(admin, 'getOrganization')).body

@@ -19,7 +19,7 @@ async function get(path: string, headers: Record<string, string> = {}, method = 
 
 const NAVIGATION = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-test('Without a built page, a browser is told so, and nothing else is answered with a page', async () => {
+test('Without a built page, a browser gets an explanation, and nothing else is answered with a page', async () => {
   const { status, headers, bytes } = await get('/', NAVIGATION)
   expect([status, headers['content-type']]).toEqual([503, 'text/plain; charset=utf-8'])
   expect(bytes.toString()).toContain('pnpm build:console')

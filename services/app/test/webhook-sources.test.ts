@@ -8,7 +8,7 @@ describe('A webhook source', () => {
   test('is verified and saved, read back without its secret, tested, and deleted, each with an audit event', async () => {
     const { admin, member, id: organizationId } = data.app.organization
     const params = { source_id: newId() }
-    const secret = 'the secret that nobody may read'
+    const secret = 'the secret that must stay unreadable'
     const body = sourceIn({ name: 'Orders', endpoint_url: data.endpoint.url, signing_secret: secret })
     const saved = await data.call(admin, 'saveWebhookSource', { params, body })
     expect(saved).toMatchObject({ status: 200, body: { name: 'Orders', version: '1', has_signing_secret: true } })

@@ -54,7 +54,7 @@ export function WorkflowPeoplePage() {
             label: [`${first} ${last}`.trim(), email].filter(Boolean).join(', '),
           }))}
       />
-      {listed.length === 0 ? <EmptyState icon="people" title="Nobody is listed" /> : null}
+      {listed.length === 0 ? <EmptyState icon="people" title="No one is listed" /> : null}
       <ul className="lines" aria-label="People">
         {listed.map(({ id, name, email }) => (
           <li key={id} className="row">

@@ -59,7 +59,7 @@ export function userHandlers(ctx: AppContext) {
       const { principal, params, body } = request
       const { appUrl } = ctx.config
       if (appUrl === undefined) throw serviceUnavailable('Links need APP_URL, the address of this application.')
-      // Whoever has the link can sign in as that person.
+      // The link lets its bearer sign in as that person.
       if (body.kind === 'reset') assertConfirmed(principal)
       const link = await createUserLink(ctx.db, params.user_id, body.kind, checkChange(principal), request)
       if (!link) throw notFound('User')

@@ -56,7 +56,7 @@ function toApiError({ problem, what, current, violations }: EditRefused): ApiErr
     case 'changed_meanwhile':
       return new ApiError(
         'changed_meanwhile',
-        'Somebody has saved this since you opened it, and your save was not written. Compare both, and save again.',
+        'This was saved by another person after you opened it, so your save was not written. Compare both, and save again.',
         { extra: { current } },
       )
     default:
