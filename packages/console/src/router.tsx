@@ -2,9 +2,11 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
+  type ErrorComponentProps,
   lazyRouteComponent,
   redirect,
   type RouteComponent,
+  useRouter,
 } from '@tanstack/react-router'
 import { AppError } from './api/call.ts'
 import { queryClient, read } from './api/queries.ts'
@@ -102,16 +104,22 @@ const routes = root.addChildren([
   ]),
 ])
 
+/** Takes the place of the whole page when the signed-in person cannot be read, or a page throws. */
+function LoadFailed({ error }: ErrorComponentProps) {
+  const router = useRouter()
+  return (
+    <main>
+      <ErrorState error={error} onRetry={() => router.invalidate()} isPage />
+    </main>
+  )
+}
+
 export const router = createRouter({
   routeTree: routes,
   defaultPreload: 'intent',
   scrollRestoration: true,
   defaultPendingComponent: () => <Loading />,
-  defaultErrorComponent: ({ error, reset }) => (
-    <main>
-      <ErrorState error={error} onRetry={reset} />
-    </main>
-  ),
+  defaultErrorComponent: LoadFailed,
   defaultNotFoundComponent: NotFoundPage,
   // The default would turn a filter such as `123` into a number.
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),

@@ -124,7 +124,7 @@ export interface List<Row> {
   readonly rows: readonly Row[]
   readonly error: Error | null
   readonly isLoading: boolean
-  readonly retry: () => void
+  readonly retry: () => unknown
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
   readonly newCount?: number
   readonly showNew?: () => void
@@ -171,7 +171,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     rows: isHeadShown ? headRows : shown.map((row) => latest.get(row.id) ?? row),
     error: pages.error,
     isLoading: pages.isPending,
-    retry: () => void pages.refetch(),
+    retry: () => pages.refetch(),
     newCount: isHeadShown ? 0 : newCount > 0 && newCount === headRows.length ? Infinity : newCount,
     showNew: () => {
       if (head.data) queryClient.setQueryData(pagesKey, { pages: [head.data], pageParams: [undefined] })
@@ -186,6 +186,6 @@ export function toList<Row>(query: Query<{ data: Row[] }>): List<Row> {
     rows: query.data?.data ?? [],
     error: query.error,
     isLoading: query.data === undefined && !query.error,
-    retry: () => void query.refetch(),
+    retry: () => query.refetch(),
   }
 }

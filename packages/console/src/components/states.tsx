@@ -5,6 +5,7 @@ import { type Action, ActionButton, Button } from './button.tsx'
 import { CopyId } from './copy.tsx'
 import { describeError } from './describe-error.ts'
 import { Icon, type IconName } from './icons.tsx'
+import { Page } from './page.tsx'
 
 export interface EmptyStateProps {
   icon?: IconName
@@ -25,14 +26,22 @@ export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
   )
 }
 
+interface ErrorStateProps {
+  error: unknown
+  onRetry?: () => unknown
+  /** In place of a whole page, of which it has the heading. */
+  isPage?: boolean | undefined
+}
+
 /** Says what failed, with the request id for support, and tries again. */
-export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
   const requestId = error instanceof AppError ? error.requestId : undefined
   const isMissing = error instanceof AppError && error.status === 404
-  return (
+  const title = isMissing ? 'Not found' : 'This could not be loaded'
+  const state = (
     <div className="state" role="alert">
       <Icon name="warning" />
-      <h2>{isMissing ? 'Not found' : 'This could not be loaded'}</h2>
+      {isPage ? null : <h2>{title}</h2>}
       <p>{describeError(error)}</p>
       {requestId ? (
         <p className="muted">
@@ -46,6 +55,7 @@ export function ErrorState({ error, onRetry }: { error: unknown; onRetry?: () =>
       ) : null}
     </div>
   )
+  return isPage ? <Page title={title}>{state}</Page> : state
 }
 
 /** Lines in place of what is being read. Appears after a moment, so that fast answers do not flicker. */
@@ -60,10 +70,18 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
+interface LoadedProps<Data> {
+  query: Query<Data>
+  /** The answer makes the whole page, with its heading. */
+  isPage?: boolean
+  children: (data: Data) => ReactNode
+}
+
 /** Shows a query's answer, or that it is being read or has failed. */
-export function Loaded<Data>({ query, children }: { query: Query<Data>; children: (data: Data) => ReactNode }) {
+export function Loaded<Data>({ query, isPage, children }: LoadedProps<Data>) {
   if (query.data !== undefined) return children(query.data)
-  return query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : <Loading />
+  if (!query.error) return <Loading />
+  return <ErrorState error={query.error} onRetry={() => query.refetch()} isPage={isPage} />
 }
 
 type Kind = 'info' | 'warning' | 'danger' | 'good'

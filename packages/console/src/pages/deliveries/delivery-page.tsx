@@ -52,7 +52,7 @@ export function DeliveryPage() {
   const query = useRead('getDelivery', { params: { delivery_id: deliveryId } })
   const open = (id: string) => void navigate({ to: '/deliveries/$deliveryId', params: { deliveryId: id } })
   return (
-    <Loaded query={query}>
+    <Loaded query={query} isPage>
       {(delivery) => (
         <Page
           title={titleOf(delivery)}

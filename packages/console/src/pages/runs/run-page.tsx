@@ -17,7 +17,11 @@ import { Resent, Timeline } from './timeline.tsx'
 export function RunPage() {
   const { runId } = useParams({ from: '/app/runs/$runId' })
   const query = useRead('getRun', { params: { run_id: runId } })
-  return <Loaded query={query}>{(run) => <RunDetails key={run.id} run={run} />}</Loaded>
+  return (
+    <Loaded query={query} isPage>
+      {(run) => <RunDetails key={run.id} run={run} />}
+    </Loaded>
+  )
 }
 
 function RunDetails({ run }: { run: RunDetailOut }) {

@@ -55,7 +55,11 @@ export function SessionsPage() {
 export function SessionPage() {
   const { sessionId } = useParams({ from: '/app/sessions/$sessionId' })
   const query = useRead('getSession', { params: { session_id: sessionId } })
-  return <Loaded query={query}>{(session) => <SessionDetails session={session} />}</Loaded>
+  return (
+    <Loaded query={query} isPage>
+      {(session) => <SessionDetails session={session} />}
+    </Loaded>
+  )
 }
 
 function SessionDetails({ session }: { session: SessionDetailOut }) {

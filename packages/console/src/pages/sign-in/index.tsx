@@ -122,7 +122,7 @@ function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
           <LinkButton to="/sign-in">Sign in</LinkButton>
         </>
       ) : (
-        <ErrorState error={error} onRetry={() => void link.refetch()} />
+        <ErrorState error={error} onRetry={() => link.refetch()} />
       )}
     </EntryPage>
   )

@@ -32,7 +32,11 @@ export function NewSourcePage() {
 export function SourcePage() {
   const { sourceId } = useParams({ from: '/app/sources/$sourceId' })
   const query = useRead('getWebhookSource', { params: { source_id: sourceId } })
-  return <Loaded query={query}>{(source) => <SourceDetails key={source.id} source={source} />}</Loaded>
+  return (
+    <Loaded query={query} isPage>
+      {(source) => <SourceDetails key={source.id} source={source} />}
+    </Loaded>
+  )
 }
 
 function SourceDetails({ source }: { source: AppWebhookSourceOut }) {

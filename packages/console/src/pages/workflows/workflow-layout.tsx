@@ -28,7 +28,11 @@ const TABS = [
 export function WorkflowLayout() {
   const { workflowId } = useParams({ from: '/app/workflows/$workflowId' })
   const query = useRead('getWorkflow', { params: { workflow_id: workflowId } })
-  return <Loaded query={query}>{(workflow) => <Layout key={workflow.id} workflow={workflow} />}</Loaded>
+  return (
+    <Loaded query={query} isPage>
+      {(workflow) => <Layout key={workflow.id} workflow={workflow} />}
+    </Loaded>
+  )
 }
 
 function Layout({ workflow }: { workflow: WorkflowDetailOut }) {

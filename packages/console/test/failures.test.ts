@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from '@jest/globals'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
+import { waitUntil } from '@workflow-service/testkit'
+import { findAxeIssues, type Locator, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { fill } from './support/fill.ts'
+import { PAGES } from './support/pages.ts'
+import { settle } from './support/show.ts'
+import { useConsole } from './support/use-console.ts'
+
+const service = useConsole()
+const browser = useBrowser()
+
+/** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
+const READ_NOTHING = [
+  'sign-in',
+  'workflow-new',
+  'source-new',
+  'workflow-triggers',
+  'workflow-people',
+  'workflow-files',
+  'workflow-schedule',
+]
+const ME = APP_ROUTES.getMe.path
+/** What a list says that is empty. */
+const EMPTY = /^(no |nothing|nobody|it has never)/i
+
+/** Answers every request for data with an error while `status` is set, except those of `healthy` paths. */
+async function interceptApi(page: Page) {
+  const api = { status: 0, healthy: [] as string[], requestId: '', failed: 0 }
+  await page.route('**/app/**', async (route) => {
+    const { pathname } = new URL(route.request().url())
+    if (api.status === 0 || api.healthy.includes(pathname)) return await route.continue()
+    if (pathname !== APP_ROUTES.streamEvents.path) api.failed += 1
+    const headers = { 'x-request-id': api.requestId }
+    // A proxy in front of the service answers 503 in words of its own.
+    if (api.status === 503) return await route.fulfill({ status: 503, headers, body: 'No server is available.' })
+    const error = { code: 'internal_error', message: 'An unexpected error occurred.', request_id: api.requestId }
+    await route.fulfill({ status: api.status, headers, json: { error } })
+  })
+  return {
+    fail(status: number, healthy: string[] = []) {
+      Object.assign(api, { status, healthy, requestId: randomUUID(), failed: 0 })
+      return api
+    },
+    mend: () => void (api.status = 0),
+  }
+}
+
+/** Waits for an element while the time of the page runs fast: the page repeats failed requests after 1 s and 2 s. */
+async function waitFast(target: Locator): Promise<void> {
+  await waitUntil(async () => {
+    await target.page().clock.runFor(1_000)
+    return (await target.count()) > 0
+  })
+}
+
+const retryButtons = (part: Page | Locator) => part.getByRole('button', { name: 'Try again' })
+
+/** Presses every “Try again”, those in a drawer before those behind it. */
+async function retry(page: Page): Promise<void> {
+  const drawer = page.getByRole('dialog')
+  if ((await drawer.count()) > 0) {
+    await retryButtons(drawer).click()
+    await retryButtons(drawer).waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
+  }
+  for (const button of await retryButtons(page).all()) await button.click()
+}
+
+/** Resolves to what is wrong about a page whose requests fail. */
+async function findFlaws(page: Page, requestId: string): Promise<string[]> {
+  const alerts = await page.getByRole('main').getByRole('alert').all()
+  const texts = await Promise.all(alerts.map(async (alert) => (await alert.textContent()) ?? ''))
+  const headings = await page.getByRole('heading').allTextContents()
+  const inDark = async () => {
+    await page.emulateMedia({ colorScheme: 'dark' })
+    return await findAxeIssues(page, { rules: ['color-contrast'] })
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  return [
+    ...texts.filter((text) => !text.includes(requestId)).map((text) => `without the request id: ${text}`),
+    ...(alerts.length === (await retryButtons(page).count()) ? [] : ['an error without “Try again”']),
+    ...headings.filter((heading) => EMPTY.test(heading)).map((heading) => `an error shown as empty: ${heading}`),
+    ...(await findAxeIssues(page)),
+    ...(await inDark()).map((issue) => `in the dark: ${issue}`),
+  ]
+}
+
+test('every page whose requests fail shows the request id and “Try again”, never an empty list, and recovers', async () => {
+  // React reports the error that takes the place of the whole page.
+  browser.expectProblem(/50[03]|AppError/)
+  const owner = await service.signIn()
+  const filled = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await page.clock.install()
+  const api = await interceptApi(page)
+  const workflow = APP_ROUTES.getWorkflow.path.replace('{workflow_id}', filled.workflowId)
+
+  async function visit(path: string, healthy: string[]): Promise<string[]> {
+    const failing = api.fail(500, healthy)
+    await page.goto(path)
+    await waitFast(retryButtons(page))
+    await settle(page)
+    const flaws = await findFlaws(page, failing.requestId)
+    const { requestId } = api.fail(503, healthy)
+    await retryButtons(page).last().click()
+    await waitFast(page.getByRole('alert').filter({ hasText: requestId }))
+    await settle(page)
+    api.mend()
+    await retry(page)
+    await retryButtons(page).first().waitFor({ state: 'detached' })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    return flaws
+  }
+
+  const findings: Record<string, unknown> = {}
+  const visits = PAGES.filter(({ name }) => !READ_NOTHING.includes(name)).map(
+    ({ name, path }) => [name, path(filled), name.startsWith('workflow-') ? [ME, workflow] : [ME]] as const,
+  )
+  for (const [name, path, healthy] of [['everything', '/', []] as const, ...visits]) {
+    const flaws = await visit(path, [...healthy]).catch((error: Error) => [error.message])
+    if (flaws.length > 0) findings[name] = flaws
+  }
+  expect(findings).toEqual({})
+}, 300_000)
