@@ -65,7 +65,8 @@ async function retry(page: Page): Promise<void> {
     await retryButtons(drawer).waitFor({ state: 'detached' })
     await page.keyboard.press('Escape')
   }
-  for (const button of await retryButtons(page).all()) await button.click()
+  // One that is not there any more has recovered by itself.
+  for (const button of await retryButtons(page).all()) await button.click({ timeout: 2_000 }).catch(() => undefined)
 }
 
 /** Resolves to what is wrong about a page whose requests fail. */

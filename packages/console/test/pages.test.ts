@@ -13,6 +13,9 @@ const browser = useBrowser()
 /** The narrowest phone, and a desktop at 400 % zoom (WCAG 2.2, 1.4.10). */
 const NARROW = 320
 
+/** A laptop of 1280 × 800 pixels at 200 % zoom (WCAG 2.2, 1.4.4). */
+const ZOOMED = { width: 640, height: 400 }
+
 /** A transition that ends within a frame is none for the eye. */
 const UNSEEN_MS = 16
 
@@ -25,12 +28,12 @@ describe('every page', () => {
   })
 
   test.each(['without data', 'with data'])(
-    'has no axe findings, contrasts in the dark, fits 320 pixels and is still with reduced motion, %s',
+    'has no axe findings, contrasts in the dark, fits 320 pixels and 200 %% zoom with forced colours, is still with reduced motion, %s',
     async (state) => {
       const isFilled = state === 'with data'
       const owner = await service.signIn()
       const filled = isFilled ? await fill(service, owner) : NOTHING_FILLED
-      const page = await browser.newPage(owner.context)
+      const page = await browser.newPage({ ...owner.context, deviceScaleFactor: 2 })
       const findings: Record<string, unknown> = {}
       for (const { name, path } of PAGES.filter(({ needsFilled = false }) => isFilled || !needsFilled)) {
         const found = await inspect(page, path(filled)).catch((error: Error) => [error.message])
@@ -52,20 +55,25 @@ async function inspect(page: Page, path: string): Promise<string[]> {
   const moving = await page.evaluate<number>(
     `document.getAnimations().filter((each) => each.effect.getComputedTiming().activeDuration > ${UNSEEN_MS}).length`,
   )
-  const cutOff = await findCutOff(page)
+  await page.setViewportSize({ width: NARROW, height: 640 })
+  const tooWide = await findTooWide(page)
+  await page.setViewportSize(ZOOMED)
+  await page.emulateMedia({ forcedColors: 'active' })
+  const zoomed = [...(await findTooWide(page)), ...(await findCutOff(page)), ...(await findUnseenFocus(page))]
+  await page.emulateMedia({ forcedColors: 'none' })
   return [
     ...light,
     ...dark.map((issue) => `in the dark: ${issue}`),
     ...(moving > 0 ? [`${moving} animations although motion is to be reduced`] : []),
-    ...cutOff.map((element) => `wider than ${NARROW} pixels: ${element}`),
+    ...tooWide.map((element) => `wider than ${NARROW} pixels: ${element}`),
+    ...zoomed.map((element) => `zoomed with forced colours: ${element}`),
   ]
 }
 
 /** Elements that make a narrow page scroll sideways. Tables and code may scroll in a box of their own. */
-async function findCutOff(page: Page): Promise<string[]> {
-  await page.setViewportSize({ width: NARROW, height: 640 })
+async function findTooWide(page: Page): Promise<string[]> {
   return await page.evaluate<string[]>(`(() => {
-    if (document.documentElement.scrollWidth <= ${NARROW}) return []
+    if (document.documentElement.scrollWidth <= innerWidth) return []
     const isClipped = (element) => {
       for (let box = element.parentElement; box; box = box.parentElement) {
         if (box !== document.body && getComputedStyle(box).overflowX !== 'visible') return true
@@ -73,8 +81,66 @@ async function findCutOff(page: Page): Promise<string[]> {
       return false
     }
     return [...document.body.querySelectorAll('*')]
-      .filter((element) => element.getBoundingClientRect().right > ${NARROW} + 1 && !isClipped(element))
+      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !isClipped(element))
       .map((element) => element.outerHTML.slice(0, 120))
       .slice(0, 5)
   })()`)
 }
+
+/** Texts of which a part is neither visible nor can be scrolled to. */
+async function findCutOff(page: Page): Promise<string[]> {
+  return await page.evaluate<string[]>(`(() => {
+    const isCut = (element) => {
+      const { clipPath, overflowX, overflowY } = getComputedStyle(element)
+      if (clipPath !== 'none' || !element.checkVisibility()) return false
+      const hides = (overflow) => overflow === 'hidden' || overflow === 'clip'
+      return (
+        (hides(overflowX) && element.scrollWidth > element.clientWidth + 1) ||
+        (hides(overflowY) && element.scrollHeight > element.clientHeight + 1)
+      )
+    }
+    return [...document.body.querySelectorAll('*')].filter(isCut).map((element) => 'cut off: ' + element.outerHTML.slice(0, 120))
+  })()`)
+}
+
+/** Controls that have the focus of the keyboard without an outline, outside of the window, or below something else. */
+async function findUnseenFocus(page: Page): Promise<string[]> {
+  // From now on a focus is one of the keyboard.
+  await page.keyboard.press('Tab')
+  return await page.evaluate<string[]>(`(() => {
+    const flawOf = (element) => {
+      if (element.tabIndex < 0 || !element.checkVisibility({ visibilityProperty: true })) return
+      element.focus()
+      if (document.activeElement !== element) return
+      const outlines = [undefined, '::after'].map((part) => getComputedStyle(element, part))
+      if (!outlines.some((style) => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 1)) return 'no outline'
+      const { left, right, top, bottom } = element.getBoundingClientRect()
+      const shown = document.elementFromPoint((left + right) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2)
+      const isShown = shown && (element.contains(shown) || shown.contains(element) || element.closest('tr')?.contains(shown))
+      return isShown ? undefined : 'out of sight'
+    }
+    const controls = [...document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex]')]
+    // Backwards: a control that is scrolled to at the upper edge can end below the bar there.
+    return controls.reverse().flatMap((element) => {
+      const flaw = flawOf(element)
+      return flaw ? ['focus, ' + flaw + ': ' + element.outerHTML.slice(0, 120)] : []
+    })
+  })()`)
+}
+
+test('forced colours show which switch is on and which tab is open', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const page = await browser.newPage({ ...owner.context, forcedColors: 'active', reducedMotion: 'reduce' })
+  const look = async (tab: string) => {
+    await show(page, `/workflows/${workflowId}/${tab}`)
+    const link = page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link', { name: 'Triggers' })
+    const activeSwitch = page.getByRole('switch', { name: 'Active' })
+    return { tab: await link.screenshot(), activeSwitch: await activeSwitch.screenshot() }
+  }
+  const before = await look('triggers')
+  await owner.call('setWorkflowActive', { params: { workflow_id: workflowId }, body: { is_active: false } })
+  const after = await look('people')
+  expect(before.tab.equals(after.tab)).toBe(false)
+  expect(before.activeSwitch.equals(after.activeSwitch)).toBe(false)
+})
