@@ -183,3 +183,45 @@ describe('wf sessions', () => {
     })
   })
 })
+
+/** Makes the run wait with these deliveries. */
+async function makeWait(runId: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId())
+  await environment.db.pool.query("UPDATE starts SET status = 'waiting' WHERE id = $1", [runId])
+  await environment.db.pool.query(
+    `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+     SELECT delivery_id, $1, $2, $2, 'Order intake', '{}', now() + interval '1 day' FROM unnest($3::uuid[]) AS delivery_id`,
+    [organizationId, runId, ids],
+  )
+  return ids
+}
+
+describe('wf runs approve and wf runs decline', () => {
+  test('decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
+    await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')
+    const runId = runIds.at(-1)!
+    const [first, ...others] = await makeWait(runId, 3)
+    const listed = await wf(environment.env, [
+      'runs',
+      'list',
+      '--organization',
+      organizationId,
+      '--status',
+      'waiting',
+      '--json',
+    ])
+    expect(listed.json()).toMatchObject([{ id: runId, status: 'waiting' }])
+    const one = await wf(environment.env, ['runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.'])
+    expect(one).toMatchObject({ exitStatus: 0, stdout: `Delivery ${first} is declined.\n` })
+    const rest = await wf(environment.env, ['runs', 'approve', runId, '--json'])
+    expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
+    expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
+    expect(await wf(environment.env, ['runs', 'approve', runId])).toMatchObject({
+      exitStatus: 1,
+      stderr: `Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`,
+    })
+    expect(await wf(environment.env, ['runs', 'approve', runIds[0]!])).toMatchObject({ exitStatus: 1 })
+    const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })
+    expect(actors.map(({ actorKind }) => actorKind)).toEqual(['operator', 'operator', 'operator'])
+  })
+})

@@ -109,3 +109,35 @@ test('the usage has a table under every chart, by workflow, webhook source and k
     'Name,Deliveries accepted,Deliveries not accepted,Deliveries unknown\r\nOrder intake,1,1,0\r\n',
   )
 })
+
+test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {
+  const owner = await service.signIn()
+  const { sourceId, workflowId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await show(page, `/sources/${sourceId}`)
+  await page.getByRole('radio', { name: 'Ask before every payload' }).check()
+  await page.getByRole('button', { name: 'Verify and save' }).click()
+  await page.getByText('Verified and saved.').first().waitFor()
+  const start = async (orderId: string) => {
+    const id = randomUUID()
+    const context = `order_id: ${orderId}\ncustomer: Ada\ntotal: 3`
+    const body = { id, context, session_id: null }
+    await owner.call('startWorkflow', { params: { workflow_id: workflowId }, body })
+    return id
+  }
+  await start('W-1')
+  await show(page, '/')
+  await page.getByRole('link', { name: '1 run waits for approval' }).click()
+  await page.getByRole('row', { name: /Waiting for approval/ }).click()
+  await page.getByText('W-1').first().waitFor()
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Approve and send' }).click()
+  await page.getByRole('status').getByText('Succeeded').waitFor()
+  await show(page, `/runs/${await start('W-2')}`)
+  await page.getByRole('button', { name: 'Decline' }).click()
+  await page.getByRole('dialog').getByRole('textbox', { name: 'Reason' }).fill('Not an order.')
+  await page.getByRole('dialog').getByRole('button', { name: 'Decline' }).click()
+  await page.getByRole('status').getByText('Failed').waitFor()
+  await page.getByText('declined the payload: Not an order').first().waitFor()
+  expect(await page.getByRole('button', { name: 'Decline' }).count()).toBe(0)
+}, 90_000)

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { decideApprovals, operatorOf, type RunDetails, showSession } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { startStubModelServer, waitUntil } from '@workflow-service/testkit'
 import { type AcceptedStart, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -196,3 +196,28 @@ describe('a payload to a source that asks for approval', () => {
     expect(payloads()).toEqual(isApproved ? ['/orders one', '/audit one'] : ['/audit one'])
   })
 })
+
+/** A turn of a model that sends a message to Audit log. */
+const send = (message: string) => ({ toolCalls: [{ name: 'send_to_audit_log', arguments: { message } }] })
+
+test('a model learns that its payload was declined and why, and fails the run unless it corrects it', async () => {
+  const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
+  const model = await startStubModelServer({ turns: [send('wrong'), send('right'), end] })
+  await fixture.startRunner(
+    {},
+    { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
+  )
+  await setApproval('Audit log', 'always')
+  const one = await fixture.start(acme, { context: 'one' })
+  await waitForApproval(one)
+  await decide(one, 'declined', { reason: 'The total is wrong.' })
+  await waitUntil(async () => (await fixture.run(one.startId)).approvals.length === 2)
+  expect(JSON.stringify(model.requests[1]?.body)).toContain('operator declined the payload: The total is wrong.')
+  await waitForApproval(one)
+  await decide(one, 'approved')
+  const [run] = await fixture.waitForRuns([one])
+  await model.close()
+  expect(run).toMatchObject({ status: 'succeeded', error: null })
+  expect(payloads()).toEqual(['/audit right'])
+  expect(model.requests).toHaveLength(3)
+}, 30_000)
