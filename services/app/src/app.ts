@@ -4,6 +4,7 @@ import {
   ApiError,
   answerHealthz,
   assignRequestId,
+  createPublicApp,
   handleErrors,
   handleNotFound,
   logRequests,
@@ -11,7 +12,7 @@ import {
   serveOperations,
 } from '@workflow-service/service-kit'
 import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
@@ -30,13 +31,7 @@ const HANDLER_TIMEOUT_MS = 65_000
 
 /** Creates the application: its API under `/app/`, and the page. */
 export function createApp(ctx: AppContext): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.set('query parser', false)
-  app.set('case sensitive routing', true)
-  app.set('strict routing', true)
-  app.set('trust proxy', ctx.config.trustProxy)
+  const app = createPublicApp(ctx.config)
   app.use(assignRequestId)
   app.use(
     logRequests({

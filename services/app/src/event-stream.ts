@@ -54,7 +54,8 @@ export function createEventStreams(options: {
 }): EventStreams {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
   const streams = new Map<string, Set<Stream>>()
-  const merging = new Map<string, Set<EventTopic>>()
+  let flush: NodeJS.Timeout | undefined
+  const all = (): Stream[] => [...streams.values()].flatMap((each) => [...each])
 
   const send = (stream: Stream): void => {
     const { res, pending } = stream
@@ -67,21 +68,12 @@ export function createEventStreams(options: {
     pending.clear()
   }
   const publish = ({ organizationId, topics }: Hint): void => {
-    if (!streams.has(organizationId)) return
-    const merged = merging.get(organizationId)
-    for (const topic of topics) merged?.add(topic)
-    if (merged) return
-    merging.set(organizationId, new Set(topics))
-    setTimeout(() => {
-      const all = merging.get(organizationId) ?? []
-      merging.delete(organizationId)
-      for (const stream of streams.get(organizationId) ?? []) {
-        for (const topic of all) stream.pending.add(topic)
-        send(stream)
-      }
+    for (const { pending } of streams.get(organizationId) ?? []) for (const topic of topics) pending.add(topic)
+    flush ??= setTimeout(() => {
+      flush = undefined
+      for (const stream of all()) send(stream)
     }, MERGE_MS).unref()
   }
-  const all = (): Stream[] => [...streams.values()].flatMap((each) => [...each])
 
   const heartbeat = setInterval(() => {
     for (const { res, blockedSince } of all()) {

@@ -4,4 +4,4 @@
  */
 export type { AppOverrides } from './app-context.ts'
 export { type AppConfig, AppSettings, readAppConfig } from './config.ts'
-export { type RunningApp, startApp } from './start-app.ts'
+export { startApp } from './start-app.ts'

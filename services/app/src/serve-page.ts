@@ -1,22 +1,10 @@
 import { type Dirent, readdirSync, readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { extname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { RequestHandler } from 'express'
 
-const CONTENT_TYPES: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
-  svg: 'image/svg+xml',
-  png: 'image/png',
-  ico: 'image/x-icon',
-  woff2: 'font/woff2',
-  json: 'application/json',
-  webmanifest: 'application/manifest+json',
-  txt: 'text/plain; charset=utf-8',
-}
-const COMPRESSIBLE = /^(text|application)\/|svg/
+const COMPRESSIBLE = /\.(?:html|js|css|svg|json|webmanifest|txt)$/
 /** The build puts files whose names contain a hash of their content there. */
 const HASHED_FOLDER = '/assets/'
 const NOT_BUILT = 'The page is not built. Run `pnpm build:console` and reload.\n'
@@ -25,14 +13,15 @@ const compressors = {
   br: (bytes: Buffer) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
   gzip: (bytes: Buffer) => promisify(gzip)(bytes, { level: 9 }),
 }
-type Encoding = keyof typeof compressors
+/** The smaller first. */
+const ENCODINGS = ['br', 'gzip'] as const
 
 interface PageFile {
-  readonly type: string
+  readonly name: string
   readonly cacheControl: string
   readonly bytes: Buffer
   /** Compressed when first asked for. */
-  readonly compressed: Partial<Record<Encoding, Promise<Buffer>>>
+  readonly compressed: Partial<Record<keyof typeof compressors, Promise<Buffer>>>
 }
 
 /** Serves the built page from memory. A path that is no file gets the page itself where a browser navigates to it. */
@@ -48,13 +37,11 @@ export function servePage(folder: string): RequestHandler {
       return undefined
     }
     if (!file) return next()
-    const encoding = COMPRESSIBLE.test(file.type) ? acceptedEncoding(req.headers['accept-encoding']) : undefined
+    const encoding = COMPRESSIBLE.test(file.name) ? ENCODINGS.find((each) => req.acceptsEncodings(each)) : undefined
     const bytes = encoding ? await (file.compressed[encoding] ??= compressors[encoding](file.bytes)) : file.bytes
     if (encoding) res.setHeader('Content-Encoding', encoding)
-    res.setHeader('Cache-Control', file.cacheControl)
-    res.setHeader('Content-Type', file.type)
+    res.type(extname(file.name)).set({ 'Cache-Control': file.cacheControl, Vary: 'Accept-Encoding' })
     res.setHeader('Content-Length', bytes.length)
-    res.setHeader('Vary', 'Accept-Encoding')
     res.end(req.method === 'HEAD' ? undefined : bytes)
     return undefined
   }
@@ -74,7 +61,7 @@ function readFiles(folder: string): ReadonlyMap<string, PageFile> | undefined {
     const path = join(entry.parentPath, entry.name)
     const url = `/${relative(folder, path).replaceAll('\\', '/')}`
     files.set(url, {
-      type: CONTENT_TYPES[entry.name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+      name: entry.name,
       cacheControl: url.startsWith(HASHED_FOLDER) ? 'public, max-age=31536000, immutable' : 'no-cache',
       bytes: readFileSync(path),
       compressed: {},
@@ -82,12 +69,4 @@ function readFiles(folder: string): ReadonlyMap<string, PageFile> | undefined {
   }
   const index = files.get('/index.html')
   return index && files.set('/', index)
-}
-
-function acceptedEncoding(header: string | string[] | undefined): Encoding | undefined {
-  const accepted = String(header ?? '')
-    .split(',')
-    .filter((item) => !/;\s*q=0(\.0*)?\s*$/.test(item))
-    .map((item) => item.split(';')[0]?.trim())
-  return (['br', 'gzip'] as const).find((encoding) => accepted.includes(encoding))
 }

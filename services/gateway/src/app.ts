@@ -1,8 +1,15 @@
 import { OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
-import { answerHealthz, handleErrors, logRequests, requestIdFrom, serveOperations } from '@workflow-service/service-kit'
+import {
+  answerHealthz,
+  createPublicApp,
+  handleErrors,
+  logRequests,
+  requestIdFrom,
+  serveOperations,
+} from '@workflow-service/service-kit'
 import cors from 'cors'
-import express, { type Express, type RequestHandler } from 'express'
+import type { Express, RequestHandler } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
 import { docsRoutes } from './routes/docs.ts'
@@ -19,13 +26,7 @@ const HANDLER_TIMEOUT_MS = 3_000
 
 /** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
 export function createApp(ctx: AppContext): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.set('query parser', false)
-  app.set('case sensitive routing', true)
-  app.set('strict routing', true)
-  app.set('trust proxy', ctx.config.trustProxy)
+  const app = createPublicApp(ctx.config)
   app.use(prepareAnswer)
   app.use(logAnswers(ctx))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))

@@ -15,10 +15,11 @@ import {
 } from '@workflow-service/contract'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
+import type { RunningPublicService } from '@workflow-service/service-kit'
 import { createCapturedLogger } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { type AppConfig, readAppConfig } from '../../src/config.ts'
-import { type RunningApp, startApp } from '../../src/start-app.ts'
+import { startApp } from '../../src/start-app.ts'
 
 /** A person of a test organization who is signed in. */
 export interface TestPerson {
@@ -82,7 +83,7 @@ export interface TestApp {
   createOrganization(name?: string): Promise<TestOrganization>
   createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
   /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
-  startAnother(change?: Partial<AppConfig>): Promise<RunningApp>
+  startAnother(change?: Partial<AppConfig>): Promise<RunningPublicService>
 }
 
 /** The token of the internal API in tests. */
@@ -108,7 +109,7 @@ export function testEnv(databaseUrl: string): Record<string, string> {
  */
 export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
   const app = {} as TestApp
-  const running: RunningApp[] = []
+  const running: RunningPublicService[] = []
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => {
     await Promise.all(running.map((each) => each.stop()))
@@ -131,7 +132,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
         return queue.publish(message, properties)
       },
     }
-    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningApp> => {
+    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningPublicService> => {
       const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
       running.push(started)
       return started

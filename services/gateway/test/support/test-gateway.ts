@@ -9,6 +9,7 @@ import {
   toManifest,
 } from '@workflow-service/database'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
+import type { RunningPublicService } from '@workflow-service/service-kit'
 import {
   createCapturedLogger,
   createTestDatabase,
@@ -17,7 +18,7 @@ import {
   type TestDatabase,
 } from '@workflow-service/testkit'
 import { type GatewayConfig, readGatewayConfig } from '../../src/config.ts'
-import { type RunningGateway, startGateway } from '../../src/start-gateway.ts'
+import { startGateway } from '../../src/start-gateway.ts'
 import { type Answer, type Call, callGateway } from './call.ts'
 
 /** An organization with an API key of all scopes. */
@@ -50,7 +51,7 @@ export interface TestGateway {
   /** Applies a manifest to a new organization or to the given one. */
   apply(manifest: object, organizationId?: string): Promise<TestOrganization>
   /** Starts another gateway on the same database. */
-  startAnother(change?: Partial<GatewayConfig>): Promise<RunningGateway>
+  startAnother(change?: Partial<GatewayConfig>): Promise<RunningPublicService>
   stop(): Promise<void>
 }
 
@@ -77,7 +78,7 @@ export async function startTestGateway(
   const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
   const published: Published[] = []
   const sessionQueue = options.sessionQueue ?? recordingQueue(published)
-  const running: RunningGateway[] = []
+  const running: RunningPublicService[] = []
   const startAnother: TestGateway['startAnother'] = async (change = {}) => {
     const gateway = await startGateway({ ...config, ...change }, { sessionQueue, logger })
     running.push(gateway)
