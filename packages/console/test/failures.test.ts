@@ -5,7 +5,8 @@ import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { PAGES } from './support/pages.ts'
-import { settle } from './support/show.ts'
+import { settle, show } from './support/show.ts'
+import { startProxy } from './support/start-proxy.ts'
 import { useConsole } from './support/use-console.ts'
 
 const service = useConsole()
@@ -125,3 +126,32 @@ test('every page whose requests fail shows the request id and “Try again”, n
   }
   expect(findings).toEqual({})
 }, 300_000)
+
+test('a page whose server dies says so, loses nothing that was typed, and recovers by itself', async () => {
+  browser.expectProblem(/ERR_/)
+  await using server = await startProxy(service.url)
+  const owner = await service.signIn()
+  const page = await browser.newPage({ ...owner.context, baseURL: server.url })
+  const lost = page.getByRole('status').filter({ hasText: 'The connection to the server is lost.' })
+  await show(page, '/organization')
+  await server.die()
+  await lost.waitFor({ timeout: 20_000 })
+  const name = page.getByRole('textbox', { name: 'Name' })
+  await name.fill('Acme Robotics')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor()
+  await server.comeBack()
+  await lost.waitFor({ state: 'detached', timeout: 20_000 })
+  expect(await name.inputValue()).toBe('Acme Robotics')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved.', { exact: true }).first().waitFor()
+  expect((await owner.call('getOrganization')).name).toBe('Acme Robotics')
+
+  // A list that could not be read is read when the server is there again.
+  await server.die()
+  await page.getByRole('link', { name: 'API keys' }).click()
+  await page.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor()
+  await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
+  await server.comeBack()
+  await page.getByRole('rowheader', { name: 'Shop' }).waitFor({ timeout: 20_000 })
+}, 120_000)

@@ -1,14 +1,18 @@
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import type { EventTopic } from '@workflow-service/contract'
-import { useEffect } from 'react'
+import { useEffect, useState } from 'react'
 import { refresh } from './queries.ts'
 
 /** At most one refresh in this time, so that a busy organization does not keep the page reading. */
 const REFRESH_PAUSE_MS = 400
 const RECONNECT_MAX_MS = 30_000
 
-/** Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. */
-export function useEvents(): void {
+/**
+ * Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. Returns whether
+ * the connection is lost: a stream that ends once is only renewed.
+ */
+export function useEvents(): boolean {
+  const [isLost, setIsLost] = useState(false)
   useEffect(() => {
     let source: EventSource | undefined
     let retryTimer: number | undefined
@@ -38,9 +42,11 @@ export function useEvents(): void {
         // Hints were lost while the stream was down.
         if (failures > 0) void refresh()
         failures = 0
+        setIsLost(false)
       })
       source.addEventListener('error', () => {
         failures += 1
+        setIsLost(failures > 1)
         // The browser reconnects by itself after a lost connection, but not after an error answer.
         if (source?.readyState !== EventSource.CLOSED) return
         retryTimer = window.setTimeout(connect, Math.min(1_000 * 2 ** failures, RECONNECT_MAX_MS))
@@ -65,4 +71,5 @@ export function useEvents(): void {
       disconnect()
     }
   }, [])
+  return isLost
 }

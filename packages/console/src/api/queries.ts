@@ -84,9 +84,10 @@ export function useMe(): AppAnswer<'getMe'> {
 /** Reads again what is shown of these topics. Resolves when it has been read. */
 export async function refresh(topics?: readonly EventTopic[]): Promise<void> {
   await queryClient.invalidateQueries({
-    predicate: ({ queryKey: [id, , part] }) =>
+    predicate: ({ queryKey: [id, , part], state: { status } }) =>
       // The rows of a list stay where they are; its head finds new ones (`useList`).
-      part !== 'pages' && (!topics || topics.some((topic) => TOPICS[id as AppOperationId]?.includes(topic))),
+      (part !== 'pages' || status === 'error') &&
+      (!topics || topics.some((topic) => TOPICS[id as AppOperationId]?.includes(topic))),
   })
 }
 

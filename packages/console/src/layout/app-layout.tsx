@@ -49,7 +49,7 @@ export function pagesFor(role: string): Entry[][] {
 
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
 export function AppLayout() {
-  useEvents()
+  const isLost = useEvents()
   const me = useMe()
   const prompt = usePrompt()
   const [overlay, setOverlay] = useState<'menu' | 'help'>()
@@ -64,7 +64,7 @@ export function AppLayout() {
   })
   useEffect(() => {
     // Loaded when the page is idle, so that nothing typed after the shortcut is lost.
-    const timer = setTimeout(() => void loadCommandMenu(), 1_000)
+    const timer = setTimeout(() => void loadCommandMenu().catch(() => undefined), 1_000)
     return () => clearTimeout(timer)
   }, [])
   return (
@@ -104,6 +104,14 @@ export function AppLayout() {
         <AccountMenu onHelp={() => setOverlay('help')} />
       </header>
       <main id="content" tabIndex={-1}>
+        <div role="status">
+          {isLost ? (
+            <Notice kind="warning">
+              The connection to the server is lost. This page connects again by itself; until then it may be out of
+              date.
+            </Notice>
+          ) : null}
+        </div>
         {me.organization.is_suspended ? (
           <Notice kind="warning">This organization is suspended: nothing of it runs or is sent.</Notice>
         ) : null}

@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/** A server process as its clients see it, which dies and comes back at the same address. */
+export interface Proxy {
+  readonly url: string
+  /** Breaks every connection and refuses new ones. */
+  die: () => Promise<void>
+  comeBack: () => Promise<void>
+  [Symbol.asyncDispose]: () => Promise<void>
+}
+
+/** Forwards connections on a loopback port to the service. */
+export async function startProxy(target: string): Promise<Proxy> {
+  const { hostname, port: targetPort } = new URL(target)
+  const sockets = new Set<Socket>()
+  let port = 0
+  let server: Server | undefined
+  const listen = async () => {
+    server = createServer((client) => {
+      const upstream = connect(Number(targetPort), hostname)
+      for (const [from, to] of [
+        [client, upstream],
+        [upstream, client],
+      ] as const) {
+        sockets.add(from)
+        from.on('error', () => to.destroy())
+        from.on('close', () => {
+          sockets.delete(from)
+          to.destroy()
+        })
+        from.pipe(to)
+      }
+    })
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    port = (server.address() as AddressInfo).port
+  }
+  const die = async () => {
+    if (!server?.listening) return
+    server.close()
+    for (const socket of sockets) socket.destroy()
+    await once(server, 'close')
+  }
+  await listen()
+  return { url: `http://127.0.0.1:${port}`, die, comeBack: listen, [Symbol.asyncDispose]: die }
+}
