@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { createSetupLink } from '@workflow-service/database'
 import { type Locator, useBrowser } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
@@ -48,4 +49,100 @@ test('the keyboard alone starts a workflow, resends its delivery, and reads the 
   await keyboard.press('Escape')
   await drawer.waitFor({ state: 'detached' })
   expect(await page.getByRole('rowheader').first().getByRole('link').and(page.locator(':focus')).count()).toBe(1)
+}, 120_000)
+
+test('the keyboard alone signs in, mends a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
+  const page = await browser.newPage({ baseURL: service.url })
+  const { keyboard } = page
+  const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+  const field = (name: string) => page.getByRole('textbox', { name, exact: true })
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const enter = async (target: Locator, text: string) => {
+    await tabTo(target)
+    await keyboard.type(text)
+  }
+  const press = async (target: Locator, key = 'Enter') => {
+    await tabTo(target)
+    await keyboard.press(key)
+  }
+  const goTo = async (name: string) => {
+    await keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: /^Find/ }).and(page.locator(':focus')).waitFor()
+    await keyboard.type(name)
+    await page.getByRole('option', { name }).first().waitFor()
+    await keyboard.press('Enter')
+    await heading(name)
+  }
+  const signOut = async () => {
+    await press(button('Account: Ada Lovelace'))
+    await page.getByRole('menuitem', { name: 'Account' }).and(page.locator(':focus')).waitFor()
+    await keyboard.press('ArrowUp')
+    await page.getByRole('menuitem', { name: 'Sign out' }).and(page.locator(':focus')).waitFor()
+    await keyboard.press('Enter')
+    await heading('Sign in')
+  }
+
+  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await enter(field('Organization'), 'Acme')
+  await enter(field('Your name'), 'Ada Lovelace')
+  await enter(field('Email'), 'ada@acme.test')
+  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await keyboard.press('Enter')
+  await heading('Overview')
+  await signOut()
+  await enter(field('Email'), 'ada@acme.test')
+  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await keyboard.press('Enter')
+  await heading('Overview')
+
+  // A failed verification moves the focus to the field that it is about.
+  await goTo('Webhook sources')
+  await press(page.getByRole('link', { name: 'New webhook source' }))
+  await enter(field('Name'), 'Order intake')
+  await enter(field('URL'), `${service.endpoint.url}/orders`)
+  await press(button('Generate 32 bytes'))
+  service.endpoint.answerWith({ status: 500 })
+  await keyboard.press('Control+s')
+  const failedUrl = page.locator('[aria-invalid="true"]').and(field('URL'))
+  await failedUrl.and(page.locator(':focus')).waitFor()
+  service.endpoint.answerWith({ body: 'Order accepted.' })
+  await keyboard.press('Control+s')
+  await heading('Order intake')
+
+  await goTo('People')
+  await press(button('Add person'))
+  const person = page.getByRole('dialog', { name: 'Add person' })
+  await enter(person.getByRole('textbox', { name: 'Email' }), 'grace@acme.test')
+  await enter(person.getByRole('textbox', { name: 'First name' }), 'Grace')
+  await keyboard.press('Control+s')
+  await press(page.getByRole('dialog', { name: 'Link for Grace' }).getByRole('button', { name: 'Done' }))
+
+  await goTo('Workflows')
+  await press(page.getByRole('link', { name: 'New workflow' }))
+  await enter(field('Name'), 'Forward orders')
+  await enter(page.getByLabel('Description'), 'An order came in. Send it to Order intake.')
+  await keyboard.press('Control+s')
+  await heading('Forward orders')
+  await press(button('Switch on'))
+  await press(button('Add an API trigger'))
+  await page.getByRole('status').filter({ hasText: 'Yes.' }).waitFor()
+  const tabs = page.getByRole('navigation', { name: 'Parts of the workflow' })
+  await press(tabs.getByRole('link', { name: 'People' }))
+  await enter(page.getByRole('combobox', { name: 'Add a person' }), 'grace')
+  await page.getByRole('option', { name: /Grace/ }).waitFor()
+  await keyboard.press('Enter')
+  await button('Remove Grace').waitFor()
+
+  await goTo('API keys')
+  await press(button('New key'))
+  await enter(page.getByRole('dialog', { name: 'New API key' }).getByRole('textbox', { name: 'Name' }), 'Shop')
+  await keyboard.press('Control+s')
+  await press(button('I stored it'))
+  await press(button('Revoke'))
+  await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
+  await page.getByRole('cell', { name: 'Revoked' }).waitFor()
+
+  await goTo('Order intake')
+  await signOut()
+  expect(new URL(page.url()).pathname).toBe('/sign-in')
 }, 120_000)
