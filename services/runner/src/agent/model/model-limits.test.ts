@@ -1,23 +1,26 @@
-import { afterEach, expect, test } from '@jest/globals'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { afterEach, expect, jest, test } from '@jest/globals'
 import { fetchModelAnswer } from './model-limits.ts'
 
-const BYTES = 4 * 1_024 * 1_024
+const CHUNK_BYTES = 64 * 1_024
+const CHUNKS = 64
 const READERS = 8
-let server: Server | undefined
 
-afterEach(() => void server?.close())
+afterEach(() => void jest.restoreAllMocks())
 
-/** Starts a server whose answers have this many bytes. */
-async function startAnswering(bytes: number): Promise<string> {
-  server = createServer((_request, response) => response.end(Buffer.alloc(bytes, 'x')))
-  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+/** A body whose chunks are all there at once, so that only the reader decides when it reads them. */
+function createBody(): ReadableStream<Uint8Array> {
+  let left = CHUNKS
+  return new ReadableStream({
+    pull(controller) {
+      if (left === 0) return controller.close()
+      left -= 1
+      controller.enqueue(new Uint8Array(CHUNK_BYTES))
+    },
+  })
 }
 
 test('of several large answers, one turn of the event loop reads at most one chunk', async () => {
-  const url = await startAnswering(BYTES)
+  jest.spyOn(globalThis, 'fetch').mockImplementation(() => Promise.resolve(new Response(createBody())))
   let turn = 0
   let isDone = false
   const countTurns = (): void => {
@@ -28,15 +31,15 @@ test('of several large answers, one turn of the event loop reads at most one chu
   const chunksByTurn = new Map<number, number>()
   const readAll = async (): Promise<number> => {
     let total = 0
-    for await (const chunk of (await fetchModelAnswer(url)).body ?? []) {
+    for await (const chunk of (await fetchModelAnswer('https://models.example/')).body ?? []) {
       total += chunk.length
-      if (total > BYTES / 4) chunksByTurn.set(turn, (chunksByTurn.get(turn) ?? 0) + 1)
+      if (total > (CHUNKS / 4) * CHUNK_BYTES) chunksByTurn.set(turn, (chunksByTurn.get(turn) ?? 0) + 1)
     }
     return total
   }
   const totals = await Promise.all(Array.from({ length: READERS }, readAll))
   isDone = true
-  expect(totals).toEqual(totals.map(() => BYTES))
+  expect(totals).toEqual(totals.map(() => CHUNKS * CHUNK_BYTES))
   // A chunk comes before or after the turn is counted, so two of them may have the same number.
   expect(Math.max(...chunksByTurn.values())).toBeLessThanOrEqual(2)
 })
