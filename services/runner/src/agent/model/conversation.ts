@@ -6,9 +6,12 @@ import { markUntrusted, UNTRUSTED_TEXT_RULE } from '../untrusted-text.ts'
 import { END_RUN, SEARCH_SOURCES } from './model-tools.ts'
 import type { PromptHistory } from './session-history.ts'
 
-/** The system prompt. It contains no key, no URL and no secret: none is known here. */
+/**
+ * The system prompt. It contains no key, no URL and no secret: none is known here. It has nothing that differs between runs of a
+ * workflow, so that their prompts begin alike, which providers cache.
+ */
 export function formatInstructions(
-  { workflow, acceptedAt }: Pick<AgentRun['run'], 'workflow' | 'acceptedAt'>,
+  { workflow }: Pick<AgentRun['run'], 'workflow'>,
   sourcesWithoutTool: number,
   toolNotes = '',
 ): string {
@@ -27,9 +30,7 @@ ${description}
     sourcesWithoutTool === 0
       ? ''
       : `\n- There are ${sourcesWithoutTool} more webhook sources without a tool. If the workflow needs one of them, find it with ${SEARCH_SOURCES}: it gets a tool.`
-  }${toolNotes}
-
-The run was accepted at ${formatTime(acceptedAt)}. Dates such as "today" refer to this time.`
+  }${toolNotes}`
 }
 
 function formatTime(time: string): string {
@@ -38,9 +39,9 @@ function formatTime(time: string): string {
   return `${date.toISOString().slice(0, 19)}Z (UTC), a ${weekday}`
 }
 
-/** The first user message: the session so far, the trigger's input message, then the context. */
+/** The first user message: the session so far, the time of acceptance, the trigger's input message, then the context. */
 export function formatFirstMessage(
-  { inputMessage, context, sessionId }: AgentRun['run'],
+  { inputMessage, context, sessionId, acceptedAt }: AgentRun['run'],
   history: PromptHistory,
 ): string {
   const leftOut = history.totalRuns - history.shownRuns
@@ -48,6 +49,7 @@ export function formatFirstMessage(
     history.text &&
       `This happened earlier in the session, oldest first:\n${markUntrusted('session so far', history.text, sessionId)}`,
     leftOut > 0 ? `${leftOut} older runs of the session are not shown.` : '',
+    `The run was accepted at ${formatTime(acceptedAt)}. Dates such as "today" refer to this time.`,
     inputMessage,
     context && markUntrusted('context', context, sessionId),
     inputMessage || context ? '' : 'The run was started by the schedule, without a context.',

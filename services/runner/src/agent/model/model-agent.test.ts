@@ -19,7 +19,7 @@ import {
 } from '../../../test/support/in-memory-run.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { Agent, EarlierRun } from '../agent.ts'
+import type { Agent, AgentRun, EarlierRun } from '../agent.ts'
 import type { ModelClock } from './ask-with-retries.ts'
 import { listToolCalls } from './conversation.ts'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'
@@ -533,20 +533,45 @@ describe('an agent with a model', () => {
     expect(results[4]?.text).toContain('There is no such file.')
   })
 
-  test('shows the model the input message, then the context, and never the API key', async () => {
+  test('shows the model the time, the input message, then the context, and never the API key', async () => {
     const agent = await createScriptedAgent(variant, [idle])
     const run = createInMemoryRun({ sources, description: 'Send orders.', inputMessage: 'A new order', context: 'B-7' })
     await run.execute(agent)
     const [system, user] = (requests()[0]?.body['messages'] ?? []) as { role: string; content: string }[]
     expect(system).toMatchObject({
       role: 'system',
-      content: expect.stringMatching(
-        /# Orders\nSend orders\.[^]*accepted at 2026-01-31T08:59:58Z \(UTC\), a Saturday/u,
-      ),
+      content: expect.stringContaining('# Orders\nSend orders.'),
     })
-    expect(user?.content).toMatch(/^A new order\n\n<data-([0-9a-f]{16}) of="context">\nB-7\n<\/data-\1>$/)
+    expect(user?.content).toMatch(
+      /^The run was accepted at 2026-01-31T08:59:58Z \(UTC\), a Saturday\. [^\n]*\n\nA new order\n\n<data-([0-9a-f]{16}) of="context">\nB-7\n<\/data-\1>$/,
+    )
     expect(read(0)).not.toContain(apiKey)
     expect(requests()[0]?.headers.authorization).toBe(`Bearer ${apiKey}`)
+  })
+
+  test('has the same instructions and tools in all runs of a workflow and session', async () => {
+    const agent = await createScriptedAgent(variant, [idle, idle])
+    const ofSession: Partial<AgentRun['run']> = {
+      workflow: { id: 'a workflow', name: 'Orders', description: 'Send orders.', rulesFileId: null },
+      sessionId: 'a session',
+    }
+    for (const [acceptedAt, runs] of [
+      ['2026-01-31T08:59:58.123Z', 0],
+      ['2026-02-02T10:00:00.000Z', 1],
+    ] as const) {
+      const run = createInMemoryRun({
+        sources,
+        context: `accepted at ${acceptedAt}`,
+        history: Array.from({ length: runs }, (_, n) => earlier(n)),
+      })
+      await run.execute((each) => agent({ ...each, run: { ...each.run, ...ofSession, acceptedAt } }))
+    }
+    const [first, second] = requests().map(({ body }) => ({
+      system: body['system'] ?? (body['messages'] as unknown[])[0],
+      tools: body['tools'],
+    }))
+    expect(JSON.stringify(second)).toBe(JSON.stringify(first))
+    expect(JSON.stringify(first)).toContain('Send orders.')
   })
 
   test("marks an endpoint's answer as untrusted, on one line of at most 300 characters", async () => {
