@@ -5,7 +5,8 @@ import { recordModelLimit, reserveModelSlot } from '../src/index.ts'
 const database = useTestDatabase()
 beforeEach(() => database.db.pool.query('TRUNCATE model_limits'))
 
-const reserve = (maxDelayMs = 30_000) => reserveModelSlot(database.db, 'anthropic:x', maxDelayMs)
+const reserve = (maxDelayMs = 30_000, isRepeated = false) =>
+  reserveModelSlot(database.db, 'anthropic:x', { maxDelayMs, isRepeated })
 const limit = (retryAfterMs: number) => recordModelLimit(database.db, 'anthropic:x', retryAfterMs)
 const age = (interval: string) =>
   database.db.pool.query(`UPDATE model_limits SET limited_at = limited_at - $1::interval`, [interval])
@@ -18,25 +19,33 @@ test('requests to a model are not delayed before its API has limited one', async
   expect(await reserve()).toBeUndefined()
 })
 
-test('concurrent requests to a limited model get times in turn, none before the time that the API asked for', async () => {
-  await limit(5_000)
+test('concurrent requests to a limited model get times in turn for about a second, and the others times to try again', async () => {
+  await limit(0)
   const slots = await Promise.all(Array.from({ length: 20 }, () => reserve()))
-  const delays = slots.map((slot) => slot!.delayMs).toSorted((a, b) => a - b)
-  expect(delays[0]).toBeGreaterThan(4_000)
-  expect(delays.at(-1)! - delays[0]!).toBeGreaterThan(2_000)
+  const delaysOf = (isReserved: boolean) =>
+    slots.flatMap((slot) => (slot?.isReserved === isReserved ? [slot.delayMs] : [])).toSorted((a, b) => a - b)
+  const reserved = delaysOf(true)
+  expect(reserved.length).toBeGreaterThan(1)
+  expect(reserved.length).toBeLessThan(10)
+  expect(reserved.at(-1)).toBeLessThanOrEqual(1_000)
+  const later = delaysOf(false)
+  expect(later.at(-1)! - later[0]!).toBeGreaterThan(1_000)
+  expect(later[0]).toBeGreaterThan(reserved.at(-1)!)
 })
 
-test('a request whose time would be too late reserves none, and each gets another time to try again', async () => {
+test('no request gets a time before the one that the API asked for, or later than its caller waits', async () => {
   await limit(40_000)
-  const slots = await Promise.all(Array.from({ length: 5 }, () => reserve(30_000)))
+  const slots = await Promise.all(Array.from({ length: 5 }, () => reserve()))
   expect(slots.every((slot) => slot?.isReserved === false)).toBe(true)
   const delays = slots.map((slot) => slot!.delayMs).toSorted((a, b) => a - b)
   expect(delays[0]).toBeGreaterThan(39_000)
   expect(delays.at(-1)! - delays[0]!).toBeGreaterThan(400)
-  expect((await reserve(41_000))!.delayMs).toBeLessThanOrEqual(40_000)
+  await database.db.pool.query('UPDATE model_limits SET interval_ms = 60000')
+  expect(await reserve()).toMatchObject({ isReserved: false })
+  expect(await reserve(60_000)).toMatchObject({ isReserved: true })
 })
 
-test('the pace slows down once for requests that are limited together, and recovers with each request', async () => {
+test('the pace slows down once for requests that are limited together, and recovers with each request that is sent', async () => {
   await limit(100)
   const first = await readInterval()
   await Promise.all(Array.from({ length: 10 }, () => limit(100)))
@@ -45,6 +54,8 @@ test('the pace slows down once for requests that are limited together, and recov
   await Promise.all(Array.from({ length: 10 }, () => limit(100)))
   const slow = await readInterval()
   expect(slow).toBe(first! * 1.3)
+  await reserve(30_000, true)
+  expect(await readInterval()).toBe(slow)
   await reserve()
   expect(await readInterval()).toBeLessThan(slow!)
 })

@@ -18,15 +18,16 @@ export function createModelLimitGate(
     blockedUntil.set(model, Math.max(blockedUntil.get(model) ?? 0, now() + ms))
   }
   return {
-    async reserve(model, maxDelayMs, abort) {
+    async reserve(model, options, abort) {
       if (now() < (openUntil.get(model) ?? 0)) return { delayMs: 0, isReserved: true }
-      const slot = await retryWhileUnavailable({ db, signal: abort }, () => reserveModelSlot(db, model, maxDelayMs))
+      const slot = await retryWhileUnavailable({ db, signal: abort }, () => reserveModelSlot(db, model, options))
       if (!slot) {
         openUntil.set(model, now() + OPEN_FOR_MS)
         return { delayMs: 0, isReserved: true }
       }
       block(model, slot.blockedMs)
-      return slot
+      // A timer counts whole milliseconds and may fire up to one early: the model would still count as blocked.
+      return { delayMs: slot.delayMs === 0 ? 0 : Math.ceil(slot.delayMs) + 1, isReserved: slot.isReserved }
     },
     isBlocked: (model) => now() < (blockedUntil.get(model) ?? 0),
     async recordLimit(model, retryAfterMs, abort) {

@@ -66,11 +66,19 @@ async function park(parks: number, retryAfterMs: number): Promise<number> {
   return (result as RunParkedError).delayMs
 }
 
-const gateOf = (slots: { delayMs: number; isReserved: boolean }[], blocked: boolean[] = []): ModelGate => ({
-  reserve: () => Promise.resolve(slots.shift()!),
-  isBlocked: () => blocked.shift() ?? false,
-  recordLimit: () => Promise.resolve(),
-})
+/** A gate that gives these times, and the options that it was asked with. */
+function createGate(slots: { delayMs: number; isReserved: boolean }[], blocked: boolean[] = []) {
+  const asked: Parameters<ModelGate['reserve']>[1][] = []
+  const gate: ModelGate = {
+    reserve(_model, options) {
+      asked.push(options)
+      return Promise.resolve(slots.shift()!)
+    },
+    isBlocked: () => blocked.shift() ?? false,
+    recordLimit: () => Promise.resolve(),
+  }
+  return { gate, asked }
+}
 
 describe('a request that the API limits', () => {
   test('is repeated after what the API asks for and a growing delay, more often than after other errors', async () => {
@@ -107,20 +115,31 @@ describe('a request that the API limits', () => {
 })
 
 describe('the gate', () => {
-  test('gives each request a time, and another one if the API has limited requests since', async () => {
-    const slots = [
-      { delayMs: 2_000, isReserved: true },
-      { delayMs: 3_000, isReserved: true },
-    ]
-    const { result, delays, notes } = await ask([], { gate: gateOf(slots, [true]) })
+  test('gives each request a time, and another one if the API has limited requests since, which the pace does not count', async () => {
+    const { gate, asked } = createGate(
+      [
+        { delayMs: 900, isReserved: true },
+        { delayMs: 4_000, isReserved: false },
+        { delayMs: 700, isReserved: true },
+        { delayMs: 0, isReserved: true },
+      ],
+      [true],
+    )
+    const { result, delays, notes } = await ask([limited(1_000)], { gate })
     expect(result).toBe(answer)
-    expect(delays).toEqual([2_000, 3_000])
-    expect(notes).toEqual([])
+    expect(delays).toEqual([900, 4_000, 700, 1_250])
+    expect(asked.map(({ isRepeated }) => isRepeated)).toEqual([false, true, true, false])
+    expect(asked.map(({ maxDelayMs }) => maxDelayMs)).toEqual([30_000, 29_100, 25_100, 23_150])
+    expect(notes).toEqual(['model_limited'])
   })
 
   test('parks runs whose time would be too late', async () => {
-    const { result, delays } = await ask([], { gate: gateOf([{ delayMs: 45_000, isReserved: false }]) })
-    expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 45_000 })
-    expect(delays).toEqual([])
+    const { gate } = createGate([
+      { delayMs: 20_000, isReserved: false },
+      { delayMs: 10_001, isReserved: false },
+    ])
+    const { result, delays } = await ask([], { gate })
+    expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 10_001 })
+    expect(delays).toEqual([20_000])
   })
 })

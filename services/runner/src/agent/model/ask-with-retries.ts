@@ -135,11 +135,16 @@ function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, a
   return {
     /** Waits for the request's turn at the gate. */
     async forTurn(): Promise<void> {
-      do {
-        const { delayMs, isReserved } = await gate.reserve(model, PARK_AFTER_MS - inSlotMs, abort)
-        if (!isReserved) await park(delayMs)
+      let isRepeated = false
+      for (;;) {
+        const maxDelayMs = PARK_AFTER_MS - inSlotMs
+        const { delayMs, isReserved } = await gate.reserve(model, { maxDelayMs, isRepeated }, abort)
+        if (delayMs > maxDelayMs) await park(delayMs)
         if (delayMs > 0) await sleepInSlot(delayMs)
-      } while (gate.isBlocked(model))
+        if (!isReserved) continue
+        if (!gate.isBlocked(model)) return
+        isRepeated = true
+      }
     },
     /** Waits after a request that the API limited. */
     async afterLimit({ message, retryAfterMs }: ModelError): Promise<void> {
