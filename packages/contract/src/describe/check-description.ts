@@ -67,7 +67,9 @@ export function readDescription<Source extends { readonly name: string }>(
   sources: readonly Source[],
   inputMessage = '',
 ): ReadDescription<Source> {
-  const { text, mentions } = locateNamedSources(`${description}\n${inputMessage}`, sources)
+  const located = locateNamedSources(`${description}\n${inputMessage}`, sources)
+  const { text } = located
+  const mentions = leaveOutArriving(text, located.mentions)
   const end = text.length - normalizeText(inputMessage).length
   const named = [...new Set(mentions.filter(({ start }) => start < end).map(({ source }) => source))]
   const found = named.length === 0 ? undefined : findRulesNeeded(text, mentions)
@@ -153,6 +155,26 @@ const ARRIVAL = new RegExp(
   'gu',
 )
 
+/** Leaves out names in "When a new order comes in", where "order" is what arrives and not the source "Order". */
+function leaveOutArriving<Mention extends { readonly start: number; readonly end: number }>(
+  text: string,
+  mentions: readonly Mention[],
+): Mention[] {
+  const lower = text.toLowerCase()
+  // Some characters have another length in lower case, which moves the positions.
+  if (lower.length !== text.length) return [...mentions]
+  const clauses = [...lower.matchAll(ARRIVAL)].map(({ 0: clause, index }) => ({
+    start: index,
+    end: index + clause.length,
+  }))
+  let next = 0
+  return mentions.filter(({ start, end }) => {
+    while ((clauses[next]?.end ?? Infinity) <= start) next += 1
+    const clause = clauses[next]
+    return !clause || start < clause.start || end > clause.end
+  })
+}
+
 /** Removes the clauses that say that something arrives, and adds what arrives to `arriving`. */
 function removeArrivals(sentence: string, arriving: Set<string>): string {
   return sentence.replace(ARRIVAL, (...match) => {
@@ -175,7 +197,7 @@ function isHarmless(sentence: string): boolean {
 
 /** "The number that Billing returns", "which Helpdesk answers with": the answer of one source is a value for another. */
 const ANSWER = new RegExp(
-  String.raw`(?<![\p{L}\p{N}_])(?:that|which|die|das|den)\s{1,3}${NAME}\s{1,3}\p{L}|(?:answer|response|reply|result|antwort|ergebnis)\s{1,3}(?:of|from|by|von)\s{1,3}${NAME}|${NAME}(?:'s)?\s{1,3}(?:answers?|answered|returns?|returned|replies|responds?|response|antwortet|zurückgibt|liefert)(?![\p{L}\p{N}_])`,
+  String.raw`(?<![\p{L}\p{N}_])(?:from|aus|von)\s{1,3}(?:the\s|der\s|dem\s)?["'„“]?${NAME}|(?<![\p{L}\p{N}_])(?:that|which|die|das|den)\s{1,3}${NAME}\s{1,3}\p{L}|(?:answer|response|reply|result|antwort|ergebnis)\s{1,3}(?:of|from|by|von)\s{1,3}${NAME}|${NAME}(?:'s)?\s{1,3}(?:answers?|answered|returns?|returned|replies|responds?|response|antwortet|zurückgibt|liefert)(?![\p{L}\p{N}_])`,
   'u',
 )
 

@@ -14,6 +14,11 @@ const CONDITIONS = `
   indien, tenzij, behalve,
   just, solely, merely, wait, waits, waiting, warte, warten, solo, solamente, approval, approvals, approve,
   approves, approved, freigabe, freigegeben, genehmigung, genehmigt,
+  apart from, barring, aside from, save for, other than, abgesehen von, mit ausnahme, neukunden?, bestandskunden?,
+  stammkunden?, privatkunden?, geschäftskunden?, firmenkunden?, großkunden?, new (?:customers|clients|users),
+  every (?:other day|day|morning|evening|night|hour|week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekday),
+  per (?:day|week|hour|month|customer), daily, weekly, monthly, hourly, once a (?:day|week|month), at (?:noon|midnight|night),
+  täglich, wöchentlich, monatlich, stündlich, jeden (?:tag|morgen|abend|montag|dienstag|mittwoch|donnerstag|freitag),
   first (?:one|item|line|row|entry|position), last (?:one|two|three|few|item|line|row|entry|orders?|messages?)`
 
 const NEGATIONS = String.raw`
@@ -22,6 +27,9 @@ const NEGATIONS = String.raw`
   hold back, withhold, leave out, drop, discard, forbidden, nicht, nichts, nie, niemals, kein, keine, keinen,
   keinem, keiner, keines, keinesfalls, ohne, ignoriere, ignorieren, überspringe, überspringen, weder,
   auslassen, weglassen, ne, pas, jamais, aucun, aucune, sans, nunca, ningún, sin, non, senza, niet, geen,
+  hold (?:\S{1,30} ){0,3}back, refrain, refrains, keep (?:\S{1,30} ){1,3}from, prevent, prevents, abstain, unterlasse,
+  formerly, previously, used to, no longer, until now, früher, bisher, nicht mehr, leave (?:\S{1,30} ){1,4}(?:empty|blank|out),
+  lasse? (?:\S{1,30} ){1,4}(?:leer|weg),
   dropped, skipped, ignored, omitted, withheld, suppressed, rejected, refused`
 
 const CHOICES = `
@@ -53,6 +61,10 @@ const QUALIFIERS = `
   existing, returning, premium, foreign, european, german, austrian, swiss, french, british, american, weekend,
   cheapest, highest, lowest, latest, newest, oldest, largest, biggest, smallest, best, worst`
 
+/** A word that says which things are meant: "paid orders", "larger orders", "bezahlte Bestellungen". */
+const KIND_OF_THINGS =
+  /(?<![\p{L}\p{N}_])(?!(?:received|purchased?|completed form|need(?:ed)?|send|forward|speed)\s)(?:[a-z]{2,20}(?:ed|aid|gger|ller|rger|ier|gest|est|able|ful|ive|ous|less)|late|new and paid|open|closed|old|lost|high|low|rush|express|local|spanish|italian|dutch|american)\s{1,3}(?:orders|invoices|tickets|leads|messages|requests|emails|e-mails|mails|contacts|customers|inquiries|enquiries|bookings|registrations|reservations|submissions|payments|alerts|issues|complaints|clients|deals)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_])(?!(?:neue|eingehende|eingegangene|die|alle|jede|eine|diese|ihre|unsere|meine|erhaltene|weitere|bitte|leite|sende|schicke|übergebe|trage)n?\s)\p{L}{3,20}(?:te|ten|ene|enen|ige|igen|sche|schen|liche|lichen)\s{1,3}(?:bestellungen|rechnungen|anfragen|tickets|nachrichten|leads|aufträge|kunden|meldungen|buchungen|reservierungen|anmeldungen|kontakte)(?![\p{L}\p{N}_])|\d\s{0,2}%/u
+
 /** Work on the values, which needs understanding: the built-in agent only copies what the context names. */
 const JUDGEMENTS = String.raw`
   summarize, summarise, summarizing, summarising, condense, shorten, translate, translated, rewrite,
@@ -67,6 +79,9 @@ const JUDGEMENTS = String.raw`
   bewerten, beurteile, schätze, berechne, berechnen, rechne, umrechnen, runde, multipliziere, klassifiziere,
   kategorisiere, priorisiere, vergleiche, prüfe, prüfen, ermittle, formuliere, einzeln, zweimal,
   jede position, jede zeile, jeden artikel, je position, pro position, pro artikel, pro zeile,
+  anonymise, anonymize, anonymised, anonymized, pseudonymise, pseudonymize, redact, mask, remove, strip, replace,
+  collect, batch, aggregate, group, sort, filter, key points, main points, highlights, enrich, add (?:the )?(?:vat|tax),
+  extrahiere, anonymisiere, entferne, ersetze, sammle, gruppiere, sortiere, filtere, ergänze, use \S{1,30} as,
   doubled, halved, tripled, verdoppelt, halbiert, (?:the )?sum of, (?:a|short|brief) summary, mood, tone, corrected,
   cleaned, clean up, rounded, normalized, capitalized, uppercase, lowercase, capital letters, korrigiert,
   map (?:the|each|every|it), make sure, ensure, ensures, check, checks, confirm that, stelle sicher, sicherstellen,
@@ -97,6 +112,7 @@ const KINDS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'a negation', pattern: words(`${NEGATIONS}, [a-z]{2,9}n't`) },
   { kind: 'a choice', pattern: words(CHOICES) },
   { kind: 'a condition', pattern: words(QUALIFIERS, String.raw`\s{1,3}(?!(?:to|and|the|in|on|for|an|und)\s)\p{L}`) },
+  { kind: 'a condition', pattern: KIND_OF_THINGS },
   { kind: 'work on the values', pattern: words(JUDGEMENTS) },
   { kind: 'a fixed value', pattern: FIXED_VALUE },
   { kind: 'a value from elsewhere', pattern: ELSEWHERE },

@@ -10,7 +10,7 @@ export type ParsedNumber =
 const MAX_LENGTH = 100
 
 const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
-const CURRENCY_WORDS = /^(?:euros?|dollars?|us\$|a\$|c\$|fr\.?|sfr\.?|kr\.?|zł|円|元|ドル|ユーロ)$/iu
+const CURRENCY_WORDS = /^(?:euros?|dollars?|(?:us|au|ca|nz|hk|a|c)\$|fr\.?|sfr\.?|kr\.?|zł|円|元|ドル|ユーロ)$/iu
 const THREE_DECIMALS = new Set(['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'])
 
 /** Words for a number of things, which say nothing more. Units of measure are not among them: kg is not g. */
@@ -18,7 +18,7 @@ const COUNTED = /^(?:pcs?\.?|pieces?|units?|items?|x|stk\.?|stück|mal|個|本|�
 
 /** Text around the digits: a currency before, and a currency, a percent sign or a counted thing after. */
 const NUMBER =
-  /^(?<before>[\p{Sc}\p{L}.$]{0,6}?)\s*(?<sign>[+\-−]?)\s*(?<before2>\p{Sc}?)\s*(?<digits>\d[\d.,'’\s]*)(?:,[-–—])?\s*(?<after>%|[\p{Sc}\p{L}.$]{1,7})?$/u
+  /^(?<before>[\p{Sc}\p{L}.$]{0,6}?)\s*(?:(?<sign>[+\-−])\s*(?<before2>\p{Sc}?))?\s*(?<digits>\d[\d.,'’\s]*)(?:[.,][-–—]{1,2})?\s*(?<after>%|[\p{Sc}\p{L}.$]{1,7})?$/u
 
 /**
  * Reads a number from text: `1.234,56 €`, `$1,234.56`, `75 %`, `12 pcs`. A single separator before three digits
@@ -27,7 +27,7 @@ const NUMBER =
  */
 export function parseNumber(text: string, decimal?: DecimalSeparator): ParsedNumber {
   if (text.length > MAX_LENGTH) return { error: 'not a number' }
-  const groups = NUMBER.exec(text.normalize('NFKC').trim())?.groups
+  const groups = NUMBER.exec(withLeadingZero(text.normalize('NFKC').trim()))?.groups
   if (!groups) return { error: 'not a number' }
   const { before = '', before2 = '', sign = '', digits = '', after = '' } = groups
   const currency = [before, before2, after].filter((part) => part !== '' && isCurrency(part))
@@ -42,20 +42,49 @@ export function parseNumber(text: string, decimal?: DecimalSeparator): ParsedNum
   return typeof exact === 'number' ? { value: exact, isPercent, hasCurrency: currency.length > 0 } : exact
 }
 
+/** ".5" is 0.5. */
+function withLeadingZero(text: string): string {
+  return text.replace(/^([+\-−]?)(?=\.\d+\s?%?$)/u, '$10')
+}
+
 function isCurrency(text: string): boolean {
   return CURRENCIES.has(text) || /^\p{Sc}$/u.test(text) || CURRENCY_WORDS.test(text)
 }
 
 /** The currency in a text such as `5 EUR` or `€5`, as its code; undefined if there is none, or it has no single code. */
 export function findCurrency(text: string): string | undefined {
-  const parsed = parseNumber(text, '.')
-  if ('error' in parsed || !parsed.hasCurrency) return undefined
-  const normalized = text.normalize('NFKC')
-  const code = /[A-Z]{3}/.exec(normalized)?.[0]
-  if (code !== undefined && CURRENCIES.has(code)) return code
-  if (/€|euro/i.test(normalized)) return 'EUR'
-  return normalized.includes('£') ? 'GBP' : undefined
+  return hasCurrency(text)
+    ? (CODES.find(([pattern]) => pattern.test(text.normalize('NFKC')))?.[1] ?? codeIn(text))
+    : undefined
 }
+
+/** Whether the text is an amount with a currency, also with one that several countries share: `$5`. */
+export function hasCurrency(text: string): boolean {
+  const parsed = parseNumber(text, '.')
+  return !('error' in parsed) && parsed.hasCurrency
+}
+
+function codeIn(text: string): string | undefined {
+  const code = /[A-Z]{3}/.exec(text.normalize('NFKC'))?.[0]
+  return code !== undefined && CURRENCIES.has(code) ? code : undefined
+}
+
+/** Symbols and words that name one currency. "$", "¥" and "kr" do not. */
+const CODES: readonly (readonly [RegExp, string])[] = [
+  [/€|euro|ユーロ/iu, 'EUR'],
+  [/£/u, 'GBP'],
+  [/円/u, 'JPY'],
+  [/us\$/iu, 'USD'],
+  [/ca?\$/iu, 'CAD'],
+  [/au?\$/iu, 'AUD'],
+  [/nz\$/iu, 'NZD'],
+  [/hk\$/iu, 'HKD'],
+  [/s?fr(?:\.|(?![a-z]))/iu, 'CHF'],
+  [/zł/u, 'PLN'],
+  [/元/u, 'CNY'],
+  [/₹/u, 'INR'],
+  [/₩/u, 'KRW'],
+]
 
 const AMBIGUOUS = '?'
 

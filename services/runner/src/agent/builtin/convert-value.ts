@@ -27,6 +27,9 @@ export interface TextKind {
 
 const EMAIL = /[^\s<>()[\]:;,"']{1,64}@[^\s<>()[\]:;,"'@]{1,190}\.[\p{L}\p{N}-]{2,}/gu
 
+/** An address alone, with the name of its owner before it, or as a link: no text that says whose it is. */
+const EMAIL_FORM = /^(?:[^@()]{0,100}<[^<>]*>|\[[^[\]]*\]\([^()]*\)|(?:mailto:)?\S*)(?:[,;]\s*\S*@\S*)*$/iu
+
 export function isEmail(text: string): boolean {
   return text.length <= 320 && text.match(EMAIL)?.[0] === text
 }
@@ -42,6 +45,8 @@ export function toTextLike(value: ContextValue, { date, isEmail: wantsEmail }: T
       : { value: parsed }
   }
   if (!wantsEmail) return { value: text }
+  if (!EMAIL_FORM.test(text.slice(0, 1_000).trim()))
+    return { error: `${describeValue(value)} is not one email address` }
   const addresses = [...new Set(text.length <= 1_000 ? text.match(EMAIL) : [])]
   const [address] = addresses
   if (address === undefined || addresses.length > 1) {

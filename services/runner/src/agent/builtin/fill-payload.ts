@@ -1,5 +1,5 @@
 import { countJsonBytes, derivePayloadSchema, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
-import { type DecimalSeparator, decimalSeparatorOf, findCurrency } from './convert-number.ts'
+import { type DecimalSeparator, decimalSeparatorOf, findCurrency, hasCurrency } from './convert-number.ts'
 import {
   type Conversion,
   describeValue,
@@ -148,18 +148,19 @@ interface Notation {
   readonly decimal: DecimalSeparator | undefined
   /** The code of the only currency of the amounts; undefined if there is none, or several. */
   readonly currency: string | undefined
+  /** Whether any amount has a currency. */
+  readonly hasCurrency: boolean
 }
 
 /** How the context writes numbers. */
 function findNotation(values: readonly ContextValue[]): Notation {
   const separators = new Set<DecimalSeparator>()
-  const currencies = new Set<string>()
+  const currencies = new Set<string | undefined>()
   const visit = (value: ContextValue, depth: number): void => {
     if (typeof value === 'string') {
       const separator = decimalSeparatorOf(value)
       if (separator) separators.add(separator)
-      const currency = value.length <= 100 && /\d/.test(value) ? findCurrency(value) : undefined
-      if (currency !== undefined) currencies.add(currency)
+      if (value.length <= 100 && /\p{N}/u.test(value) && hasCurrency(value)) currencies.add(findCurrency(value))
     } else if (depth < 4 && value instanceof RepeatedValue) for (const each of value.values) visit(each, depth + 1)
     else if (depth < 4 && (Array.isArray(value) || isContextObject(value))) {
       for (const each of Object.values(value)) visit(each, depth + 1)
@@ -171,6 +172,7 @@ function findNotation(values: readonly ContextValue[]): Notation {
   return {
     decimal: separators.size === 1 ? decimal : undefined,
     currency: currencies.size === 1 ? currency : undefined,
+    hasCurrency: currencies.size > 0,
   }
 }
 
@@ -231,7 +233,8 @@ function fillField(scope: Scope, field: ExampleField): unknown {
   const found = scope.matches.get(field)
   if (found !== undefined && found !== null && found !== '' && !isEmptyFor(field.schema, found)) {
     const mark = fill.mark()
-    const converted = convert(field.schema, found, { ...scope.position, path })
+    const placeholder = findPlaceholder(field, found)
+    const converted = placeholder ?? convert(field.schema, found, { ...scope.position, path })
     if ('value' in converted) {
       fill.report.named.add(path)
       return converted.value
@@ -240,7 +243,11 @@ function fillField(scope: Scope, field: ExampleField): unknown {
     fill.report.unconverted.add(path, converted.error)
     return addEmptyValue(field.schema, fill)
   }
-  if (found === undefined && fill.currency !== undefined && isCurrencyField(field, fill)) {
+  if ((found === undefined || found === '') && fill.hasCurrency && isCurrencyField(field, fill)) {
+    if (fill.currency === undefined) {
+      fill.report.unconverted.add(path, 'the amounts have no currency, or several, with a single code')
+      return addEmptyValue(field.schema, fill)
+    }
     fill.report.named.add(path, 'from the amounts')
     fill.addValue(countJsonBytes(fill.currency))
     return fill.currency
@@ -257,6 +264,24 @@ function fillField(scope: Scope, field: ExampleField): unknown {
   fill.report.empty.add(path)
   return addEmptyValue(field.schema, fill)
 }
+
+const PLACEHOLDER =
+  /^[(<[]?(?:t\.?b\.?[acd]\.?|to be (?:determined|announced|confirmed|defined|decided)|unknown|not (?:known|yet known|available|sure|specified|given|provided)|see (?:attachment|attached|above|below|pdf)|as (?:before|above|usual)|same as (?:above|before)|unbekannt|noch (?:offen|unklar|nicht bekannt)|wird nachgereicht|folgt|siehe (?:anhang|oben|unten)|wie (?:oben|gehabt|immer)|未定|不明|後日連絡|\?+)[)>\]]?[.!]?$/iu
+
+/** Fields for which such a word is a value: "Status: unknown". */
+const STATES = /(?:^| )(?:status|state|type|category|note|description|result|reason|title|subject)(?: |$)/
+
+/** A text that gives no value, or several, for a field of one: "tbd", "12 and 13", "chair or stool". */
+function findPlaceholder({ lastWords, isText }: ExampleField, value: ContextValue): Conversion | undefined {
+  if (typeof value !== 'string' || isText || value.length > 80) return undefined
+  const text = value.trim()
+  if (PLACEHOLDER.test(text) && !STATES.test(lastWords)) return { error: `${describeValue(value)} is no value` }
+  const isChoice = /(?:^| )(?:id|sku|product|colou?r|size|variant|priority)(?: |$)/.test(lastWords) && CHOICE.test(text)
+  const isSeveral = /(?:^| )id(?: |$)/.test(lastWords) && /\d\S*\s+(?:and|und|&|と)\s+\S*\d/u.test(text)
+  return isChoice || isSeveral ? { error: `${describeValue(value)} has more than one value` } : undefined
+}
+
+const CHOICE = /^\S+(?: \S+){0,2} (?:or|oder) \S+(?: \S+){0,2}$|または|もしくは/iu
 
 /** Whether the example has the code of a currency there. */
 function isCurrencyField({ lastWords, schema }: ExampleField, { samples }: FillState): boolean {

@@ -98,6 +98,8 @@ export class FillState {
   decimal: DecimalSeparator | undefined
   /** The code of the only currency of the context's amounts. */
   currency: string | undefined
+  /** Whether any amount of the context has a currency. */
+  hasCurrency = false
   readonly #maxBytes: number
   #bytes = 0
   #values = 0

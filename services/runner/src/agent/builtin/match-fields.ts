@@ -87,7 +87,11 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
         if (words.some((word) => ADDRESS_PARTS.has(word))) words.push('address')
         const entry = words
           .flatMap((word) => byWord.get(word)?.slice(0, 20) ?? [])
-          .find(({ word, entry: { lastWords } }) => isRelated(word, words, lastWords.split(' ')))?.entry
+          .find(({ word, entry: { lastWords } }) => {
+            const name = lastWords.split(' ')
+            if (isNumberField(field) && name.includes('id') && !words.includes('id')) return false
+            return isRelated(word, words, name)
+          })?.entry
         if (entry) found.push({ name: entry.path.join('.'), field })
       }
     }
@@ -221,7 +225,8 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
       case 'name':
         return /\p{L}/u.test(text) && !isId && !text.includes('@')
       case 'id':
-        return isId && (isOfField || options.isIdentifier(field))
+        // "VAT number: 12345" is no tax of 12345.
+        return isId && (isOfField || (options.isIdentifier(field) && !isNumberField(field)))
       case 'date':
         return isDate
       case 'amount':
@@ -237,6 +242,10 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
         return true
     }
   }
+}
+
+function isNumberField({ schema }: ExampleField): boolean {
+  return schema['type'] === 'number'
 }
 
 const ADDRESS_PARTS = new Set(['street', 'city', 'zip', 'country'])

@@ -5,12 +5,12 @@
 export const SYNONYMS: readonly (readonly string[])[] = [
   ['order', 'bestellung', 'bestell', 'auftrag', '注文', '受注'],
   ['id', 'no', 'nr', 'number', 'num', 'nummer', 'identifier', '番号'],
-  ['order id', 'bestellnummer', 'auftragsnummer', 'order reference', 'order ref', '注文番号', '受注番号'],
-  ['invoice', 'rechnung', '請求書'],
+  ['order id', 'bestellnummer', 'best nr', 'auftragsnummer', 'order reference', 'order ref', '注文番号', '受注番号'],
+  ['invoice', 'rechnung', 'rechn', '請求書'],
   ['invoice id', 'rechnungsnummer', '請求書番号', '請求番号'],
   ['customer', 'client', 'buyer', 'kunde', 'kunden', 'kundin', 'käufer', 'besteller', '顧客', 'お客様', '得意先'],
   ['customer name', 'kundenname', '顧客名', 'お客様名'],
-  ['customer id', 'kundennummer', '顧客番号', 'お客様番号'],
+  ['customer id', 'kundennummer', 'kd nr', '顧客番号', 'お客様番号'],
   ['vendor', 'supplier', 'lieferant', '仕入先'],
   ['name', 'full name', 'vollständiger name', '氏名', '名前', 'お名前'],
   ['first name', 'given name', 'vorname'],
@@ -34,6 +34,7 @@ export const SYNONYMS: readonly (readonly string[])[] = [
     'sku',
     'article number',
     'artikelnummer',
+    'art nr',
     'item number',
     'product code',
     'product number',
@@ -170,6 +171,7 @@ function split(name: string): string[] {
   const words = name
     .slice(0, 200)
     .normalize('NFKC')
+    .replace(/mwst/giu, 'mwst ')
     .replace(/(?<=[\p{Ll}\p{N}])(?=\p{Lu})/gu, ' ')
     .toLowerCase()
     .replace(/(?<![\p{L}\p{N}])e[-\s]?mail/gu, 'email')

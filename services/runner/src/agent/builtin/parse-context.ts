@@ -9,6 +9,8 @@ import {
   RepeatedValue,
   toObject,
 } from './context-value.ts'
+import { toWords } from './name-words.ts'
+import { findRepeatedName } from './repeated-name.ts'
 import { readLines } from './read-lines.ts'
 
 const NO_NAMES: KnownNames = { isField: () => false, isSection: () => false, isItemField: () => false }
@@ -24,15 +26,41 @@ export function parseContext(context: string): ContextObject {
  */
 export function readContext(context: string, known: KnownNames): ReadContext {
   const whole = parseStructure(context.trim())
-  if (whole !== undefined) return readJson([whole])
-  const blocks = [...context.matchAll(/^[ \t>]*(?:```|~~~)[^\n]*\n([^]*?)\n[ \t>]*(?:```|~~~)[ \t]*$/gmu)]
+  if (whole !== undefined) return withProblem(readJson([whole]), repeatedNameProblem(context))
+  const blocks = [...context.matchAll(FENCED)]
   const fenced = blocks.flatMap(([, text = '']) => parseStructure(text.trim()) ?? [])
-  if (fenced.length > 0) return readJson(fenced)
+  if (fenced.length > 0) {
+    const repeated = blocks.map(([, text = '']) => repeatedNameProblem(text)).find((problem) => problem !== undefined)
+    const beside = context.replaceAll(FENCED, '\n')
+    return withLines(withProblem(readJson(fenced), repeated), beside, known)
+  }
   const begin = context.search(/(?<=^|\n)[ \t]*[[{]/u)
   const end = Math.max(context.lastIndexOf('}'), context.lastIndexOf(']')) + 1
   const embedded = begin === -1 ? undefined : parseStructure(context.slice(begin, end).trim())
-  if (embedded !== undefined && (isContextObject(embedded) || isObjectList(embedded))) return readJson([embedded])
+  if (embedded !== undefined && (isContextObject(embedded) || isObjectList(embedded))) {
+    const json = withProblem(readJson([embedded]), repeatedNameProblem(context.slice(begin, end)))
+    return withLines(json, `${context.slice(0, begin)}\n${context.slice(end)}`, known)
+  }
   return readLines(context, known)
+}
+
+const FENCED = /^[ \t>]*(?:```|~~~)[^\n]*\n([^]*?)\n[ \t>]*(?:```|~~~)[ \t]*$/gmu
+
+function withProblem(read: ReadContext, problem: string | undefined): ReadContext {
+  return { ...read, problem: read.problem ?? problem }
+}
+
+function repeatedNameProblem(json: string): string | undefined {
+  const name = findRepeatedName(json)
+  return name === undefined ? undefined : `the JSON has the name ${JSON.stringify(name.slice(0, 50))} twice`
+}
+
+/** Adds the lines beside JSON: their values must not contradict it, and their text must not correct it. */
+function withLines(json: ReadContext, text: string, known: KnownNames): ReadContext {
+  const lines = readLines(text, known)
+  const named = Object.entries(lines.values).filter(([name]) => known.isField(toWords(name).join(' ')))
+  const values = toObject([...Object.entries(json.values), ...named])
+  return { values, lists: json.lists, problem: json.problem ?? lines.problem }
 }
 
 function readJson(values: readonly ContextValue[]): ReadContext {

@@ -45,8 +45,31 @@ const LONG = new Set([
   '理由',
   '要望',
 ])
+/** Those that contain any lines, also ones that look like a name and its value. */
+const MESSAGES = new Set([
+  'message',
+  'body',
+  'text',
+  'content',
+  'request',
+  'inquiry',
+  'question',
+  'feedback',
+  'complaint',
+  'anliegen',
+  '内容',
+  '本文',
+  '要望',
+])
 /** Those that end at an empty line. */
 const ONE_PARAGRAPH = new Set(['note', 'address', 'reason', 'instruction'])
+
+/** Words of headings above all values. */
+const WHOLE_TITLES = new Set(
+  `detail details information info data datum daten angaben summary overview general order invoice ticket lead request booking event form submission reservation new message bestelldaten rechnungsdaten kontaktdaten kontakt contact allgemein übersicht hello hi hallo hey registration inquiry anfrage formular report product products position line item items id 内容 詳細 情報`.split(
+    ' ',
+  ),
+)
 
 /** The end of a letter, with or without a name: names and values after it are those of its sender. */
 const CLOSING =
@@ -65,7 +88,11 @@ const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum
 
 /** Words of a text that corrects itself. What a text says outside its values is not understood, so it must not matter. */
 const CORRECTION =
-  /(?<![\p{L}\p{N}])(?:correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
+  /(?<![\p{L}\p{N}])(?:oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
+
+function correctionProblem(text: string): string | undefined {
+  return CORRECTION.test(text) ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}` : undefined
+}
 
 interface Pair {
   readonly kind: 'pair'
@@ -121,8 +148,8 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     last = pair
   }
   const addUnread = (text: string): void => {
-    if (problem === undefined && CORRECTION.test(text)) {
-      problem = `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`
+    if (problem === undefined) {
+      problem = correctionProblem(text)
     }
   }
 
@@ -169,8 +196,20 @@ export function readLines(context: string, known: KnownNames): ReadContext {
         section = newPair(title, '', indent, known)
         section.isHeading = true
         root.children.push(section)
-      } else addUnread(text)
+      } else {
+        section = openForeignSection(root, title, known)
+        addUnread(text)
+      }
       continue
+    }
+    if (isTitle(lines, index) && !known.isField(titleWords)) {
+      const foreign = openForeignSection(root, title, known)
+      if (foreign) {
+        stack.length = 1
+        last = undefined
+        section = foreign
+        continue
+      }
     }
     if (section && isAfterBlank && !section.isHeading) section = undefined
 
@@ -179,7 +218,8 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     const pairs = parsePairs(content, indent + bullet.length, known)
     if (isAfterBlank && last && isOneParagraph(last)) last = undefined
     const isOpenLong = last?.isLong === true && last.isKnown
-    if (last && isOpenLong && indent >= last.indent && !pairs.some(({ isKnown }) => isKnown)) {
+    const isOtherName = last !== undefined && indent <= last.indent && endsValue(last, pairs[0])
+    if (last && isOpenLong && !isOtherName && indent >= last.indent && !pairs.some(({ isKnown }) => isKnown)) {
       last.more.push(...(isAfterBlank && last.more.length > 0 ? ['', text] : [text]))
       continue
     }
@@ -233,6 +273,28 @@ export function readLines(context: string, known: KnownNames): ReadContext {
   return { values, lists, problem }
 }
 
+/** Whether the line is a title without a mark: one to three words above a line with a name and its value. */
+function isTitle(lines: readonly Line[], index: number): boolean {
+  const line = lines[index]
+  const next = lines[index + 1]
+  if (!line || !next || next.isAfterBlank || (index > 0 && !line.isAfterBlank)) return false
+  return /^\p{Lu}[\p{L}\p{N}'’]*(?: [\p{L}\p{N}'’]+){0,2}$/u.test(line.text) && /^[^:：]{1,60}[:：]/u.test(next.text)
+}
+
+/**
+ * Opens a section for a heading that names nothing of the example: below "Supplier", a name and an address are not those of
+ * the customer. Undefined for headings of the whole, such as "New order" or "Details".
+ */
+function openForeignSection(root: Pair, title: string, known: KnownNames): Pair | undefined {
+  const words = toWords(title)
+  if (words.length === 0 || words.length > 4 || words.some((word) => WHOLE_TITLES.has(word))) return undefined
+  if (words.some((word) => known.isSection(word))) return undefined
+  const section = newPair(title.replace(/[:：]$/u, ''), '', 0, known)
+  section.isHeading = true
+  root.children.push(section)
+  return section
+}
+
 /** A section without indentation ends at another one; one with indentation ends where the indentation does. */
 function isSectionEnd(section: Pair, indent: number, next: Pair | undefined, known: KnownNames): boolean {
   if (indent > section.indent) return false
@@ -282,6 +344,17 @@ function newPair(name: string, value: string, indent: number, known: KnownNames)
   }
 }
 
+/**
+ * Whether the pair is a value of its own and no line of the value before it. Only a message, which is often the last value,
+ * goes on over lines such as "Error: 5".
+ */
+function endsValue({ words, more }: Pair, pair: Pair | undefined): boolean {
+  if (!pair || !/^(?:\p{Lu}|[^\p{Ll}])/u.test(pair.name) || pair.name.split(/\s+/u).length > 4) return false
+  const list = words.split(' ')
+  if (list.some((word) => MESSAGES.has(word))) return false
+  return more.length === 0 || list.some((word) => ONE_PARAGRAPH.has(word))
+}
+
 function isOneParagraph({ words }: Pair): boolean {
   return words.split(' ').some((word) => ONE_PARAGRAPH.has(word))
 }
@@ -298,7 +371,8 @@ function splitUnit(name: string): { name: string; unit: string } {
 /** The pair or pairs of a line: `a: 1`, `a: 1, b: 2`, `[x] a`. */
 function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
   const checkbox = CHECKBOX.exec(text)?.groups
-  if (checkbox) return [newPair(checkbox['name'] ?? '', checkbox['mark'] ?? '', indent, known)]
+  if (checkbox)
+    return [newPair(checkbox['name'] ?? '', (checkbox['mark'] ?? '').replace(/^\[ ?\]$/, '☐'), indent, known)]
   const single = parsePair(text, indent, known)
   if (!single || !hasOtherName(single.value, known)) return single ? [single] : []
   for (const separator of [/\s*\|\s*/u, /\s*;\s*/u, /,\s+/u]) {
