@@ -1,18 +1,25 @@
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react'
 
-/** The options below a text field that keeps the focus, by the ARIA pattern of a combobox. */
-export function useOptions<Option>(options: readonly Option[], onChoose: (option: Option) => void) {
+/**
+ * The options below a text field that keeps the focus, by the ARIA pattern of a combobox. With `initial` -1, none is marked
+ * until an arrow key is pressed, so that other keys keep their meaning in a text.
+ */
+export function useOptions<Option>(
+  options: readonly Option[],
+  onChoose: (option: Option) => void,
+  initial: 0 | -1 = 0,
+) {
   const id = useId()
-  const [active, setActive] = useState(0)
+  const [active, setActive] = useState<number>(initial)
   const chosen = Math.min(active, options.length - 1)
 
   /** Moves with the arrow keys and chooses with Enter, or with the keys given. Returns false for every other key. */
   function onKey(event: KeyboardEvent, choosing: readonly string[] = ['Enter']): boolean {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     const option = options[chosen]
-    if (!option) return false
-    if (step) setActive((chosen + step + options.length) % options.length)
-    else if (choosing.includes(event.key) && !event.nativeEvent.isComposing) onChoose(option)
+    if (options.length === 0) return false
+    if (step) setActive((Math.max(chosen, step < 0 ? 0 : -1) + step + options.length) % options.length)
+    else if (option && choosing.includes(event.key) && !event.nativeEvent.isComposing) onChoose(option)
     else return false
     event.preventDefault()
     return true
@@ -32,7 +39,7 @@ export function useOptions<Option>(options: readonly Option[], onChoose: (option
         // Keeps the focus in the field.
         onPointerDown={(event) => event.preventDefault()}
         onClick={() => onChoose(option)}
-        onPointerMove={() => setActive(index)}
+        onPointerMove={initial === 0 ? () => setActive(index) : undefined}
       >
         {content(option)}
       </li>
@@ -42,12 +49,12 @@ export function useOptions<Option>(options: readonly Option[], onChoose: (option
     id,
     onKey,
     items,
-    /** Marks the first option again. */
-    restart: () => setActive(0),
+    /** Marks the first option again, or none. */
+    restart: () => setActive(initial),
     /** What the text field needs. */
     aria: {
       'aria-controls': options.length > 0 ? id : undefined,
-      'aria-activedescendant': options.length > 0 ? `${id}-${chosen}` : undefined,
+      'aria-activedescendant': options[chosen] ? `${id}-${chosen}` : undefined,
     },
   }
 }

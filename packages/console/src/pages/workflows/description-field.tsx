@@ -41,17 +41,21 @@ export function DescriptionField(props: {
   const [before, setBefore] = useState('')
   const allNames = sources.map(({ name }) => name)
   const found = suggest(before, allNames).slice(0, MAX_SUGGESTIONS)
-  const options = useOptions(found, ({ name, typed }) => {
-    const element = area.current
-    if (!element) return
-    const start = element.selectionStart - typed
-    props.onValue(element.value.slice(0, start) + name + element.value.slice(start + typed))
-    setBefore('')
-    requestAnimationFrame(() => {
-      element.focus()
-      element.setSelectionRange(start + name.length, start + name.length)
-    })
-  })
+  const options = useOptions(
+    found,
+    ({ name, typed }) => {
+      const element = area.current
+      if (!element) return
+      const start = element.selectionStart - typed
+      props.onValue(element.value.slice(0, start) + name + element.value.slice(start + typed))
+      setBefore('')
+      requestAnimationFrame(() => {
+        element.focus()
+        element.setSelectionRange(start + name.length, start + name.length)
+      })
+    },
+    -1,
+  )
   const isOpen = found.length > 0
   const typed = found[0]?.typed ?? 0
   useEffect(() => {
@@ -80,8 +84,8 @@ export function DescriptionField(props: {
         ref={area}
         rows={10}
         maxLength={WORKFLOW_TEXT_MAX_LENGTH}
-        placeholder="An order came in. Send it to Order intake. If the customer is new, send it to CRM as well."
-        hint="The agent’s task in plain words. It sends only to the webhook sources that the text names; their names are completed as you type."
+        placeholder="When an order comes in, send it to Order intake."
+        hint="The agent’s task in plain words. It sends only to the webhook sources that the text names; their names are offered as you type (arrow keys, then Enter)."
         aria-autocomplete="list"
         {...options.aria}
         onKeyDown={onKeyDown}
