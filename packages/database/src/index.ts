@@ -184,14 +184,11 @@ export {
   createUser,
   createUserLink,
   deleteUser,
-  findUser,
   findUserByEmail,
   LINK_HOURS,
   listUsers,
   saveUser,
   signUserOut,
-  type UserRow,
-  type UserValues,
 } from './users.ts'
 export { versionOf } from './versions.ts'
 export {

@@ -1,4 +1,4 @@
-import type { Role, USER_STATES } from '@workflow-service/contract'
+import type { AppUserOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type AuditPrincipal, changedFields, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
@@ -6,36 +6,21 @@ import { isUniqueViolation } from './database-unavailable.ts'
 import { inTransaction } from './in-transaction.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 import { versionOf } from './versions.ts'
-
-/** A user of an organization, as the application shows people. */
-export interface UserRow {
-  readonly id: string
-  readonly email: string
-  readonly firstName: string
-  readonly lastName: string
-  /** Null: cannot sign in. */
-  readonly role: Role | null
-  readonly isDeactivated: boolean
-  readonly accountId: string | null
-  readonly hasInvitation: boolean
-  readonly lastSeenAt: Date | null
-  readonly workflowCount: number
-  readonly state: (typeof USER_STATES)[number]
-  readonly version: string
-}
-
-type StoredUser = Omit<UserRow, 'state' | 'version'>
+import { type RowOf, toWire } from './viewer.ts'
 
 /** The values that a person edits. */
-export interface UserValues {
-  readonly firstName: string
-  readonly lastName: string
-  readonly role: Role | null
-  readonly isDeactivated: boolean
+export interface UserValues extends Pick<AppUserOut, 'first_name' | 'last_name' | 'role'> {
+  readonly is_deactivated: boolean
+}
+
+interface StoredUser extends AppUserOut, UserValues {
+  readonly account_id: string | null
 }
 
 /** Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row locked. */
-export type CheckUserChange = (user: UserRow, next?: UserValues) => void
+export type CheckUserChange = (user: Pick<AppUserOut, 'role'>, next?: Pick<AppUserOut, 'role'>) => void
+
+type UserRow = RowOf<Omit<StoredUser, 'version'>>
 
 interface Request {
   readonly principal: AuditPrincipal
@@ -43,19 +28,24 @@ interface Request {
 }
 
 const SELECT_USER = `
-  SELECT u.id, u.email, u.first_name AS "firstName", u.last_name AS "lastName", u.role,
-    u.deactivated_at IS NOT NULL AS "isDeactivated", u.account_id AS "accountId",
-    EXISTS (
-      SELECT FROM one_time_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
-        AND l.used_at IS NULL AND l.revoked_at IS NULL AND l.expires_at > now()
-    ) AS "hasInvitation",
+  SELECT u.id, u.email, u.first_name, u.last_name, u.role, u.deactivated_at IS NOT NULL AS is_deactivated, u.account_id,
+    CASE
+      WHEN u.deactivated_at IS NOT NULL THEN 'deactivated'
+      WHEN u.role IS NULL THEN 'no_access'
+      WHEN u.account_id IS NOT NULL THEN 'active'
+      WHEN EXISTS (
+        SELECT FROM one_time_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
+          AND l.used_at IS NULL AND l.revoked_at IS NULL AND l.expires_at > now()
+      ) THEN 'invited'
+      ELSE 'no_access'
+    END AS state,
     greatest(a.last_signed_in_at, (
       SELECT max(s.last_seen_at) FROM sign_ins s WHERE s.account_id = u.account_id AND s.organization_id = u.organization_id
-    )) AS "lastSeenAt",
+    )) AS last_seen_at,
     (
       SELECT count(*)::int FROM workflow_users wu JOIN workflows w ON w.id = wu.workflow_id AND w.deleted_at IS NULL
       WHERE wu.user_id = u.id
-    ) AS "workflowCount"
+    ) AS workflow_count
   FROM users u LEFT JOIN accounts a ON a.id = u.account_id`
 
 /** Lists the users of an organization by email address, those after `afterEmail`. */
@@ -63,25 +53,25 @@ export async function listUsers(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   { limit, afterEmail = '' }: { limit: number; afterEmail?: string | undefined },
-): Promise<UserRow[]> {
-  const { rows } = await db.pool.query<StoredUser>(
+): Promise<AppUserOut[]> {
+  const { rows } = await db.pool.query<UserRow>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3`,
     [organizationId, afterEmail, limit],
   )
-  return rows.map(withVersion)
+  return rows.map((row) => toOut(toStored(row)))
 }
 
 /** Reads one user; undefined if the organization has no such user. */
-export async function findUser(
+async function findUser(
   db: Pick<PoolClient, 'query'>,
   organizationId: string,
   userId: string,
-): Promise<UserRow | undefined> {
-  const { rows } = await db.query<StoredUser>(`${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`, [
+): Promise<StoredUser | undefined> {
+  const { rows } = await db.query<UserRow>(`${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`, [
     organizationId,
     userId,
   ])
-  return rows[0] && withVersion(rows[0])
+  return rows[0] && toStored(rows[0])
 }
 
 /** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
@@ -89,28 +79,26 @@ export async function findUserByEmail(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   email: string,
-): Promise<UserRow | undefined> {
-  const { rows } = await db.pool.query<StoredUser>(
+): Promise<AppUserOut | undefined> {
+  const { rows } = await db.pool.query<UserRow>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND lower(u.email) = lower($2) ORDER BY u.email = $2 DESC LIMIT 2`,
     [organizationId, email],
   )
   const [first, second] = rows
-  return first && (first.email === email || !second) ? withVersion(first) : undefined
+  return first && (first.email === email || !second) ? toOut(toStored(first)) : undefined
 }
 
-function withVersion(row: StoredUser): UserRow {
-  return { ...row, state: stateOf(row), version: versionOfUser(row) }
+function toStored(row: UserRow): StoredUser {
+  const user = toWire(row)
+  return { ...user, version: versionOfUser(user) }
 }
 
-function stateOf({ isDeactivated, role, accountId, hasInvitation }: StoredUser): UserRow['state'] {
-  if (isDeactivated) return 'deactivated'
-  if (role === null) return 'no_access'
-  if (accountId !== null) return 'active'
-  return hasInvitation ? 'invited' : 'no_access'
+function toOut({ is_deactivated: _isDeactivated, account_id: _accountId, ...user }: StoredUser): AppUserOut {
+  return user
 }
 
-function versionOfUser({ firstName, lastName, role, isDeactivated }: UserValues): string {
-  return versionOf([firstName, lastName, role, isDeactivated])
+function versionOfUser({ first_name, last_name, role, is_deactivated }: UserValues): string {
+  return versionOf([first_name, last_name, role, is_deactivated])
 }
 
 /**
@@ -131,46 +119,39 @@ export async function inUsersTransaction<Result>(
   })
 }
 
+/** The values of a new user. */
+type NewUser = Pick<AppUserOut, 'id' | 'email' | 'first_name' | 'last_name' | 'role'>
+
 /** Adds a user. The same request again resolves to the same user. */
 export async function createUser(
   db: Database,
-  user: { id: string; email: string; firstName: string; lastName: string; role: Role | null },
+  { id, ...values }: NewUser,
   { principal, requestId }: Request,
-): Promise<UserRow | 'email_taken' | 'id_taken'> {
+): Promise<AppUserOut | 'email_taken' | 'id_taken'> {
   const { organizationId } = principal
-  const { id, email, firstName, lastName, role } = user
+  const { email, first_name, last_name, role } = values
   try {
     const created = await inUsersTransaction(db, organizationId, async (client) => {
       const stored = await findUser(client, organizationId, id)
-      if (stored) return isSame(stored, user) ? stored : 'id_taken'
+      if (stored) return changedFields<typeof values>(stored, values).length === 0 ? stored : undefined
       await client.query(
         'INSERT INTO users (id, organization_id, email, first_name, last_name, role) VALUES ($1, $2, $3, $4, $5, $6)',
-        [id, organizationId, email, firstName, lastName, role],
+        [id, organizationId, email, first_name, last_name, role],
       )
       await recordAuditEvent(client, {
         principal,
         action: 'user.created',
         target: { kind: 'user', id, name: email },
-        changes: changedFields({}, { email, first_name: firstName, last_name: lastName, role }),
+        changes: changedFields({}, values),
         requestId,
       })
       return await findUser(client, organizationId, id)
     })
-    return created ?? 'id_taken'
+    return created ? toOut(created) : 'id_taken'
   } catch (error) {
     if (!isUniqueViolation(error)) throw error
     return (error as { constraint?: string }).constraint === 'users_pkey' ? 'id_taken' : 'email_taken'
   }
-}
-
-function isSame(
-  stored: UserRow,
-  user: { email: string; firstName: string; lastName: string; role: Role | null },
-): boolean {
-  const { email, firstName, lastName, role } = stored
-  return (
-    versionOf([email, firstName, lastName, role]) === versionOf([user.email, user.firstName, user.lastName, user.role])
-  )
 }
 
 /**
@@ -183,42 +164,35 @@ export async function saveUser(
   { version, ...change }: Partial<UserValues> & { version: string },
   check: CheckUserChange,
   { principal, requestId }: Request,
-): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: UserRow } | 'last_owner' | undefined> {
+): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: AppUserOut } | 'last_owner' | undefined> {
   const { organizationId } = principal
   return await inUsersTransaction(db, organizationId, async (client) => {
     const stored = await findUser(client, organizationId, userId)
     if (!stored) return undefined
-    const { firstName, lastName, role, isDeactivated } = { ...stored, ...change }
-    const next: UserValues = { firstName, lastName, role, isDeactivated }
+    const { first_name, last_name, role, is_deactivated } = { ...stored, ...change }
+    const next: UserValues = { first_name, last_name, role, is_deactivated }
     check(stored, next)
     // Saved already: the request is repeated, or another person made the same change.
-    if (versionOfUser(next) === stored.version) return { kind: 'saved', user: stored }
-    if (version !== stored.version) return { kind: 'changed_meanwhile', user: stored }
-    const staysOwner = role === 'owner' && !isDeactivated
+    if (versionOfUser(next) === stored.version) return { kind: 'saved', user: toOut(stored) }
+    if (version !== stored.version) return { kind: 'changed_meanwhile', user: toOut(stored) }
+    const staysOwner = role === 'owner' && !is_deactivated
     if (!staysOwner && (await isLastOwner(client, organizationId, stored))) return 'last_owner'
     await client.query(
       `UPDATE users SET first_name = $3, last_name = $4, role = $5,
          deactivated_at = CASE WHEN $6 THEN coalesce(deactivated_at, now()) END
        WHERE organization_id = $1 AND id = $2`,
-      [organizationId, userId, firstName, lastName, role, isDeactivated],
+      [organizationId, userId, first_name, last_name, role, is_deactivated],
     )
-    if (role !== stored.role || isDeactivated !== stored.isDeactivated) await endAccess(client, organizationId, stored)
+    if (role !== stored.role || is_deactivated !== stored.is_deactivated)
+      await endAccess(client, organizationId, stored)
     await recordAuditEvent(client, {
       principal,
       action: 'user.saved',
       target: { kind: 'user', id: userId, name: stored.email },
-      changes: changedFields(
-        {
-          first_name: stored.firstName,
-          last_name: stored.lastName,
-          role: stored.role,
-          is_deactivated: stored.isDeactivated,
-        },
-        { first_name: firstName, last_name: lastName, role, is_deactivated: isDeactivated },
-      ),
+      changes: changedFields<UserValues>(stored, next),
       requestId,
     })
-    return { kind: 'saved', user: (await findUser(client, organizationId, userId))! }
+    return { kind: 'saved', user: toOut((await findUser(client, organizationId, userId))!) }
   })
 }
 
@@ -238,7 +212,7 @@ export async function deleteUser(
     await endAccess(client, organizationId, stored)
     await client.query('DELETE FROM users WHERE organization_id = $1 AND id = $2', [organizationId, userId])
     await client.query('DELETE FROM accounts WHERE id = $1 AND NOT EXISTS (SELECT FROM users WHERE account_id = $1)', [
-      stored.accountId,
+      stored.account_id,
     ])
     await recordAuditEvent(client, {
       principal,
@@ -266,7 +240,7 @@ export async function signUserOut(
     const stored = await findUser(client, organizationId, userId)
     if (!stored) return undefined
     check(stored)
-    await endSignIns(client, organizationId, stored.accountId)
+    await endSignIns(client, organizationId, stored.account_id)
     const target = { kind: 'user', id: userId, name: stored.email }
     await recordAuditEvent(client, { principal, action: 'user.signed_out', target, requestId })
     return 'signed_out'
@@ -293,7 +267,7 @@ export async function createUserLink(
     const stored = await findUser(client, organizationId, userId)
     if (!stored) return undefined
     check(stored)
-    const { accountId, role, isDeactivated } = stored
+    const { account_id: accountId, role, is_deactivated: isDeactivated } = stored
     const isInvitable = accountId === null
     const isOperator = principal.userId === null
     const isResettable = !isInvitable && (isOperator || (await isOnlyHere(client, organizationId, accountId)))
@@ -330,8 +304,8 @@ async function isOnlyHere(client: PoolClient, organizationId: string, accountId:
 }
 
 /** Whether the organization would have no owner who can sign in without this one. */
-async function isLastOwner(client: PoolClient, organizationId: string, user: UserRow): Promise<boolean> {
-  if (user.role !== 'owner' || user.isDeactivated || user.accountId === null) return false
+async function isLastOwner(client: PoolClient, organizationId: string, user: StoredUser): Promise<boolean> {
+  if (user.role !== 'owner' || user.is_deactivated || user.account_id === null) return false
   const { rowCount } = await client.query(
     `SELECT FROM users WHERE organization_id = $1 AND id <> $2 AND role = 'owner' AND deactivated_at IS NULL
        AND account_id IS NOT NULL LIMIT 1`,
@@ -340,8 +314,8 @@ async function isLastOwner(client: PoolClient, organizationId: string, user: Use
   return rowCount === 0
 }
 
-async function endAccess(client: PoolClient, organizationId: string, user: UserRow): Promise<void> {
-  await endSignIns(client, organizationId, user.accountId)
+async function endAccess(client: PoolClient, organizationId: string, user: StoredUser): Promise<void> {
+  await endSignIns(client, organizationId, user.account_id)
   await client.query(
     'UPDATE one_time_links SET revoked_at = now() WHERE user_id = $1 AND used_at IS NULL AND revoked_at IS NULL',
     [user.id],

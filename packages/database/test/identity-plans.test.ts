@@ -78,7 +78,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   await listSignIns(db, user)
 
   const id = newId()
-  await createUser(db, { id, email: 'bo@acme.test', firstName: '', lastName: '', role: 'member' }, request)
+  await createUser(db, { id, email: 'bo@acme.test', first_name: '', last_name: '', role: 'member' }, request)
   const invitation = await createUserLink(db, id, 'invitation', allow, request)
   const invited = (await findInvitation(db, 'BO@acme.test'))!
   const bo = { name: 'Bo', email: 'bo@acme.test', passwordHash: 'x' }

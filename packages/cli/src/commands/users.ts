@@ -1,4 +1,4 @@
-import { ROLES, type Role } from '@workflow-service/contract'
+import { type AppUserOut, ROLES, type Role } from '@workflow-service/contract'
 import {
   createUserLink,
   findAccountByEmail,
@@ -7,7 +7,6 @@ import {
   listUsers,
   operatorOf,
   saveUser,
-  type UserRow,
 } from '@workflow-service/database'
 import { type Command, InvalidArgumentError } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
@@ -51,7 +50,7 @@ const PAGE_SIZE = 1_000
 
 async function list(ctx: CliContext, given: string | undefined): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
-  const users: UserRow[] = []
+  const users: AppUserOut[] = []
   for (;;) {
     const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, afterEmail: users.at(-1)?.email })
     users.push(...page)
@@ -70,8 +69,8 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
             value: ({ state }) => state,
             colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
           },
-          { title: 'LAST SEEN', value: ({ lastSeenAt }) => showTime(lastSeenAt) },
-          { title: 'NAME', value: ({ firstName, lastName }) => `${firstName} ${lastName}`.trim() },
+          { title: 'LAST SEEN', value: ({ last_seen_at: time }) => showTime(time) },
+          { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
         ],
         users,
         `${organization.name} has no users. Make an owner with wf setup-link, or apply a manifest with users.`,
@@ -99,7 +98,9 @@ async function setRole(ctx: CliContext, given: string, email: string, wanted: Ro
   if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
   ctx.hint(organization.id, 'users', 'workflows')
   const advice =
-    role !== null && user.accountId === null ? ' An admin can now make an invitation link in the application.' : ''
+    role !== null && ['no_access', 'invited'].includes(result.user.state)
+      ? ' An admin can now make an invitation link in the application.'
+      : ''
   return {
     json: toJson(result.user),
     text: () => `${user.email} ${role === null ? 'has no role and cannot sign in' : `is ${role}`}.${advice}\n`,
@@ -127,14 +128,6 @@ async function resetLink(ctx: CliContext, email: string): Promise<CommandResult>
   }
 }
 
-function toJson(user: UserRow): object {
-  return {
-    id: user.id,
-    email: user.email,
-    first_name: user.firstName,
-    last_name: user.lastName,
-    role: user.role,
-    state: user.state,
-    last_seen_at: user.lastSeenAt,
-  }
+function toJson({ workflow_count: _count, version: _version, ...user }: AppUserOut): object {
+  return user
 }

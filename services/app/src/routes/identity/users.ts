@@ -1,4 +1,3 @@
-import type { AppUserOut } from '@workflow-service/contract'
 import {
   type CheckUserChange,
   createUser,
@@ -7,7 +6,6 @@ import {
   listUsers,
   saveUser,
   signUserOut,
-  type UserRow,
 } from '@workflow-service/database'
 import { ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
@@ -21,31 +19,27 @@ export function userHandlers(ctx: AppContext) {
   const changed = ({ organizationId }: Principal): void => ctx.hints.add(organizationId, 'users', 'workflows')
   return {
     listUsers: async ({ principal, query }) => {
-      const read = async (limit: number, afterEmail: string | undefined) =>
-        (await listUsers(ctx.db, principal.organizationId, { limit, afterEmail })).map(toUserOut)
+      const read = (limit: number, afterEmail: string | undefined) =>
+        listUsers(ctx.db, principal.organizationId, { limit, afterEmail })
       return { body: await readPage(query, BY_EMAIL, read, ({ email }) => email) }
     },
     createUser: async (request) => {
       const { principal, body } = request
-      if (body.role === 'owner') assertMayMakeOwner(principal)
-      const { id, email, first_name: firstName, last_name: lastName, role } = body
-      const created = await createUser(ctx.db, { id, email, firstName, lastName, role }, request)
+      checkChange(principal)({ role: null }, body)
+      const created = await createUser(ctx.db, body, request)
       if (created === 'email_taken') throw emailTaken()
       if (created === 'id_taken') throw new ApiError('id_taken', 'This id is used already. Choose a new one.')
       changed(principal)
-      return { body: toUserOut(created) }
+      return { body: created }
     },
     saveUser: async (request) => {
       const { principal, params, body } = request
-      const { first_name: firstName, last_name: lastName, role, is_deactivated: isDeactivated, version } = body
-      const change = withoutAbsent({ firstName, lastName, role, isDeactivated })
-      const check = checkChange(principal)
-      const saved = await saveUser(ctx.db, params.user_id, { ...change, version }, check, request)
+      const saved = await saveUser(ctx.db, params.user_id, body, checkChange(principal), request)
       if (!saved) throw notFound('User')
       if (saved === 'last_owner') throw lastOwner()
-      if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(toUserOut(saved.user))
+      if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(saved.user)
       changed(principal)
-      return { body: toUserOut(saved.user) }
+      return { body: saved.user }
     },
     deleteUser: async (request) => {
       const { principal, params } = request
@@ -79,18 +73,9 @@ export function userHandlers(ctx: AppContext) {
 function checkChange(principal: Principal): CheckUserChange {
   return (user, next) => {
     if (user.role !== 'owner' && next?.role !== 'owner') return
-    assertOwner(principal)
+    if (principal.role !== 'owner') throw new ApiError('forbidden_for_role', 'Only owners can change owners.')
     if (next && next.role !== user.role) assertConfirmed(principal)
   }
-}
-
-function assertMayMakeOwner(principal: Principal): void {
-  assertOwner(principal)
-  assertConfirmed(principal)
-}
-
-function assertOwner({ role }: Principal): void {
-  if (role !== 'owner') throw new ApiError('forbidden_for_role', 'Only owners can change owners.')
 }
 
 /** The state of a save whose version is not the stored one. */
@@ -114,24 +99,4 @@ function linkNotPossible(kind: 'invitation' | 'reset'): ApiError {
       ? 'Only people with a role who have not accepted an invitation yet can be invited.'
       : 'A new password can be set for active people who belong to this organization only. The operator can make other links with wf users reset-link.',
   )
-}
-
-function withoutAbsent<Values extends object>(
-  values: Values,
-): { [Key in keyof Values]?: Exclude<Values[Key], undefined> } {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never
-}
-
-function toUserOut(user: UserRow): AppUserOut {
-  return {
-    id: user.id,
-    email: user.email,
-    first_name: user.firstName,
-    last_name: user.lastName,
-    role: user.role,
-    state: user.state,
-    last_seen_at: user.lastSeenAt?.toISOString() ?? null,
-    workflow_count: user.workflowCount,
-    version: user.version,
-  }
 }
