@@ -48,15 +48,15 @@ const SELECT_USER = `
     ) AS workflow_count
   FROM users u LEFT JOIN accounts a ON a.id = u.account_id`
 
-/** Lists the users of an organization by email address, those after `afterEmail`. */
+/** Lists the users of an organization by email address, those after the address `after`. */
 export async function listUsers(
   db: Pick<Database, 'pool'>,
   organizationId: string,
-  { limit, afterEmail = '' }: { limit: number; afterEmail?: string | undefined },
+  { limit, after = '' }: { limit: number; after?: string | undefined },
 ): Promise<AppUserOut[]> {
   const { rows } = await db.pool.query<UserRow>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3`,
-    [organizationId, afterEmail, limit],
+    [organizationId, after, limit],
   )
   return rows.map((row) => toOut(toStored(row)))
 }

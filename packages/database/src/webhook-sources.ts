@@ -185,9 +185,9 @@ export async function searchSources(
 export async function listSourceStates(
   db: Pick<Database, 'pool'>,
   organizationId: string,
-): Promise<readonly (SourceName & { readonly isVerified: boolean })[]> {
-  const { rows } = await db.pool.query<SourceName & { isVerified: boolean }>(
-    `SELECT id, name, verified_at IS NOT NULL AS "isVerified" FROM webhook_sources
+): Promise<readonly (SourceName & { readonly is_verified: boolean })[]> {
+  const { rows } = await db.pool.query<SourceName & { is_verified: boolean }>(
+    `SELECT id, name, verified_at IS NOT NULL AS is_verified FROM webhook_sources
      WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
     [organizationId],
   )

@@ -52,7 +52,7 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     overrides.sessionQueue ??
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue })
-  const signInLimits = createSignInLimits({ config, logger })
+  const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
   const hints = createHintSender({
     db,
     onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),

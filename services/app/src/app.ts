@@ -18,7 +18,7 @@ import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
 import type { AppHandlers } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
-import { identityHandlers, identityRules } from './routes/identity/index.ts'
+import { identityHandlers } from './routes/identity/index.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
 import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
@@ -51,7 +51,7 @@ export function createApp(ctx: AppContext): Express {
   app.get('/app/openapi.json', (_req, res) => {
     res.json(document)
   })
-  app.use('/app/', serveApi(ctx))
+  app.use(serveApi(ctx))
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)
   app.use(auditRefusals(ctx))
@@ -68,7 +68,7 @@ function serveApi(ctx: AppContext): RequestHandler {
     authorize: authorize(ctx),
     // `authorize` gives each operation the caller that its `who` promises.
     handlers: handlers as unknown as Served['handlers'],
-    rules: { ...identityRules, ...workflowsRules, ...dataRules },
+    rules: { ...workflowsRules, ...dataRules },
     maxBodyBytes: MAX_BODY_BYTES,
     slots: {
       total: MAX_REQUESTS_IN_FLIGHT,
@@ -77,11 +77,7 @@ function serveApi(ctx: AppContext): RequestHandler {
     },
     handlerTimeoutMs: HANDLER_TIMEOUT_MS,
   })
-  return (req, res, next) => {
-    // Express removes the mount path; the operations have it.
-    req.url = req.originalUrl
-    return serve(req, res, next)
-  }
+  return (req, res, next) => (req.path.startsWith('/app/') ? serve(req, res, next) : next())
 }
 
 /** The refusals of an operation to a person that each process records per hour; the log has all of them. */

@@ -53,9 +53,8 @@ export function createEventStreams(options: {
   recheckMs?: number
 }): EventStreams {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
-  const streams = new Map<string, Set<Stream>>()
+  const streams = new Set<Stream>()
   let flush: NodeJS.Timeout | undefined
-  const all = (): Stream[] => [...streams.values()].flatMap((each) => [...each])
 
   const send = (stream: Stream): void => {
     const { res, pending } = stream
@@ -67,16 +66,19 @@ export function createEventStreams(options: {
     res.write(toEvent(pending))
     pending.clear()
   }
-  const publish = ({ organizationId, topics }: Hint): void => {
-    for (const { pending } of streams.get(organizationId) ?? []) for (const topic of topics) pending.add(topic)
+  const add = ({ pending }: Stream, topics: readonly EventTopic[]): void => {
+    for (const topic of topics) pending.add(topic)
     flush ??= setTimeout(() => {
       flush = undefined
-      for (const stream of all()) send(stream)
+      for (const each of streams) send(each)
     }, MERGE_MS).unref()
+  }
+  const publish = ({ organizationId, topics }: Hint): void => {
+    for (const stream of streams) if (stream.person.organizationId === organizationId) add(stream, topics)
   }
 
   const heartbeat = setInterval(() => {
-    for (const { res, blockedSince } of all()) {
+    for (const { res, blockedSince } of streams) {
       if (!res.writableNeedDrain) res.write(':\n\n')
       else if (blockedSince !== undefined && performance.now() - blockedSince > MAX_BLOCKED_MS) res.destroy()
     }
@@ -90,7 +92,7 @@ export function createEventStreams(options: {
       if (!isDatabaseUnavailable(error)) logger.warn({ error: describeError(error) }, 'could not check sign-ins')
     },
     run: async () => {
-      const open = all()
+      const open = [...streams]
       if (open.length === 0) return
       const valid = await findOpenSignIns(db, [...new Set(open.map(({ person }) => person.signInId))])
       for (const { res, person } of open) {
@@ -103,7 +105,7 @@ export function createEventStreams(options: {
     applicationName: 'app-hints',
     onHint: publish,
     onGap: () => {
-      for (const organizationId of streams.keys()) publish({ organizationId, topics: EVENT_TOPICS })
+      for (const stream of streams) add(stream, EVENT_TOPICS)
     },
     onState: (state, error) => {
       if (state === 'up') logger.info('listening to hints')
@@ -112,18 +114,13 @@ export function createEventStreams(options: {
   })
   return {
     open: (res, person) => {
-      const { organizationId } = person
       const stream: Stream = { res, person, pending: new Set(), blockedSince: undefined }
-      const ofOrganization = streams.get(organizationId) ?? new Set()
-      streams.set(organizationId, ofOrganization.add(stream))
+      streams.add(stream)
       res.on('drain', () => {
         stream.blockedSince = undefined
         send(stream)
       })
-      res.once('close', () => {
-        ofOrganization.delete(stream)
-        if (ofOrganization.size === 0) streams.delete(organizationId)
-      })
+      res.once('close', () => streams.delete(stream))
       // X-Accel-Buffering: nginx would hold back the events.
       res.writeHead(200, {
         'Content-Type': 'text/event-stream',
@@ -133,12 +130,12 @@ export function createEventStreams(options: {
       res.write('retry: 3000\n\n')
     },
     countOf: ({ organizationId, userId }) =>
-      [...(streams.get(organizationId) ?? [])].filter(({ person }) => person.userId === userId).length,
+      [...streams].filter(({ person }) => person.organizationId === organizationId && person.userId === userId).length,
     publish,
     close: async () => {
       clearInterval(heartbeat)
       await Promise.all([recheck.stop(), listener.close()])
-      for (const { res } of all()) res.end()
+      for (const { res } of streams) res.end()
     },
   }
 }

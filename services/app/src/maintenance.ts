@@ -25,33 +25,29 @@ const SETUP_RETRY_MS = 5_000
 /** Starts the application's background tasks. Several processes may run them at the same time. */
 export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
   const { db, logger } = ctx
+  const start = (name: string, intervalMs: number, run: (signal: AbortSignal) => Promise<void>) =>
+    repeat({ name, intervalMs, logger, run })
+  const startBatches = (name: string, intervalMs: number, runBatch: () => Promise<boolean>) =>
+    start(name, intervalMs, async (signal) => {
+      while (!signal.aborted && (await runBatch())) await sleep(BATCH_PAUSE_MS)
+    })
   const tasks: RepeatedTask[] = [
-    repeat({
-      name: 'delete ended sign-ins',
-      intervalMs: DELETE_SIGN_INS_EVERY_MS,
-      logger,
-      run: (signal) => inBatches(signal, async () => (await deleteEndedSignIns(db, BATCH_SIZE)) === BATCH_SIZE),
-    }),
-    repeat({
-      name: 'delete the rows of deleted organizations',
-      intervalMs: DELETE_ORGANIZATIONS_EVERY_MS,
-      logger,
-      run: (signal) => inBatches(signal, () => deleteOrganizationRows(db)),
-    }),
-    repeat({
-      name: 'delete the runs of deleted workflows',
-      intervalMs: PURGE_WORKFLOWS_EVERY_MS,
-      logger,
-      run: (signal) => inBatches(signal, async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0),
-    }),
-    repeat({
-      name: 'roll up the usage',
-      intervalMs: ROLL_UP_USAGE_EVERY_MS,
-      logger,
-      run: async (signal) => {
-        const hours = await rollUpUsage(db, signal)
-        if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage rolled up')
-      },
+    startBatches(
+      'delete ended sign-ins',
+      DELETE_SIGN_INS_EVERY_MS,
+      async () => (await deleteEndedSignIns(db, BATCH_SIZE)) === BATCH_SIZE,
+    ),
+    startBatches('delete the rows of deleted organizations', DELETE_ORGANIZATIONS_EVERY_MS, () =>
+      deleteOrganizationRows(db),
+    ),
+    startBatches(
+      'delete the runs of deleted workflows',
+      PURGE_WORKFLOWS_EVERY_MS,
+      async () => (await purgeDeletedWorkflows(db, RUNS_PER_BATCH)) > 0,
+    ),
+    start('roll up the usage', ROLL_UP_USAGE_EVERY_MS, async (signal) => {
+      const hours = await rollUpUsage(db, signal)
+      if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage rolled up')
     }),
     announceSetup(ctx),
   ]
@@ -60,10 +56,6 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
       await Promise.all(tasks.map((task) => task.stop()))
     },
   }
-}
-
-async function inBatches(signal: AbortSignal, runBatch: () => Promise<boolean>): Promise<void> {
-  while (!signal.aborted && (await runBatch())) await sleep(BATCH_PAUSE_MS)
 }
 
 /**

@@ -52,7 +52,7 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
   const organization = await findOrganization(ctx, given)
   const users: AppUserOut[] = []
   for (;;) {
-    const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, afterEmail: users.at(-1)?.email })
+    const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, after: users.at(-1)?.email })
     users.push(...page)
     if (page.length < PAGE_SIZE) break
   }

@@ -1,5 +1,5 @@
 import { type AppOperation, ROLES, type Who } from '@workflow-service/contract'
-import { findSignedInUser } from '@workflow-service/database'
+import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
 import type { AppContext } from '../app-context.ts'
@@ -14,15 +14,27 @@ export function authorize(ctx: Pick<AppContext, 'config' | 'db'>) {
     if (!operation) return visitor
     assertSameOrigin(req, operation, ctx.config.appUrl)
     if (operation.who === 'anyone' || operation.who === 'link') return visitor
-    const token = readCookie(cookies, SESSION_COOKIE)
-    const user = token === undefined ? undefined : await findSignedInUser(ctx.db, token)
-    if (!user) throw new ApiError('unauthorized', 'Sign in first.')
+    const user = await authenticate(ctx, readCookie(cookies, SESSION_COOKIE))
     const principal: Principal = { ...user, ...visitor }
     res.locals['principal'] = principal
     res.locals['operationId'] = operation.id
     if (isAllowed(principal, operation.who)) return principal
     throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.who)} can do this.`)
   }
+}
+
+/**
+ * Finds the person of a sign-in.
+ * @throws ApiError 401 without a token, or when the sign-in has ended
+ */
+export async function authenticate({ db }: Pick<AppContext, 'db'>, token: string | undefined): Promise<SignedInUser> {
+  const user = token === undefined ? undefined : await findSignedInUser(db, token)
+  if (!user) throw notSignedIn()
+  return user
+}
+
+export function notSignedIn(): ApiError {
+  return new ApiError('unauthorized', 'Sign in first.')
 }
 
 /**

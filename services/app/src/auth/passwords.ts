@@ -1,7 +1,7 @@
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { type FieldError, PASSWORD_MIN_LENGTH } from '@workflow-service/contract'
-import { createInFlightLimiter, serviceUnavailable } from '@workflow-service/service-kit'
+import { createInFlightLimiter, invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
 
@@ -16,12 +16,6 @@ const limiter = createInFlightLimiter({ total: 4, perKey: 2, waitMs: 5_000, maxW
 
 /** Has the cost of a stored hash and matches no password: an unknown email address costs the same time. */
 const NO_HASH = toPhc(Buffer.alloc(SALT_LENGTH), Buffer.alloc(TAG_LENGTH))
-
-/** Hashes a password, as a PHC string. */
-export async function hashPassword(visitor: Visitor, password: string): Promise<string> {
-  const salt = randomBytes(SALT_LENGTH)
-  return await withSlot(visitor, async () => toPhc(salt, await deriveTag(password, salt, MEMORY_KIB, PASSES)))
-}
 
 /** Whether the password has this hash. Takes the same time without a hash. */
 export async function verifyPassword(visitor: Visitor, password: string, hash: string | null): Promise<boolean> {
@@ -66,10 +60,26 @@ const MIN_SCORE = 3
 const WORD_MIN_LENGTH = 4
 
 /**
+ * Checks and hashes a new password, as a PHC string.
+ * @throws ApiError 422 on `field`
+ */
+export async function hashNewPassword(
+  visitor: Visitor,
+  field: string,
+  password: string,
+  words: readonly string[],
+): Promise<string> {
+  const violation = await checkNewPassword(visitor, field, password, words)
+  if (violation) throw invalidFields([violation])
+  const salt = randomBytes(SALT_LENGTH)
+  return await withSlot(visitor, async () => toPhc(salt, await deriveTag(password, salt, MEMORY_KIB, PASSES)))
+}
+
+/**
  * Checks a new password (contract README, "Application"): its length, and that it is neither common nor made of `words`: the
  * organization's name and the email address. Returns the violation of `field`, if any.
  */
-export async function checkNewPassword(
+async function checkNewPassword(
   visitor: Visitor,
   field: string,
   password: string,

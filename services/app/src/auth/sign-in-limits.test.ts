@@ -9,7 +9,7 @@ const succeed = () => Promise.resolve(true as const)
 
 describe('createSignInLimits', () => {
   test('refuses a network after 20 failures, and counts an IPv6 /64 as one', async () => {
-    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    const limits = createSignInLimits({ url: undefined, logger })
     for (let count = 0; count < 20; count += 1) {
       await limits.attempt(visitor(`2001:db8:0:1::${count}`), `person-${count}@acme.test`, fail)
     }
@@ -20,7 +20,7 @@ describe('createSignInLimits', () => {
   })
 
   test('counts no success', async () => {
-    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    const limits = createSignInLimits({ url: undefined, logger })
     for (let count = 0; count < 30; count += 1) {
       await expect(limits.attempt(visitor('192.0.2.1'), 'ada@acme.test', succeed)).resolves.toBe(true)
     }
@@ -28,7 +28,7 @@ describe('createSignInLimits', () => {
   })
 
   test('delays attempts at one account from everywhere, without ever refusing them', async () => {
-    const limits = createSignInLimits({ config: { rateLimitStoreUrl: undefined }, logger })
+    const limits = createSignInLimits({ url: undefined, logger })
     for (let count = 0; count < 6; count += 1) {
       await limits.attempt(visitor(`192.0.2.${count}`), 'Ada@acme.test', fail)
     }

@@ -9,7 +9,6 @@ import {
   networkOf,
   type Quota,
 } from '@workflow-service/service-kit/rate-limit'
-import type { AppConfig } from '../config.ts'
 import type { Visitor } from './principal.ts'
 
 /** Limits the guesses of passwords. */
@@ -34,12 +33,8 @@ const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 8_000
 
-export function createSignInLimits(options: {
-  config: Pick<AppConfig, 'rateLimitStoreUrl'>
-  logger: Logger
-}): SignInLimits {
-  const { logger } = options
-  const { rateLimitStoreUrl: url } = options.config
+/** Counts in the store of `url`; without one, each process counts alone. */
+export function createSignInLimits({ url, logger }: { url: string | undefined; logger: Logger }): SignInLimits {
   const create = (quota: Quota): Limiter =>
     url === undefined
       ? createLocalLimiter(quota)

@@ -58,7 +58,7 @@ function cursorFormat<Position>(
  * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
  * @throws ApiError 422 on `cursor`
  */
-export function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<Position>): Position | undefined {
+function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<Position>): Position | undefined {
   if (!cursor) return undefined
   const position = list.decode(Buffer.from(cursor, 'base64url').toString())
   if (position !== undefined) return position
@@ -66,24 +66,35 @@ export function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<P
   throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
 }
 
-/** Returns a page that was read, with the cursor of the next one. */
-export function toPage<Row, Position>({ rows, next }: ReadPage<Row, Position>, format: CursorFormat<Position>) {
-  const cursor = next === undefined ? null : Buffer.from(format.encode(next)).toString('base64url')
-  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
+/** What is read for a page. */
+interface PageRead<Position> {
+  readonly limit: number
+  readonly after: Position | undefined
 }
 
-/** Reads a page: asks for one row more than the limit, to know whether there are more. */
-export async function readPage<Row, Position>(
+/** Answers with the page that `read` returns, and the cursor of the next one. */
+export async function answerPage<Row, Position>(
   query: PageQuery,
-  list: CursorFormat<Position>,
-  read: (limit: number, after: Position | undefined) => Promise<readonly Row[]>,
-  positionOf: (row: Row) => Position,
+  format: CursorFormat<Position>,
+  read: (page: PageRead<Position>) => Promise<ReadPage<Row, Position>>,
 ) {
-  const { limit = LIST_DEFAULT_LIMIT } = query
-  const found = await read(limit + 1, readCursor(query, list))
-  const rows = found.slice(0, limit)
-  const last = found.length > limit ? rows.at(-1) : undefined
-  return toPage({ rows, next: last && positionOf(last) }, list)
+  const { rows, next } = await read({ limit: query.limit ?? LIST_DEFAULT_LIMIT, after: readCursor(query, format) })
+  const cursor = next === undefined ? null : Buffer.from(format.encode(next)).toString('base64url')
+  return { body: { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } } }
+}
+
+/** Answers with a page of the rows that `read` returns. It is asked for one more than the limit, to know whether others follow. */
+export async function answerRows<Row, Position>(
+  query: PageQuery,
+  format: CursorFormat<Position>,
+  positionOf: (row: Row) => Position,
+  read: (page: PageRead<Position>) => Promise<readonly Row[]>,
+) {
+  return await answerPage(query, format, async ({ limit, after }) => {
+    const rows = await read({ limit: limit + 1, after })
+    const last = rows.length > limit ? rows[limit - 1] : undefined
+    return { rows: rows.slice(0, limit), next: last && positionOf(last) }
+  })
 }
 
 /** The position in time of an entry of the contract. */

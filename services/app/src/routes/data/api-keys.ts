@@ -1,16 +1,9 @@
 import type { FieldError } from '@workflow-service/contract'
-import {
-  ApiKeyExistsError,
-  findApiKey,
-  listApiKeyPage,
-  revokeApiKey,
-  storeApiKey,
-  type TimePosition,
-} from '@workflow-service/database'
+import { ApiKeyExistsError, findApiKey, listApiKeyPage, revokeApiKey, storeApiKey } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { byTime, readPage, timeOf, toDate } from '../paging.ts'
+import { answerRows, byTime, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
@@ -18,11 +11,8 @@ const API_KEYS = byTime('api_keys')
 export function apiKeyHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
-    listApiKeys: async ({ principal, query }) => {
-      const read = (limit: number, after: TimePosition | undefined) =>
-        listApiKeyPage(db, principal.organizationId, { limit, after })
-      return { body: await readPage(query, API_KEYS, read, timeOf) }
-    },
+    listApiKeys: ({ principal, query }) =>
+      answerRows(query, API_KEYS, timeOf, (page) => listApiKeyPage(db, principal.organizationId, page)),
     createApiKey: async (request) => {
       const { organizationId } = request.principal
       const { id, name, scopes, expires_at: expiresAt } = request.body

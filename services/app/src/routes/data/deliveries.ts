@@ -1,4 +1,4 @@
-import { type DeliveryDetailOut, LIST_DEFAULT_LIMIT, type RunDetailOut } from '@workflow-service/contract'
+import type { DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract'
 import {
   decideApprovals,
   findVisibleDelivery,
@@ -12,7 +12,7 @@ import { ApiError, found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { byTime, readCursor, toDate, toPage } from '../paging.ts'
+import { answerPage, byTime, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 
@@ -20,21 +20,17 @@ const DELIVERIES = byTime('deliveries')
 export function deliveryHandlers(ctx: AppContext) {
   return {
     listDeliveries: async ({ principal, params, query }) => {
-      const { limit = LIST_DEFAULT_LIMIT, since, until, outcome, kind } = query
-      const { organizationId } = principal
-      const page = await listVisibleDeliveries(ctx.db, viewerOf(principal), {
-        sourceId: params.source_id,
-        outcome,
-        kind,
-        since: toDate(since),
-        until: toDate(until),
-        limit,
-        after: readCursor(query, DELIVERIES),
-      })
-      if (page.rows.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, params.source_id))) {
+      const { outcome, kind } = query
+      const { source_id: sourceId } = params
+      const filter = { sourceId, outcome, kind, since: toDate(query.since), until: toDate(query.until) }
+      const answer = await answerPage(query, DELIVERIES, (page) =>
+        listVisibleDeliveries(ctx.db, viewerOf(principal), { ...filter, ...page }),
+      )
+      const isEmpty = answer.body.data.length === 0
+      if (isEmpty && !(await hasWebhookSourceLog(ctx.db, principal.organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
-      return { body: toPage(page, DELIVERIES) }
+      return answer
     },
     getDelivery: async ({ principal, params }) => ({
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),

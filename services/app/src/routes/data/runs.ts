@@ -1,4 +1,3 @@
-import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
   closeSession,
   createSession,
@@ -7,14 +6,13 @@ import {
   listRunsOfSession,
   listSessions,
   listVisibleRuns,
-  type RunQuery,
   viewerOf,
 } from '@workflow-service/database'
 import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { BY_NUMBER, byTime, readCursor, readPage, timeOf, toDate, toPage } from '../paging.ts'
+import { answerPage, answerRows, BY_NUMBER, byTime, timeOf, toDate } from '../paging.ts'
 
 const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')
@@ -30,23 +28,16 @@ export function runHandlers(ctx: AppContext) {
       const { status, since, until, workflow_id: workflowId, session_id: sessionId } = query
       const viewer = viewerOf(principal)
       const filter = { status, workflowId, since: toDate(since), until: toDate(until) }
-      if (sessionId === undefined) {
-        const read = (limit: number, after: RunQuery['after']) =>
-          listVisibleRuns(db, viewer, { ...filter, limit, after })
-        return { body: await readPage(query, RUNS, read, timeOf) }
-      }
-      const { limit = LIST_DEFAULT_LIMIT } = query
-      const after = readCursor(query, BY_NUMBER)
-      return { body: toPage(await listRunsOfSession(db, viewer, sessionId, { ...filter, limit, after }), BY_NUMBER) }
+      return sessionId === undefined
+        ? await answerRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, viewer, { ...filter, ...page }))
+        : await answerPage(query, BY_NUMBER, (page) => listRunsOfSession(db, viewer, sessionId, { ...filter, ...page }))
     },
     getRun: async ({ principal, params }) => ({
       body: found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
     }),
-    listSessions: async ({ principal, query }) => {
-      const { limit = LIST_DEFAULT_LIMIT, state } = query
-      const isOpen = state === undefined ? undefined : state === 'open'
-      const after = readCursor(query, SESSIONS)
-      return { body: toPage(await listSessions(db, viewerOf(principal), { isOpen, limit, after }), SESSIONS) }
+    listSessions: ({ principal, query }) => {
+      const isOpen = query.state === undefined ? undefined : query.state === 'open'
+      return answerPage(query, SESSIONS, (page) => listSessions(db, viewerOf(principal), { isOpen, ...page }))
     },
     getSession: ({ principal, params }) => readSession(principal, params.session_id),
     createSession: async (request) => {

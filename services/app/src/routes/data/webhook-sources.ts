@@ -1,9 +1,11 @@
-import type { AppWebhookSourceOut, AppDeliveryOut } from '@workflow-service/contract'
-import { listSourcesWithLastRequests, type Viewer, viewerOf } from '@workflow-service/database'
+import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import { listSourcesWithLastRequests, viewerOf } from '@workflow-service/database'
 import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
+import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
 
@@ -13,36 +15,23 @@ export function webhookSourceHandlers(ctx: AppContext) {
     listWebhookSources: async ({ principal }) => ({
       body: { data: await listSourcesWithLastRequests(ctx.db, viewerOf(principal)) },
     }),
-    getWebhookSource: async ({ principal, params }) => ({
-      body: await readSource(ctx, viewerOf(principal), params.source_id),
-    }),
+    getWebhookSource: async ({ principal, params }) => ({ body: await readSource(ctx, principal, params.source_id) }),
     saveWebhookSource: (request) => saveSource(ctx, request),
     deleteWebhookSource: async ({ principal, params, requestId }) => {
       await ctx.dispatcher.call('deleteWebhookSource', { ...toInternal(principal, params), requestId })
       return { status: 204 }
     },
     testWebhookSource: async ({ principal, params, requestId }) => {
-      const viewer = viewerOf(principal)
-      const source = await readSource(ctx, viewer, params.source_id)
-      const delivery = await ctx.dispatcher.call('testWebhookSource', {
-        ...toInternal(principal, params),
-        requestId,
-      })
-      const body: AppDeliveryOut = {
-        ...delivery,
-        source_name: source.name,
-        workflow: null,
-        resent_as: [],
-        sent_by: null,
-      }
-      return { body }
+      const source = await readSource(ctx, principal, params.source_id)
+      const delivery = await ctx.dispatcher.call('testWebhookSource', { ...toInternal(principal, params), requestId })
+      return { body: { ...delivery, source_name: source.name, workflow: null, resent_as: [], sent_by: null } }
     },
   } satisfies Partial<AppHandlers>
 }
 
 /** @throws ApiError 404 */
-async function readSource(ctx: AppContext, viewer: Viewer, sourceId: string): Promise<AppWebhookSourceOut> {
-  const [source] = await listSourcesWithLastRequests(ctx.db, viewer, sourceId)
+async function readSource(ctx: AppContext, principal: Principal, sourceId: string): Promise<AppWebhookSourceOut> {
+  const [source] = await listSourcesWithLastRequests(ctx.db, viewerOf(principal), sourceId)
   return found(source, 'Webhook source')
 }
 
@@ -52,7 +41,6 @@ async function readSource(ctx: AppContext, viewer: Viewer, sourceId: string): Pr
  */
 async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body: AppWebhookSourceOut }> {
   const { principal, params, body, requestId } = request
-  const viewer = viewerOf(principal)
   const { version, ...values } = body
   try {
     await ctx.dispatcher.call('saveWebhookSource', {
@@ -63,14 +51,10 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body
     })
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'source_changed') throw error
-    const [current] = await listSourcesWithLastRequests(ctx.db, viewer, params.source_id)
-    throw new ApiError(
-      'changed_meanwhile',
-      'Another person changed this webhook source meanwhile. Nothing of your change was saved or sent.',
-      { extra: { current: current ?? null }, cause: error },
-    )
+    const [current] = await listSourcesWithLastRequests(ctx.db, viewerOf(principal), params.source_id)
+    throw changedMeanwhile(current, error)
   }
-  return { body: await readSource(ctx, viewer, params.source_id) }
+  return { body: await readSource(ctx, principal, params.source_id) }
 }
 
 /** A version that is not an integer is never the stored one. */
@@ -80,7 +64,7 @@ function toInternalVersion(version: string | null): number {
 }
 
 /** The parts of a call that say who changes which source. */
-function toInternal(principal: SaveRequest['principal'], { source_id: sourceId }: { readonly source_id: string }) {
+function toInternal(principal: Principal, { source_id: sourceId }: { readonly source_id: string }) {
   return {
     params: { organization_id: principal.organizationId, source_id: sourceId },
     headers: actorHeaders(principal),

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../app-context.ts'
-import type { AppHandlers, AppRules } from '../app-handlers.ts'
+import type { AppHandlers } from '../app-handlers.ts'
 import { meHandlers } from './me.ts'
 import { oidcHandlers } from './oidc.ts'
 import { organizationHandlers } from './organization.ts'
@@ -16,5 +16,3 @@ export function identityHandlers(ctx: AppContext) {
     ...organizationHandlers(ctx),
   } satisfies Partial<AppHandlers>
 }
-
-export const identityRules = {} satisfies AppRules

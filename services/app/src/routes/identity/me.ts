@@ -4,22 +4,25 @@ import {
   confirmSignIn,
   endSignIn,
   findAccountById,
-  findSignedInUser,
   listSignIns,
   saveAccount,
   type SignedInUser,
   switchOrganization,
 } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
+import { authenticate, notSignedIn } from '../../auth/authorize.ts'
 import { readCookie, SESSION_COOKIE, sessionCookie, setCookie } from '../../auth/cookie.ts'
-import { checkNewPassword, hashPassword, verifyPassword } from '../../auth/passwords.ts'
+import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
 /** Handlers of the person who is signed in. */
 export function meHandlers(ctx: AppContext) {
-  const answerMe = async (visitor: Visitor) => ({ body: await readMe(ctx, visitor) })
+  // Read again: the change may be one of the name, the address or the organization.
+  const answerMe = async ({ cookies }: Visitor) => ({
+    body: await toMe(ctx, await authenticate(ctx, readCookie(cookies, SESSION_COOKIE))),
+  })
   return {
     getMe: async ({ principal }) => ({ body: await toMe(ctx, principal) }),
     saveMe: async (request) => {
@@ -38,9 +41,8 @@ export function meHandlers(ctx: AppContext) {
       assertConfirmed(principal)
       const { organization } = await toMe(ctx, principal)
       const words = [organization.name, principal.email]
-      const violation = await checkNewPassword(principal, 'new_password', body.new_password, words)
-      if (violation) throw invalidFields([violation])
-      await changePassword(ctx.db, await hashPassword(principal, body.new_password), request)
+      const passwordHash = await hashNewPassword(principal, 'new_password', body.new_password, words)
+      await changePassword(ctx.db, passwordHash, request)
       return await answerMe(principal)
     },
     switchOrganization: async ({ principal, body }) => {
@@ -67,22 +69,13 @@ export function meHandlers(ctx: AppContext) {
 
 /** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
 export async function answerSignedIn(ctx: AppContext, token: string) {
-  const user = await findSignedInUser(ctx.db, token)
-  if (!user) throw signedOut()
-  return { headers: sessionCookie(token), body: await toMe(ctx, user) }
-}
-
-/** Reads the person again after a change. */
-async function readMe(ctx: AppContext, { cookies }: Visitor): Promise<MeOut> {
-  const user = await findSignedInUser(ctx.db, readCookie(cookies, SESSION_COOKIE) ?? '')
-  if (!user) throw signedOut()
-  return await toMe(ctx, user)
+  return { headers: sessionCookie(token), body: await toMe(ctx, await authenticate(ctx, token)) }
 }
 
 async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
   const account = await findAccountById(ctx.db, user.accountId)
   const organization = account?.organizations.find(({ id }) => id === user.organizationId)
-  if (!account || !organization) throw signedOut()
+  if (!account || !organization) throw notSignedIn()
   const { id, email, name, hasOidc, passwordHash, organizations } = account
   return {
     account: { id, email, name, has_password: passwordHash !== null, has_oidc: hasOidc },
@@ -93,11 +86,6 @@ async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
     confirmed_until: user.confirmedUntil?.toISOString() ?? null,
     api_url: ctx.config.apiUrl ?? null,
   }
-}
-
-/** The sign-in has ended since the request was authorized. */
-function signedOut(): ApiError {
-  return new ApiError('unauthorized', 'Sign in first.')
 }
 
 export function emailTaken(): ApiError {

@@ -4,8 +4,8 @@ import type { AppContext } from '../../app-context.ts'
 import { SESSION_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { BY_ID, readPage, toDate } from '../paging.ts'
-import { changedMeanwhile } from './users.ts'
+import { changedMeanwhile } from '../changed-meanwhile.ts'
+import { answerRows, BY_ID, toDate } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */
 export function organizationHandlers(ctx: AppContext) {
@@ -33,9 +33,9 @@ export function organizationHandlers(ctx: AppContext) {
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query
       const filter = { action, actorId, targetId, since: toDate(query.since), until: toDate(query.until) }
-      const list = (limit: number, before: string | undefined) =>
+      const list = ({ limit, after: before }: { limit: number; after: string | undefined }) =>
         listAuditEvents(ctx.db, principal.organizationId, { ...filter, limit, before })
-      return { body: await readPage(query, BY_ID, list, ({ id }) => id) }
+      return await answerRows(query, BY_ID, ({ id }) => id, list)
     },
   } satisfies Partial<AppHandlers>
 }

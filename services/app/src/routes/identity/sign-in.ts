@@ -10,9 +10,9 @@ import {
   signIn,
   type UsedLink,
 } from '@workflow-service/database'
-import { ApiError, invalidFields } from '@workflow-service/service-kit'
+import { ApiError } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
-import { checkNewPassword, hashPassword, verifyPassword } from '../../auth/passwords.ts'
+import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
@@ -67,7 +67,13 @@ export function signInHandlers(ctx: AppContext) {
       const words = [link.organizationName ?? '', email]
       const used =
         link.kind === 'reset'
-          ? await acceptReset(ctx.db, token, link, await hashNew(request, password, words), request)
+          ? await acceptReset(
+              ctx.db,
+              token,
+              link,
+              await hashNewPassword(request.principal, 'password', password, words),
+              request,
+            )
           : await acceptInvitation(
               ctx.db,
               token,
@@ -105,13 +111,7 @@ async function checkPerson(
     const { id } = await checkAccount(ctx, request, email, password)
     return { accountId: id }
   }
-  return { name, email, passwordHash: await hashNew(request, password, words) }
-}
-
-async function hashNew({ principal }: VisitorRequest, password: string, words: readonly string[]): Promise<string> {
-  const violation = await checkNewPassword(principal, 'password', password, words)
-  if (violation) throw invalidFields([violation])
-  return await hashPassword(principal, password)
+  return { name, email, passwordHash: await hashNewPassword(request.principal, 'password', password, words) }
 }
 
 async function signInWithLink(

@@ -11,18 +11,21 @@ import { ApiError, notFound, serviceUnavailable } from '@workflow-service/servic
 import type { AppContext } from '../../app-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { BY_EMAIL, readPage } from '../paging.ts'
+import { answerRows, BY_EMAIL } from '../paging.ts'
 import { emailTaken } from './me.ts'
+import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 /** Handlers of an organization's users. */
 export function userHandlers(ctx: AppContext) {
   const changed = ({ organizationId }: Principal): void => ctx.hints.add(organizationId, 'users', 'workflows')
   return {
-    listUsers: async ({ principal, query }) => {
-      const read = (limit: number, afterEmail: string | undefined) =>
-        listUsers(ctx.db, principal.organizationId, { limit, afterEmail })
-      return { body: await readPage(query, BY_EMAIL, read, ({ email }) => email) }
-    },
+    listUsers: ({ principal, query }) =>
+      answerRows(
+        query,
+        BY_EMAIL,
+        ({ email }) => email,
+        (page) => listUsers(ctx.db, principal.organizationId, page),
+      ),
     createUser: async (request) => {
       const { principal, body } = request
       checkChange(principal)({ role: null }, body)
@@ -76,13 +79,6 @@ function checkChange(principal: Principal): CheckUserChange {
     if (principal.role !== 'owner') throw new ApiError('forbidden_for_role', 'Only owners can change owners.')
     if (next && next.role !== user.role) assertConfirmed(principal)
   }
-}
-
-/** The state of a save whose version is not the stored one. */
-export function changedMeanwhile(current: object): ApiError {
-  return new ApiError('changed_meanwhile', 'This was changed since you opened it. Nothing was saved.', {
-    extra: { current },
-  })
 }
 
 function lastOwner(): ApiError {

@@ -1,4 +1,4 @@
-import { type FieldError, isRulesFile, type SaveFileIn, type WorkflowReadOut } from '@workflow-service/contract'
+import { type FieldError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
 import { listSourceStates, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppContext } from '../../app-context.ts'
@@ -14,11 +14,6 @@ export async function checkStoredWorkflow(
   const [texts] = await readWorkflowTexts(db, organizationId, [workflowId])
   const sources = await listSourceStates(db, organizationId)
   return await checkWorkflow(texts ?? { description: '', rules: null }, sources)
-}
-
-/** The warnings of a check as the page gets them. */
-export function toWarnings({ warnings }: WorkflowCheck<unknown>): WorkflowReadOut['warnings'] {
-  return warnings.map(({ code, message, excerpt }) => ({ code, message, excerpt }))
 }
 
 /** Checks the content of a file that is about to be saved, if it is a `rules.yaml`. */

@@ -3,6 +3,7 @@ import { EditRefused, type WorkflowEdit } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
+import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 /** A request to change a workflow. */
 interface EditRequest {
@@ -54,11 +55,7 @@ function toApiError({ problem, what, current, violations }: EditRefused): ApiErr
     case 'workflow_busy':
       return new ApiError('workflow_busy', 'A run of this workflow has not ended. Delete it when all have ended.')
     case 'changed_meanwhile':
-      return new ApiError(
-        'changed_meanwhile',
-        'This was saved by another person after you opened it, so your save was not written. Compare both, and save again.',
-        { extra: { current } },
-      )
+      return changedMeanwhile(current)
     default:
       return problem satisfies never
   }

@@ -1,4 +1,4 @@
-import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import { READINESS_CODES } from '@workflow-service/contract'
 import {
   createWorkflow,
   deleteFile,
@@ -7,6 +7,7 @@ import {
   duplicateWorkflow,
   listWorkflowRows,
   readAppFile,
+  readReadiness,
   readWorkflowDetail,
   saveAutoRun,
   saveFile,
@@ -19,12 +20,11 @@ import {
 import { found, invalidFields } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
-import { byTime, readCursor, toPage } from '../paging.ts'
-import { checkRulesFile, checkStoredWorkflow, toWarnings } from './check-workflow.ts'
+import { answerPage, byTime } from '../paging.ts'
+import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
-import { getReadiness } from './readiness.ts'
 import { startWorkflow } from './start-workflow.ts'
 
 const WORKFLOWS = byTime('workflows')
@@ -33,10 +33,9 @@ const WORKFLOWS = byTime('workflows')
 export function workflowsHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
-    listWorkflows: async ({ principal, query }) => {
-      const { limit = LIST_DEFAULT_LIMIT, search = '' } = query
-      const after = readCursor(query, WORKFLOWS)
-      return { body: toPage(await listWorkflowRows(db, viewerOf(principal), { limit, search, after }), WORKFLOWS) }
+    listWorkflows: ({ principal, query }) => {
+      const { search = '' } = query
+      return answerPage(query, WORKFLOWS, (page) => listWorkflowRows(db, viewerOf(principal), { search, ...page }))
     },
     createWorkflow: async (request) => {
       const { id, ...values } = request.body
@@ -45,8 +44,8 @@ export function workflowsHandlers(ctx: AppContext) {
     },
     getWorkflow: async ({ params, principal }) => {
       const workflow = found(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
-      const check = await checkStoredWorkflow(ctx, principal.organizationId, workflow.id)
-      return { body: { ...workflow, warnings: toWarnings(check) } }
+      const { warnings } = await checkStoredWorkflow(ctx, principal.organizationId, workflow.id)
+      return { body: { ...workflow, warnings: [...warnings] } }
     },
     saveWorkflow: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
     deleteWorkflow: async (request) => {
@@ -82,7 +81,25 @@ export function workflowsHandlers(ctx: AppContext) {
     deleteFile: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
       deleteFile(db, edit, params.file_id, query.version),
     ),
-    getReadiness: getReadiness(ctx),
+    getReadiness: async ({ params, principal }) => {
+      const workflow = found(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const { sources, unknownNames, warnings } = await checkStoredWorkflow(
+        ctx,
+        principal.organizationId,
+        params.workflow_id,
+      )
+      const checks = READINESS_CODES.map((code) => ({ code, is_met: !workflow.violations[code] }))
+      const canStart = !workflow.isSuspended && checks.every((check) => check.is_met)
+      return {
+        body: {
+          can_start: canStart,
+          checks,
+          sources: [...sources],
+          unknown_names: [...unknownNames],
+          warnings: [...warnings],
+        },
+      }
+    },
     startWorkflow: startWorkflow(ctx),
   } satisfies Partial<AppHandlers>
 }
