@@ -90,7 +90,8 @@ const run: RunDetails = {
   ],
 }
 
-const formatted = formatRun({ write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }, run)
+const terminal = { write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }
+const formatted = formatRun(terminal, run)
 
 describe('formatRun', () => {
   test('begins with the status, the workflow, the session and the origin', () => {
@@ -102,6 +103,15 @@ describe('formatRun', () => {
       '  request       request-1',
       `  organization  ${id(4)}`,
     ])
+  })
+
+  test('begins with what a parked run waits for, until the run continues', () => {
+    const text = 'The API of openai:m limits requests. The run waits.'
+    const note = { position: 7, createdAt: at(980), kind: 'note' as const, data: { code: 'run_parked', text } }
+    const parked = { ...run, status: 'queued' as const, finished_at: null, steps: [...run.steps, note] }
+    expect(formatRun(terminal, parked)).toContain(`  waits         ${text}\n\n`)
+    expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
+    expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')
   })
 
   test('shows each event with its time and the time since the start was accepted', () => {

@@ -37,12 +37,20 @@ function formatFacts(terminal: Terminal, run: RunDetails): string {
     ['started by', run.origin === 'api' ? 'the public API' : 'its schedule'],
     ['request', run.request_id],
     ['organization', run.organization_id],
+    ...listWaiting(run),
   ]
   return [
     `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, STATUS_COLOURS[run.status], run.status)}${took}${attempts}\n`,
     ...facts.map(([name, value]) => `  ${paint(terminal, 'dim', name.padEnd(12))}  ${withoutControls(value)}\n`),
     '\n',
   ].join('')
+}
+
+/** Why a parked run waits: its status is the same as that of a run that has not begun. */
+function listWaiting({ status, steps }: RunDetails): [string, string][] {
+  const last = steps.at(-1)
+  const isParked = status === 'queued' && last?.kind === 'note' && last.data.code === 'run_parked'
+  return isParked ? [['waits', last.data.text]] : []
 }
 
 /** Width of the columns before a headline: time of day, then time since acceptance. */

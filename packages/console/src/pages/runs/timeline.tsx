@@ -74,6 +74,8 @@ const NOTES: Record<string, string> = {
   history_shortened: 'History shortened',
   sources_left_out: 'Webhook sources left out',
   model_retry: 'Model asked again',
+  model_limited: 'Model limits requests',
+  run_parked: 'Waits for the model',
   taken_up_again: 'Continued by another runner',
   attempt_failed: 'Attempt failed',
 }

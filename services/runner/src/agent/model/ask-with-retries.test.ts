@@ -93,7 +93,12 @@ describe('a request that the API limits', () => {
 
   test('parks its run instead of waiting for more than 30 s in its slot', async () => {
     const once = await ask([limited(60_000)])
-    expect(once.result).toMatchObject({ name: 'RunParkedError', delayMs: 60_250 })
+    expect(once.result).toMatchObject({
+      name: 'RunParkedError',
+      delayMs: 60_250,
+      message:
+        'The API of openai:x limits requests. The run waits, and continues at 1970-01-01 00:17:40 UTC or a little later.',
+    })
     expect(once).toMatchObject({ delays: [], notes: ['model_limited', 'run_parked'] })
     const often = await ask(Array.from({ length: 10 }, () => limited()))
     expect(often.result).toMatchObject({ name: 'RunParkedError', delayMs: 10_000 })

@@ -125,7 +125,8 @@ function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, a
     const leftMs = sinceMs + rateLimitMs - clock.now()
     if (leftMs <= 0) throw givenUp(`The requests to ${model} are limited`, sinceMs)
     const parkedMs = Math.round(Math.min(delayMs, leftMs))
-    const text = `The requests to ${model} are limited. The run continues in ${formatSeconds(parkedMs)} and waits without a slot.`
+    const until = new Date(clock.now() + parkedMs).toISOString().slice(0, 19).replace('T', ' ')
+    const text = `The API of ${model} limits requests. The run waits, and continues at ${until} UTC or a little later.`
     await onNote(PARKED_NOTE, text)
     throw new RunParkedError(text, parkedMs)
   }
