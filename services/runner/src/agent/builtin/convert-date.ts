@@ -59,7 +59,24 @@ export function parseDate(fullText: string, kind: DateKind): string | undefined 
 
 /** Reads a day without a time. */
 function readDay(fullText: string): string | undefined {
-  const text = fullText.replace(WEEKDAY, '').trim()
+  const weekday = WEEKDAY.exec(fullText)?.[0] ?? ''
+  const day = readPlainDay(fullText.slice(weekday.length).trim())
+  // "Tuesday, 4 March 2026" was a Wednesday.
+  const expected = weekday === '' ? -1 : WEEKDAYS.findIndex((names) => names.test(weekday))
+  return day !== undefined && expected !== -1 && new Date(`${day}T00:00:00Z`).getUTCDay() !== expected ? undefined : day
+}
+
+const WEEKDAYS = [
+  /^(?:su|so(?!nnabend))/iu,
+  /^mo/iu,
+  /^(?:tu|di)/iu,
+  /^(?:we|mi)/iu,
+  /^(?:th|do)/iu,
+  /^fr/iu,
+  /^(?:sa|sonnabend)/iu,
+]
+
+function readPlainDay(text: string): string | undefined {
   const numbers = /^(\d{1,4})\s?([./-])\s?(\d{1,2})\s?\2\s?(\d{1,4})\.?$/.exec(text)
   if (numbers) {
     const [, first = '', separator, second = '', third = ''] = numbers

@@ -195,7 +195,7 @@ describe('for any example and any context', () => {
         expect(bytes).toBe(Buffer.byteLength(JSON.stringify(payload)))
         expect(JSON.stringify(fillPayload(example, text).payload)).toBe(JSON.stringify(payload))
       }),
-      { seed: 1, numRuns: 100 },
+      { seed: 1, numRuns: 60 },
     )
   })
 
@@ -221,9 +221,9 @@ describe('for any example and any context', () => {
         expect(isSame).toBe(true)
         expect(limited === undefined || unlimited.bytes <= maxBytes).toBe(true)
       }),
-      { seed: 1, numRuns: 100 },
+      { seed: 1, numRuns: 60 },
     )
-    expect(Math.min(seen.filled, seen.refused)).toBeGreaterThan(20)
+    expect(Math.min(seen.filled, seen.refused)).toBeGreaterThan(10)
   })
 })
 

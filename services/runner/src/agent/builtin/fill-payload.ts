@@ -396,7 +396,14 @@ function addJson(value: ContextValue, { fill, path }: Position): Conversion {
 /** The items of a list, the parts of `a, b` or `a; b`, or the value as the only item. */
 function toList(itemSchema: JsonSchema, value: ContextValue, position: Position): Conversion {
   const { fill } = position
-  const items = Array.isArray(value) ? value : typeof value === 'string' ? fill.parts.get(value, splitText) : [value]
+  const isOfNumbers = itemSchema['type'] === 'number' && typeof value === 'string'
+  if (isOfNumbers && !/[;\s]/u.test(value) && /^\d+,\d+$/.test(value)) {
+    return { error: `${describeValue(value)} is one number, or two` }
+  }
+  // "1,5, 2,5" has commas of two kinds.
+  const decimals = isOfNumbers && /\d,\d/.test(value) && /,\s/.test(value) ? value.split(/,\s+|;/u) : undefined
+  const items =
+    decimals ?? (Array.isArray(value) ? value : typeof value === 'string' ? fill.parts.get(value, splitText) : [value])
   const converted: unknown[] = []
   fill.addValue(2)
   for (const [index, item] of items.entries()) {

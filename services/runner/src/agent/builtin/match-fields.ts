@@ -1,7 +1,7 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { parseDate } from './convert-date.ts'
 import { parseNumber } from './convert-number.ts'
-import { isAbsent } from './convert-value.ts'
+import { isAbsent, isEmail } from './convert-value.ts'
 import { type ExampleField, type ExampleLevel, leaveOutWords } from './example-level.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
@@ -85,13 +85,21 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
         const words = field.lastWords.split(' ')
         // "Address: 5 High Street, Leeds" has the street and the city, but not apart.
         if (words.some((word) => ADDRESS_PARTS.has(word))) words.push('address')
-        const entry = words
-          .flatMap((word) => byWord.get(word)?.slice(0, 20) ?? [])
-          .find(({ word, entry: { lastWords } }) => {
-            const name = lastWords.split(' ')
-            if (isNumberField(field) && name.includes('id') && !words.includes('id')) return false
-            return isRelated(word, words, name)
-          })?.entry
+        const parent = field.path.length > 1 ? options.toWords(field.path.at(-2) ?? '') : ''
+        // "Customer: C-7, Ada": a value for an object, none of whose fields takes it.
+        const whole =
+          parent === ''
+            ? undefined
+            : unused.find(({ lastWords, value }) => lastWords === parent && typeof value === 'string')
+        const entry =
+          whole ??
+          words
+            .flatMap((word) => byWord.get(word)?.slice(0, 20) ?? [])
+            .find(({ word, entry: { lastWords } }) => {
+              const name = lastWords.split(' ')
+              if (isNumberField(field) && name.includes('id') && !words.includes('id')) return false
+              return isRelated(word, words, name)
+            })?.entry
         if (entry) found.push({ name: entry.path.join('.'), field })
       }
     }
@@ -101,7 +109,8 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   /** Adds all named values of the context outside lists; an object comes before its members. */
   function addEntries(object: ContextObject, parents: readonly string[], parentKey: string): void {
     if (parents.length >= PAYLOAD_MAX_DEPTH) return
-    for (const [name, value] of Object.entries(object)) {
+    for (const [name, given] of Object.entries(object)) {
+      const value = level.sections.has(options.toWords(name)) ? splitPerson(given) : given
       const path = [...parents, name]
       const lastName = normalizeName(name)
       const lastWords = options.toWords(name)
@@ -159,15 +168,22 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
     for (const entry of entries) {
       if (entry.isUsed || entry.isAmbiguous) continue
       const fields = new Set<ExampleField>()
+      const isAmong = new Set<ExampleField>()
       for (const { field, dropped } of level.byFewerWords.get(entry.words) ?? []) {
         if (isOpenFor(entry, field) && canDrop(dropped, entry, field, true)) fields.add(field)
       }
       for (const { words, dropped } of leaveOutWords(entry.words)) {
         for (const field of level.byWords.get(words) ?? []) {
-          if (isOpenFor(entry, field) && canDrop(dropped, entry, field, false)) fields.add(field)
+          if (!isOpenFor(entry, field) || !canDrop(dropped, entry, field, false)) continue
+          fields.add(field)
+          // "order.status" beside "shipment.status": each could be the status.
+          if (entry.path.length > 1 && (wordCounts.get(entry.lastWords) ?? 0) > 1) isAmong.add(field)
         }
       }
-      addCandidate(found, entry, [...fields])
+      if (isAmong.size > 0) {
+        entry.isAmbiguous = true
+        ambiguous.push({ name: entry.path.join('.'), fields: [...fields], entry })
+      } else addCandidate(found, entry, [...fields])
     }
     assign(found)
   }
@@ -211,6 +227,15 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   /** Whether a value at another path is that of the field: one of them is at the top level, and the name says enough. */
   function isSameThing({ path, lastWords }: Entry, field: ExampleField): boolean {
     if (field.path.length > 1 && path.length > 1) return false
+    if (
+      path.slice(0, -1).some((name) =>
+        options
+          .toWords(name)
+          .split(' ')
+          .some((word) => PAST.has(word)),
+      )
+    )
+      return false
     const parent = options.toWords((field.path.length > 1 ? field.path : path).at(-2) ?? '')
     if (lastWords === 'name') return parent === '' || PERSONS.has(parent) || WHOLES.has(parent)
     return !GENERIC.has(lastWords) || parent === '' || WHOLES.has(parent)
@@ -246,6 +271,15 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
 
 function isNumberField({ schema }: ExampleField): boolean {
   return schema['type'] === 'number'
+}
+
+/** "Ada <ada@acme.test>", "ada@acme.test": the name and the address of a person. */
+function splitPerson(value: ContextValue): ContextValue {
+  if (typeof value !== 'string' || value.length > 300) return value
+  const text = value.trim()
+  if (isEmail(text)) return { email: text }
+  const { name, email } = /^["']?(?<name>[^<>@"']{1,100}?)["']?\s*<(?<email>[^<>\s]+)>$/u.exec(text)?.groups ?? {}
+  return name !== undefined && email !== undefined && isEmail(email) ? { name, email } : value
 }
 
 const ADDRESS_PARTS = new Set(['street', 'city', 'zip', 'country'])
@@ -295,6 +329,21 @@ function isRelated(word: string, field: readonly string[], name: readonly string
   const [shorter, longer] = field.length < name.length ? [field, name] : [name, field]
   return shorter.every((each) => longer.includes(each))
 }
+
+/** Objects of values that hold no more. */
+const PAST = new Set([
+  'previous',
+  'old',
+  'former',
+  'last',
+  'prior',
+  'alt',
+  'alte',
+  'bisherig',
+  'bisherige',
+  'vorherige',
+  '旧',
+])
 
 /** Names that mean little without what they are the name of. */
 const GENERIC = new Set([

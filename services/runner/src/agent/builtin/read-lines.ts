@@ -15,9 +15,9 @@ const LABEL =
   /^["'`*_]{0,2}(?<name>(?=[^\p{L}]{0,20}\p{L})[\p{L}\p{N}#№][\p{L}\p{M}\p{N} _.\-/()#&'’№（）€$£¥%]{0,99}?)["'`*_]{0,2}$/u
 
 const BULLET = /^(?:[-*•–·▪◦‣+]|\d{1,3}[.)])\s+/u
-const CHECKBOX = /^(?<mark>\[[ xX✓]?\]|[☑☐☒✅❌])\s*(?<name>[^:：]{1,100})$/u
+const CHECKBOX = /^(?<mark>[[(][ xX✓]?[\])]|[☑☐☒✅❌])\s*(?<name>[^:：]{1,100})$/u
 const HEADING =
-  /^(?:#{1,6}\s+(?<hash>.{1,100}?)\s*#*|\*\*(?<bold>[^*:]{1,100})\*\*|={2,}\s*(?<equals>[^=]{1,100}?)\s*={2,})$/u
+  /^(?:#{1,6}\s+(?<hash>.{1,100}?)\s*#*|\*\*(?<bold>[^*:]{1,100})\*\*|={2,}\s*(?<equals>[^=]{1,100}?)\s*={2,}|\[(?<ini>\p{L}[\p{L}\p{N} ]{2,60})\]|[■◆●▼]\s*(?<mark>[^:：]{1,100}))$/u
 
 /** Names of values that go on in the next lines. */
 const LONG = new Set([
@@ -78,7 +78,10 @@ const CLOSING =
 function isClosing(text: string): boolean {
   const closing = CLOSING.exec(text)?.[0]
   // "Thanks for the order" is no end of a letter, "Thanks, Ada" is.
-  return closing !== undefined && /^[\s,!.。]*(?:\p{Lu}[^:：]{0,60})?$|^(?=[よ以い])/u.test(text.slice(closing.length))
+  return (
+    closing !== undefined &&
+    /^[\s,!.。]*(?:\p{Lu}[^:：]{0,60})?$|^[、,\s]*(?=[よ以い])/u.test(text.slice(closing.length))
+  )
 }
 
 const FORWARDED = /^[-_*\s]{2,}.{0,60}(?:message|nachricht|forwarded|weitergeleitet|weiterleitung|転送)/iu
@@ -88,7 +91,7 @@ const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum
 
 /** Words of a text that corrects itself. What a text says outside its values is not understood, so it must not matter. */
 const CORRECTION =
-  /(?<![\p{L}\p{N}])(?:oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
+  /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
 
 function correctionProblem(text: string): string | undefined {
   return CORRECTION.test(text) ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}` : undefined
@@ -157,6 +160,7 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     const { text, indent, isAfterBlank } = lines[index] as Line
     if (FORWARDED.test(text)) {
       isSignature = false
+      isMailHeader = true
       continue
     }
     if (isAfterBlank) isMailHeader = false
@@ -184,7 +188,8 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       continue
     }
     const heading = HEADING.exec(text)?.groups
-    const title = heading?.['hash'] ?? heading?.['bold'] ?? heading?.['equals'] ?? text
+    const title =
+      heading?.['hash'] ?? heading?.['bold'] ?? heading?.['equals'] ?? heading?.['ini'] ?? heading?.['mark'] ?? text
     const titleWords = toWords(title).join(' ')
     if (heading || (known.isSection(titleWords) && !/[:：=]/u.test(text))) {
       stack.length = 1
@@ -202,7 +207,7 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       }
       continue
     }
-    if (isTitle(lines, index) && !known.isField(titleWords)) {
+    if (isTitle(lines, index, known) && !known.isField(titleWords)) {
       const foreign = openForeignSection(root, title, known)
       if (foreign) {
         stack.length = 1
@@ -230,6 +235,9 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     let parent = stack.at(-1) ?? root
     if (parent === root && section) parent = section
     if (!first) {
+      if (bullet !== '' && !isAfterBlank && last?.isKnown === true && last.value !== '' && indent <= last.indent) {
+        problem ??= `a list goes on below a value: ${JSON.stringify(text.slice(0, 100))}`
+      }
       if (bullet !== '') parent.children.push({ kind: 'item', indent, text: content, children: [] })
       else if (parent.kind === 'pair' && parent !== root && parent !== section && indent > parent.indent)
         parent.more.push(text)
@@ -246,7 +254,12 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       continue
     }
     if (pairs.length === 1 && !first.isKnown) addUnread(`${first.name}: ${first.value}`)
-    if (pairs.length === 1 && first.isKnown && !first.isLong && hasOtherName(first.value, known)) {
+    if (
+      pairs.length === 1 &&
+      first.isKnown &&
+      !first.isLong &&
+      (hasOtherName(first.value, known) || hasNameInside(first.value, known))
+    ) {
       problem ??= `a line has more than one name: ${JSON.stringify(text.slice(0, 100))}`
     }
     // Known names that are indented below a value belong beside it.
@@ -274,11 +287,13 @@ export function readLines(context: string, known: KnownNames): ReadContext {
 }
 
 /** Whether the line is a title without a mark: one to three words above a line with a name and its value. */
-function isTitle(lines: readonly Line[], index: number): boolean {
+function isTitle(lines: readonly Line[], index: number, known: KnownNames): boolean {
   const line = lines[index]
   const next = lines[index + 1]
   if (!line || !next || next.isAfterBlank || (index > 0 && !line.isAfterBlank)) return false
-  return /^\p{Lu}[\p{L}\p{N}'’]*(?: [\p{L}\p{N}'’]+){0,2}$/u.test(line.text) && /^[^:：]{1,60}[:：]/u.test(next.text)
+  if (next.indent > line.indent || !/^\p{Lu}[\p{L}\p{N}'’]*(?: [\p{L}\p{N}'’]+){0,2}[:：]?$/u.test(line.text))
+    return false
+  return parsePairs(next.text, next.indent, known).length > 0
 }
 
 /**
@@ -287,8 +302,10 @@ function isTitle(lines: readonly Line[], index: number): boolean {
  */
 function openForeignSection(root: Pair, title: string, known: KnownNames): Pair | undefined {
   const words = toWords(title)
-  if (words.length === 0 || words.length > 4 || words.some((word) => WHOLE_TITLES.has(word))) return undefined
-  if (words.some((word) => known.isSection(word))) return undefined
+  const isPast = /(?<!\p{L})(?:previous|old|former|prior|bisherige|alte|vorherige)(?!\p{L})/iu.test(title)
+  if (words.length === 0 || words.length > 4 || isPast) {
+    if (!isPast) return undefined
+  } else if (words.some((word) => WHOLE_TITLES.has(word) || known.isSection(word))) return undefined
   const section = newPair(title.replace(/[:：]$/u, ''), '', 0, known)
   section.isHeading = true
   root.children.push(section)
@@ -372,7 +389,14 @@ function splitUnit(name: string): { name: string; unit: string } {
 function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
   const checkbox = CHECKBOX.exec(text)?.groups
   if (checkbox)
-    return [newPair(checkbox['name'] ?? '', (checkbox['mark'] ?? '').replace(/^\[ ?\]$/, '☐'), indent, known)]
+    return [
+      newPair(
+        checkbox['name'] ?? '',
+        (checkbox['mark'] ?? '').replace(/^[[(] ?[\])]$/, '☐').replace(/^[[(].[\])]$/, '[x]'),
+        indent,
+        known,
+      ),
+    ]
   const single = parsePair(text, indent, known)
   if (!single || !hasOtherName(single.value, known)) return single ? [single] : []
   for (const separator of [/\s*\|\s*/u, /\s*;\s*/u, /,\s+/u]) {
@@ -391,12 +415,23 @@ function hasOtherName(value: string, known: KnownNames): boolean {
   return [...value.matchAll(OTHER_NAME)].some(({ groups }) => known.isField(toWords(groups?.['name'] ?? '').join(' ')))
 }
 
+/** Whether a value has one of the names in it, with a value of its own: "1 TOTAL: 5", "1&total=5". */
+function hasNameInside(value: string, known: KnownNames): boolean {
+  if (!/[:：=]/u.test(value) || /^[[{"]/.test(value) || /:\/\//.test(value)) return false
+  return [...value.matchAll(/(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})\s{0,5}[:：=]/gu)].some(({ groups }) => {
+    const words = (groups?.['name'] ?? '').trim().split(/\s+/u)
+    return [1, 2, 3].some(
+      (count) => count <= words.length && known.isField(toWords(words.slice(-count).join(' ')).join(' ')),
+    )
+  })
+}
+
 function parsePair(text: string, indent: number, known: KnownNames): Pair | undefined {
   // A name contains no separator, so it ends at the first one. A URL such as https://example.com has no name.
   const separator = text.search(/[:：=]/u)
   if (separator > 0 && separator < 110 && !text.startsWith('//', separator + 1)) {
     // "**Total:** 5" has the end of its emphasis after the separator.
-    const before = text.slice(0, separator).trim()
+    const before = text.slice(0, separator).trim().replace(/\?$/, '')
     const emphasis = /^(\*\*|__|\*|_)/.exec(before)?.[0] ?? ''
     const after = text.slice(separator + 1)
     const isOpen = emphasis !== '' && !before.slice(emphasis.length).includes(emphasis) && after.startsWith(emphasis)
@@ -429,7 +464,14 @@ function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObj
     else block.push(entry)
   }
   if (blocks.length === 0) return nodes
-  lists.push(blocks.map((block) => toObject(block.map((pair) => [pair.name, pairValue(pair, lists)]))))
+  // A name that other blocks have is blank here, so that no number is taken for zero.
+  const names = new Map(blocks.flat().map((pair) => [pair.words, pair.name]))
+  const rows = blocks.map((block) => {
+    const own = new Set(block.map(({ words }) => words))
+    const missing = [...names].filter(([words]) => !own.has(words)).map(([, name]) => [name, ''] as const)
+    return toObject([...block.map((pair) => [pair.name, pairValue(pair, lists)] as const), ...missing])
+  })
+  lists.push(rows)
   return rest
 }
 

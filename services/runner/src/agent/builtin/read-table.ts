@@ -103,8 +103,10 @@ function toTable(cells: readonly (readonly string[])[], lineCount: number, known
   const pairs: [string, string][] = []
   for (const row of body) {
     const values = row.slice(1).filter((cell) => cell !== '')
-    if (SUM.test(row[0] ?? '')) {
-      if (values.length === 1) pairs.push([row[0] ?? '', values[0] ?? ''])
+    const first = row.find((cell) => cell !== '') ?? ''
+    if (SUM.test(first)) {
+      const sums = values.filter((cell) => cell !== first)
+      if (sums.length === 1) pairs.push([first, sums[0] ?? ''])
     } else if (row.length === titles.length)
       rows.push(Object.fromEntries(titles.map((title, index) => [title, row[index] ?? ''])))
     else {
