@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { compile, isRulesFile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
 import type { ClaimedRun, EarlierRun, SourceForAgent } from '@workflow-service/database'
 import { checkPayload, readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
-import { createLogger, Registry } from '@workflow-service/service-kit'
+import { createLogger, NO_TRACING, Registry } from '@workflow-service/service-kit'
 import type { Agent, AgentFile, DeliveryResult } from '../src/agent/agent.ts'
 import { openAgentSteps } from '../src/agent/agent-steps.ts'
 import { sendDelivery } from '../src/agent/deliveries.ts'
@@ -181,7 +181,15 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
 
   const { signal } = new AbortController()
   const lease: ActiveLease = { sessionId, epoch: 1, signal, abort: signal, isLost: false, isEnding: false }
-  const ctxOf = (agent: Agent) => ({ agent, dispatcher, runStore, timing: { retryMs: 1 }, runnerMetrics, logger })
+  const ctxOf = (agent: Agent) => ({
+    agent,
+    dispatcher,
+    runStore,
+    timing: { retryMs: 1 },
+    runnerMetrics,
+    tracing: NO_TRACING,
+    logger,
+  })
   return {
     execute(agent: Agent, { number, context }: { number: number; context: string }) {
       const run: ClaimedRun = {

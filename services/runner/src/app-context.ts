@@ -14,6 +14,7 @@ import {
   describeError,
   type Logger,
   type Registry,
+  startTracing,
   withTimeout,
 } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
@@ -79,9 +80,10 @@ export interface RunnerOverrides {
 }
 
 /** Connects lazily: an unavailable database, broker or dispatcher does not fail the start. */
-export function createAppContext(config: RunnerConfig, overrides: RunnerOverrides = {}): AppContext {
+export async function createAppContext(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<AppContext> {
   const timing = { ...DEFAULT_TIMING, ...overrides.timing }
   const logger = overrides.logger ?? createLogger({ service: 'runner', level: config.logLevel })
+  const tracing = await startTracing({ ...config.tracing, service: 'runner', logger })
   const metrics = createMetrics('runner')
   const db = createDatabase({
     url: config.databaseUrl,
@@ -141,13 +143,16 @@ export function createAppContext(config: RunnerConfig, overrides: RunnerOverride
       overrides.agent ??
       createAgent(config.agent, {
         modelGate: createModelLimitGate(db),
+        tracing,
         onModelAnswer: (answer) => recordModelAnswer(runnerMetrics, answer),
       }),
     metrics,
     runnerMetrics,
+    tracing,
     dispose: async () => {
       if (!overrides.sessionQueue) await sessionQueue.close()
       await dispatcher.close()
+      await tracing.stop()
       await withTimeout(hints.close(), CLOSE_MS).catch(() => {})
       await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database connections did not close in time'))
     },

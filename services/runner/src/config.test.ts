@@ -33,6 +33,7 @@ describe('readRunnerConfig', () => {
       logLevel: 'info',
       concurrency: 100,
       perOrganization: 75,
+      tracing: { endpoint: null, headers: {} },
       agent: { kind: 'builtin' },
     })
   })
@@ -45,6 +46,7 @@ describe('readRunnerConfig', () => {
       RUNNER_CONCURRENCY: 'many',
       RUNNER_ORGANIZATION_SHARE: '0',
       AGENT_MODEL: 'gpt',
+      OTEL_EXPORTER_OTLP_HEADERS: 'hunter2',
     })
     expect(errors.map((error) => error.split(' ', 1).join('')).toSorted()).toEqual([
       'AGENT_MODEL',
@@ -53,6 +55,7 @@ describe('readRunnerConfig', () => {
       'DATABASE_URL',
       'DISPATCHER_URL',
       'INTERNAL_API_TOKEN',
+      'OTEL_EXPORTER_OTLP_HEADERS',
       'RUNNER_CONCURRENCY',
       'RUNNER_ORGANIZATION_SHARE',
     ])

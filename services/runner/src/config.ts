@@ -1,4 +1,12 @@
-import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
+import {
+  parseOtlpHeaders,
+  poolSizeSetting,
+  portSetting,
+  readSettings,
+  SharedSettings,
+  splitList,
+  type TracingOptions,
+} from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
 import {
   type AgentConfig,
@@ -38,6 +46,8 @@ export const RunnerSettings = Type.Object(
       description: 'Percentage of the slots that one organization may use, so that others find free ones.',
       examples: [75],
     }),
+    OTEL_EXPORTER_OTLP_ENDPOINT: SharedSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
+    OTEL_EXPORTER_OTLP_HEADERS: SharedSettings.OTEL_EXPORTER_OTLP_HEADERS,
     ...agentSettings,
   },
   agentSettingsRules,
@@ -59,6 +69,7 @@ export interface RunnerConfig {
   concurrency: number
   /** Maximum sessions of one organization at once. */
   perOrganization: number
+  tracing: Pick<TracingOptions, 'endpoint' | 'headers'>
   agent: AgentConfig
 }
 
@@ -67,10 +78,14 @@ export interface RunnerConfig {
  * @throws SettingsError with all errors at once.
  */
 export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
-  return toConfig(readSettings(RunnerSettings, env, { parsers: agentSettingsParsers }))
+  return toConfig(readSettings(RunnerSettings, env, { parsers }))
 }
 
-function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof AgentSettings> & AgentSettings): RunnerConfig {
+const parsers = { ...agentSettingsParsers, OTEL_EXPORTER_OTLP_HEADERS: parseOtlpHeaders }
+
+type ParsedSettings = AgentSettings & { OTEL_EXPORTER_OTLP_HEADERS: TracingOptions['headers'] }
+
+function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof ParsedSettings> & ParsedSettings): RunnerConfig {
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
     databaseUrl: settings.DATABASE_URL,
@@ -84,6 +99,10 @@ function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof AgentSetti
     logLevel: settings.LOG_LEVEL,
     concurrency,
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
+    tracing: {
+      endpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+      headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
+    },
     agent: toAgentConfig(settings),
   }
 }

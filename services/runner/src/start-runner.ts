@@ -32,7 +32,7 @@ const MAX_PREFETCH = 64
 /** Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be unavailable at first. */
 export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningRunner> {
   if (!overrides.agent) await checkAgent(config.agent)
-  const ctx = createAppContext(config, overrides)
+  const ctx = await createAppContext(config, overrides)
   try {
     const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
     const { activeSessions, sessionStore, timing, logger } = ctx

@@ -1,5 +1,5 @@
 import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
-import { backoff, describeError, type Logger } from '@workflow-service/service-kit'
+import { backoff, describeError, type Logger, type Tracing } from '@workflow-service/service-kit'
 import type { Agent } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
@@ -18,6 +18,7 @@ export interface RunContext {
   readonly runStore: RunStore
   readonly timing: { readonly retryMs: number }
   readonly runnerMetrics: RunnerMetrics
+  readonly tracing: Tracing
   readonly logger: Logger
 }
 
@@ -91,9 +92,11 @@ async function runAttempts(
   const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
   for (;;) {
     try {
-      await ctx.agent(
-        createAgentRun({ store, dispatcher: ctx.dispatcher }, { lease, run, journal, steps, prefetchedSources }),
+      const agentRun = createAgentRun(
+        { store, dispatcher: ctx.dispatcher },
+        { lease, run, journal, steps, prefetchedSources },
       )
+      await traceAttempt(ctx.tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
       return
     } catch (error) {
       if (endsRun(error)) throw error
@@ -108,6 +111,33 @@ async function runAttempts(
     steps = await journal.readSteps()
     prefetchedSources = undefined
   }
+}
+
+/** Calls the agent in a span, which is named as the semantic conventions for generative AI name it. */
+async function traceAttempt(
+  tracing: Tracing,
+  { run, attempts, lease }: { readonly run: ClaimedRun; readonly attempts: number; readonly lease: ActiveLease },
+  callAgent: () => Promise<void>,
+): Promise<void> {
+  const attributes = {
+    'gen_ai.operation.name': 'invoke_agent',
+    'gen_ai.conversation.id': run.sessionId,
+    'workflow_service.organization.id': run.organizationId,
+    'workflow_service.workflow.id': run.workflow.id,
+    'workflow_service.run.id': run.id,
+    'workflow_service.run.attempt': attempts,
+  }
+  await tracing.trace({ name: 'invoke_agent', kind: 'internal', attributes }, async (span) => {
+    try {
+      await callAgent()
+      span.set({ 'workflow_service.attempt.outcome': 'succeeded' })
+    } catch (error) {
+      const outcome = endsRun(error) || lease.isLost ? toOutcome(lease, error).kind : 'failed'
+      span.set({ 'workflow_service.attempt.outcome': outcome })
+      if (outcome === 'failed') span.fail(error instanceof RunError ? error.code : 'internal_error')
+      throw error
+    }
+  })
 }
 
 function endsRun(error: unknown): boolean {

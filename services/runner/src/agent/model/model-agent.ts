@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type ModelAnswerStep, type NewJournalStep, type ToolCallError, truncateText } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
+import { NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from '../agent-steps.ts'
@@ -25,6 +26,7 @@ import { createToolbox, END_RUN, runReadingTool, type Toolbox } from './model-to
 import { failUnlessSuccessful, findEnding, findObstacle, isInterrupted, isUnusable } from './run-ending.ts'
 import { type SelectedSources, selectSources } from './select-sources.ts'
 import { formatHistory, type PromptHistory } from './session-history.ts'
+import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
@@ -35,6 +37,8 @@ const HISTORY_HALVED = 'history_halved'
 export interface AgentHooks {
   /** Called after an answer was written to the journal. */
   readonly onModelAnswer?: (answer: ModelAnswerStep) => void
+  /** Spans of the requests to the model. Default: none. */
+  readonly tracing?: Tracing
   /** The pace that all runners share. Default: none. */
   readonly modelGate?: ModelGate
 }
@@ -67,7 +71,7 @@ interface Prompt {
  * answers, and when it has used its tokens.
  */
 export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
-  const ask = createAskModel(config, clock.now)
+  const ask = traceRequests(createAskModel(config, clock.now), config, hooks.tracing ?? NO_TRACING)
   const model = `${config.provider}:${config.modelName}`
   return async (run) => {
     run.signal.throwIfAborted()

@@ -82,12 +82,16 @@ export async function createProviderModel(
   config: ModelConfig,
   send: typeof fetch = fetchModelAnswer,
 ): Promise<ProviderModel> {
-  const { baseUrl, createModel } = MODEL_PROVIDERS[config.provider]
-  return createModel(config, {
-    baseURL: config.baseUrl ?? baseUrl(config),
+  return MODEL_PROVIDERS[config.provider].createModel(config, {
+    baseURL: modelBaseUrl(config),
     apiKey: config.apiKey ?? '',
     fetch: send,
   })
+}
+
+/** The base URL of the model's API: the one in the settings, or the provider's own. */
+export function modelBaseUrl(config: ModelConfig): string {
+  return config.baseUrl ?? MODEL_PROVIDERS[config.provider].baseUrl(config)
 }
 
 /** OpenAI's reasoning models, which Azure and proxies offer as chat completions, refuse `max_tokens`. */

@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { createLogger } from './logger.ts'
+import { parseOtlpHeaders, startTracing, type Tracing } from './tracing.ts'
+
+let server: Server | undefined
+afterEach(() => {
+  server?.closeAllConnections()
+  server?.close()
+})
+
+/** Tracing to a receiver that answers so, the bodies that it got, and the lines that were logged. */
+async function setUp(answer: (response: ServerResponse) => void) {
+  const bodies: string[] = []
+  const lines: unknown[] = []
+  server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      bodies.push(Buffer.concat(chunks).toString())
+      answer(response)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const tracing = await startTracing({
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    headers: {},
+    service: 'test',
+    logger: createLogger({
+      service: 'test',
+      level: 'debug',
+      destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    }),
+  })
+  return { tracing, bodies, lines }
+}
+
+const traceWork = (tracing: Tracing, attributes: Record<string, string | string[]> = {}): Promise<void> =>
+  tracing.trace({ name: 'work', kind: 'internal', attributes }, () => Promise.resolve())
+
+describe('the export of spans', () => {
+  test('is abandoned when the receiver does not answer within 2 s of the stop', async () => {
+    const { tracing, bodies } = await setUp(() => {})
+    await traceWork(tracing)
+    const startedMs = performance.now()
+    await tracing.stop()
+    expect(performance.now() - startedMs).toBeLessThan(4_000)
+    expect(bodies).toHaveLength(1)
+  })
+
+  test('drops spans that wait beyond the limit, and cuts long values', async () => {
+    const { tracing, bodies } = await setUp((response) => response.end('{}'))
+    const attributes = { text: 'x'.repeat(1_000), texts: ['y'.repeat(1_000)] }
+    // In one turn of the event loop: the first 512 spans are being exported, and 2,048 wait.
+    for (let n = 0; n < 4_000; n += 1) await traceWork(tracing, attributes)
+    await tracing.stop()
+    expect(bodies.join('').match(/"name":"work"/gu)).toHaveLength(512 + 2_048)
+    expect(bodies.join('')).not.toMatch(/x{257}|y{257}/u)
+  })
+
+  test('logs one warning for many exports that fail', async () => {
+    const { tracing, lines } = await setUp((response) => response.writeHead(400).end())
+    for (let n = 0; n < 4_000; n += 1) await traceWork(tracing)
+    await tracing.stop()
+    expect(lines).toMatchObject([{ level: 'warn', msg: 'could not export spans' }])
+  })
+
+  test('changes nothing for work that fails, and has nothing of its error', async () => {
+    const { tracing, bodies } = await setUp((response) => response.end('{}'))
+    const failing = tracing.trace({ name: 'work', kind: 'internal', attributes: {} }, () =>
+      Promise.reject(new Error('parrot')),
+    )
+    await expect(failing).rejects.toThrow('parrot')
+    await tracing.stop()
+    expect(bodies).toHaveLength(1)
+    expect(bodies[0]).not.toContain('parrot')
+  })
+})
+
+describe('parseOtlpHeaders', () => {
+  test('reads pairs with percent-encoded values', () => {
+    expect(parseOtlpHeaders('')).toEqual({})
+    expect(parseOtlpHeaders('api-key=abc, tenant = a%20b=c ,')).toEqual({ 'api-key': 'abc', tenant: 'a b=c' })
+  })
+
+  test.each(['abc', '=abc', 'a b=c', 'key=%', 'key=a%0Ax', 'key=%E4%BD%A0'])('refuses %s', (text) => {
+    expect(() => parseOtlpHeaders(text)).toThrow('must be pairs of name=value')
+  })
+})

@@ -1,0 +1,156 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Span } from '@opentelemetry/api'
+import type { SpanExporter } from '@opentelemetry/sdk-trace'
+import { describeError, type Logger } from './logger.ts'
+import { withTimeout } from './with-timeout.ts'
+
+/** The spans of one service. */
+export interface Tracing {
+  /**
+   * Executes `work` in a span, and settles as it does. The span is a child of the one in which it is called. It ends when `work`
+   * settles; an error that `work` throws does not mark it as failed.
+   */
+  trace<Result>(start: SpanStart, work: (span: ActiveSpan) => Promise<Result>): Promise<Result>
+  /** Exports the spans that have ended, for EXPORT_TIMEOUT_MS at most. Never rejects. */
+  stop(): Promise<void>
+}
+
+export interface SpanStart {
+  readonly name: string
+  /** `client` for a request to another system. */
+  readonly kind: 'internal' | 'client'
+  readonly attributes: SpanAttributes
+}
+
+export interface ActiveSpan {
+  set(attributes: SpanAttributes): void
+  /** Marks the span as failed. `errorType` is a stable code, not a message: messages may quote customers' data. */
+  fail(errorType: string): void
+}
+
+/** Ids, counts and codes; never texts of customers or models, secrets or headers. Null is left out. */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | null>>
+
+export interface TracingOptions {
+  /** The base URL of an OTLP/HTTP receiver; null creates no spans and loads no library. */
+  readonly endpoint: string | null
+  /** Headers of the requests to it. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly service: string
+  readonly logger: Logger
+}
+
+/** Creates no spans. */
+export const NO_TRACING: Tracing = {
+  trace: (_start, work) => work({ set: () => {}, fail: () => {} }),
+  stop: () => Promise.resolve(),
+}
+
+/** Spans that wait for their export at most, about 2 KiB each; further ones are dropped. */
+const MAX_WAITING_SPANS = 2_048
+/** The time for one export with its retries. It also bounds the flush of a service that stops. */
+const EXPORT_TIMEOUT_MS = 2_000
+/** Longer attribute values are cut: some come from the API of a model. */
+const MAX_VALUE_LENGTH = 256
+const WARNING_INTERVAL_MS = 60_000
+
+/**
+ * Starts the export of spans in the background. When the receiver does not take them, they are dropped, and one warning per minute is
+ * logged. No global tracer is registered, so no library adds spans of its own.
+ */
+export async function startTracing({ endpoint, headers, service, logger }: TracingOptions): Promise<Tracing> {
+  if (endpoint === null) return NO_TRACING
+  const [
+    { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace },
+    { BatchSpanProcessor, TracerProvider },
+    { OTLPTraceExporter },
+    { defaultResource, resourceFromAttributes },
+  ] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/exporter-trace-otlp-http'),
+    import('@opentelemetry/resources'),
+  ])
+  const exporter = new OTLPTraceExporter({
+    // OTLP specification, "Endpoint URLs for OTLP/HTTP": the path of the signal is appended to the base URL.
+    url: `${endpoint.replace(/\/+$/u, '')}/v1/traces`,
+    headers,
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  })
+  const provider = new TracerProvider({
+    resource: defaultResource().merge(
+      resourceFromAttributes({ 'service.namespace': 'workflow-service', 'service.name': service }),
+    ),
+    spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
+    spanProcessors: [
+      new BatchSpanProcessor({ exporter: withWarnings(exporter, logger), maxQueueSize: MAX_WAITING_SPANS }),
+    ],
+  })
+  const tracer = provider.getTracer('@workflow-service/service-kit')
+  const current = new AsyncLocalStorage<Span>()
+  return {
+    async trace({ name, kind, attributes }, work) {
+      const parent = current.getStore()
+      const span = tracer.startSpan(
+        name,
+        { kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes: withoutNulls(attributes) },
+        parent ? trace.setSpan(ROOT_CONTEXT, parent) : ROOT_CONTEXT,
+      )
+      const active: ActiveSpan = {
+        set: (added) => void span.setAttributes(withoutNulls(added)),
+        fail: (errorType) => void span.setAttribute('error.type', errorType).setStatus({ code: SpanStatusCode.ERROR }),
+      }
+      try {
+        return await current.run(span, () => work(active))
+      } finally {
+        span.end()
+      }
+    },
+    // A failed export is logged where it fails; one that takes longer is abandoned.
+    stop: () => withTimeout(provider.shutdown(), EXPORT_TIMEOUT_MS).catch(() => {}),
+  }
+}
+
+/** Logs failed exports: the SDK reports them to its own global logger only. */
+function withWarnings(exporter: SpanExporter, logger: Logger): SpanExporter {
+  let warnedMs = -Infinity
+  return {
+    export: (spans, onResult) =>
+      exporter.export(spans, (result) => {
+        if (result.error && performance.now() - warnedMs >= WARNING_INTERVAL_MS) {
+          warnedMs = performance.now()
+          const { name, message, code } = describeError(result.error)
+          logger.warn({ spans: spans.length, error: { name, message, code } }, 'could not export spans')
+        }
+        onResult(result)
+      }),
+    shutdown: () => exporter.shutdown(),
+  }
+}
+
+function withoutNulls(attributes: SpanAttributes): Record<string, string | number | boolean | string[]> {
+  return Object.fromEntries(
+    Object.entries(attributes).flatMap(([name, value]) =>
+      value === null ? [] : [[name, typeof value === 'object' ? [...value] : value] as const],
+    ),
+  )
+}
+
+/**
+ * Reads `OTEL_EXPORTER_OTLP_HEADERS`, such as `api-key=abc,tenant=a%20b` (OTLP exporter specification, "Specifying headers via
+ * environment variables").
+ * @throws Error without the value, which may be a secret.
+ */
+export function parseOtlpHeaders(text: string): Record<string, string> {
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '')
+  try {
+    const headers = pairs.map((pair) => {
+      const [, name = '', value = ''] = /^\s*([\w!#$%&'*+.^`|~-]+)\s*=(.*)$/u.exec(pair) ?? []
+      return [name, decodeURIComponent(value.trim())] as const
+    })
+    // Checks names and values as the request will.
+    return Object.fromEntries(new Headers(headers.map(([name, value]): [string, string] => [name, value])))
+  } catch {
+    throw new Error('must be pairs of name=value with percent-encoded values, separated by commas')
+  }
+}

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import {
+  type CustomerEndpoint,
+  type ModelTurn,
+  startCustomerEndpoint,
+  startStubModelServer,
+  type StubModelServer,
+} from '@workflow-service/testkit'
+import { FAST_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+
+const fixture = useRunnerFixture()
+// The usual lease: loading the AI SDK takes longer than the short one of other tests on a busy machine.
+const timing = { ...FAST_TIMING, leaseMs: 15_000, renewMs: 4_000 }
+const DESCRIPTION = 'Post the parrot to Order intake.'
+const KEY = 'sk-test-0123456789abcdef'
+const HEADER = 'receiver-key-0123456789'
+
+let acme: TestOrganization
+let receiver: CustomerEndpoint
+let model: StubModelServer | undefined
+beforeEach(async () => {
+  receiver = await startCustomerEndpoint({ answer: { body: {} } })
+  acme = await fixture.createOrganization({ description: DESCRIPTION })
+})
+afterEach(() => Promise.all([receiver.close(), model?.close()]))
+
+/** Settings of a runner with a model that takes these turns, and with the receiver. */
+async function envWithModel(...turns: ModelTurn[]): Promise<Record<string, string>> {
+  model = await startStubModelServer({ turns })
+  return {
+    AGENT_MODEL: 'openai-compatible:stub-1',
+    AGENT_BASE_URL: model.baseUrl,
+    AGENT_API_KEY: KEY,
+    AGENT_MAX_OUTPUT_TOKENS: '500',
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${receiver.url}/`,
+    OTEL_EXPORTER_OTLP_HEADERS: `x-receiver-key=${HEADER}`,
+  }
+}
+
+const send = { name: 'send_to_order_intake', arguments: { message: 'cockatoo' } }
+const end = { name: 'end_run', arguments: { status: 'done', reason: 'The cockatoo has landed.' } }
+
+interface OtlpSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly status: { readonly code: number; readonly message?: string }
+  readonly events: readonly unknown[]
+  readonly attributes: readonly { readonly key: string; readonly value: OtlpValue }[]
+}
+interface OtlpValue {
+  readonly stringValue?: string
+  readonly intValue?: number
+  readonly boolValue?: boolean
+  readonly arrayValue?: { readonly values: readonly OtlpValue[] }
+}
+
+/** The spans that arrived, in the order in which they ended, with their attributes as an object. */
+function receivedSpans() {
+  const bodies = receiver.requests.map(
+    ({ json }) => json as { resourceSpans: { scopeSpans: { spans: OtlpSpan[] }[] }[] },
+  )
+  const spans = bodies.flatMap(({ resourceSpans }) =>
+    resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)),
+  )
+  return spans.map((span) => ({
+    ...span,
+    attributes: Object.fromEntries(span.attributes.map(({ key, value }) => [key, toValue(value)])),
+  }))
+}
+
+function toValue({ arrayValue, stringValue, intValue, boolValue }: OtlpValue): unknown {
+  return arrayValue ? arrayValue.values.map(toValue) : (stringValue ?? intValue ?? boolValue)
+}
+
+const INTERNAL = 1
+const CLIENT = 3
+const UNSET = 0
+const ERROR = 2
+
+describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  test('an attempt and its requests to the model are exported as spans, without any text of them', async () => {
+    const env = await envWithModel(
+      { failure: 'status', status: 503, message: 'macaw overload' },
+      {
+        text: 'A cockatoo it is.',
+        toolCalls: [send],
+        usage: { inputTokens: 90, outputTokens: 20, cacheReadTokens: 40, reasoningTokens: 7 },
+      },
+      { toolCalls: [end] },
+    )
+    const runner = await fixture.startRunner({ timing }, env)
+    const start = await fixture.start(acme, { context: 'A parrot for Ada Lovelace' })
+    const [run] = await fixture.waitForRuns([start])
+    expect(run).toMatchObject({ status: 'succeeded' })
+    await runner.stop()
+
+    const spans = receivedSpans()
+    const attempt = spans.at(-1)!
+    expect(attempt).toMatchObject({ name: 'invoke_agent', kind: INTERNAL, status: { code: UNSET } })
+    expect(attempt.parentSpanId).toBeUndefined()
+    expect(attempt.attributes).toEqual({
+      'gen_ai.operation.name': 'invoke_agent',
+      'gen_ai.conversation.id': start.sessionId,
+      'workflow_service.organization.id': acme.organizationId,
+      'workflow_service.workflow.id': acme.workflowId,
+      'workflow_service.run.id': start.startId,
+      'workflow_service.run.attempt': 1,
+      'workflow_service.attempt.outcome': 'succeeded',
+    })
+
+    const requests = spans.slice(0, -1)
+    expect(requests).toHaveLength(3)
+    const request = {
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai',
+      'gen_ai.request.model': 'stub-1',
+      'gen_ai.request.max_tokens': 500,
+      'server.address': '127.0.0.1',
+      'server.port': Number(new URL(model!.baseUrl).port),
+    }
+    for (const span of requests) {
+      expect(span).toMatchObject({ name: 'chat stub-1', kind: CLIENT, traceId: attempt.traceId, events: [] })
+      expect(span.parentSpanId).toBe(attempt.spanId)
+      expect(span.attributes).toMatchObject(request)
+    }
+    expect(requests.map(({ status }) => status)).toEqual([{ code: ERROR }, { code: UNSET }, { code: UNSET }])
+    expect(requests[0]!.attributes).toEqual({ ...request, 'error.type': 'model_unavailable' })
+    expect(requests[1]!.attributes).toEqual({
+      ...request,
+      'gen_ai.response.id': expect.any(String),
+      'gen_ai.response.finish_reasons': ['tool-calls'],
+      'gen_ai.usage.input_tokens': 90,
+      'gen_ai.usage.cache_read.input_tokens': 40,
+      'gen_ai.usage.output_tokens': 20,
+      'gen_ai.usage.reasoning.output_tokens': 7,
+    })
+
+    const exported = receiver.requests.map(({ path, text }) => `${path}\n${text}`).join('\n')
+    for (const text of ['parrot', 'Ada', 'cockatoo', 'macaw', 'Order intake', 'order_intake', 'Forward', KEY, HEADER]) {
+      expect(exported).not.toContain(text)
+    }
+    expect(receiver.requests[0]).toMatchObject({ path: '/v1/traces', headers: { 'x-receiver-key': HEADER } })
+  })
+
+  test('an attempt that fails has the code of its error', async () => {
+    const env = await envWithModel({ failure: 'status', status: 401, message: `no access with ${KEY}` })
+    const runner = await fixture.startRunner({ timing }, env)
+    const [run] = await fixture.waitForRuns([await fixture.start(acme)])
+    expect(run).toMatchObject({ status: 'failed' })
+    await runner.stop()
+    const [request, attempt] = receivedSpans()
+    expect(request!.attributes).toMatchObject({ 'error.type': 'model_unauthorized' })
+    expect(attempt).toMatchObject({ name: 'invoke_agent', status: { code: ERROR } })
+    expect(attempt!.attributes).toMatchObject({
+      'workflow_service.attempt.outcome': 'failed',
+      'error.type': 'model_unauthorized',
+    })
+  })
+
+  test('runs at the same time have separate traces', async () => {
+    const runner = await fixture.startRunner({ timing }, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })
+    await fixture.waitForRuns(await Promise.all(['one', 'two'].map((context) => fixture.start(acme, { context }))))
+    await runner.stop()
+    expect(new Set(receivedSpans().map(({ traceId }) => traceId)).size).toBe(2)
+  })
+
+  test('a receiver that is unreachable changes nothing for runs, and is logged once', async () => {
+    const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
+    const runner = await fixture.startRunner({ timing }, { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })
+    const [run] = await fixture.waitForRuns([await fixture.start(acme)])
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
+    const logged = fixture.logLines.length
+    await runner.stop()
+    expect(fixture.logLines.slice(logged).filter(({ msg }) => msg === 'could not export spans')).toMatchObject([
+      { level: 'warn', spans: 3, error: { message: expect.stringContaining('ECONNREFUSED') } },
+    ])
+  })
+})
+
+/** Node's options that write the URL of each module of OpenTelemetry's SDK to stderr when it is loaded; prom-client needs its API. */
+const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    load(url, context, nextLoad) {
+      if (/@opentelemetry.(?!api[/@])/.test(url)) process.stderr.write('loaded ' + url + '\\n')
+      return nextLoad(url, context)
+    },
+  })`)}`
+
+test.each([
+  ["without the setting no module of OpenTelemetry's SDK is loaded", false],
+  ['with the setting they are', true],
+])('%s', async (_name, isSet) => {
+  const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
+  if (!isSet) env['OTEL_EXPORTER_OTLP_ENDPOINT'] = ''
+  const runner = await fixture.startRunnerProcess(timing, { ...env, NODE_OPTIONS: REPORT_LOADED })
+  const [run] = await fixture.waitForRuns([await fixture.start(acme)])
+  expect(run).toMatchObject({ status: 'succeeded' })
+  expect(await runner.stop()).toMatchObject({ code: 0 })
+  const loaded = runner.stderr.split('\n').filter((line) => line.startsWith('loaded '))
+  expect(loaded.length > 0).toBe(isSet)
+  expect(receivedSpans()).toHaveLength(isSet ? 3 : 0)
+})
