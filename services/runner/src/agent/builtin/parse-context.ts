@@ -58,7 +58,12 @@ function repeatedNameProblem(json: string): string | undefined {
 /** Adds the lines beside JSON: their values must not contradict it, and their text must not correct it. */
 function withLines(json: ReadContext, text: string, known: KnownNames): ReadContext {
   const lines = readLines(text, known)
-  const named = Object.entries(lines.values).filter(([name]) => known.isField(toWords(name).join(' ')))
+  const names = new Map(Object.keys(json.values).map((name) => [toWords(name).join(' '), name]))
+  const named = Object.entries(lines.values).flatMap(([name, value]): [string, ContextValue][] => {
+    const words = toWords(name).join(' ')
+    // "Order no." of a line and `order_id` of the JSON have to be equal.
+    return known.isField(words) ? [[names.get(words) ?? name, value]] : []
+  })
   const values = toObject([...Object.entries(json.values), ...named])
   return { values, lists: json.lists, problem: json.problem ?? lines.problem }
 }
