@@ -23,6 +23,8 @@ export function toText(value: ContextValue): string {
 export interface TextKind {
   readonly date: DateKind | undefined
   readonly isEmail: boolean
+  /** Whether dates are written as 31.01.2026. */
+  readonly isPointDate: boolean
 }
 
 const EMAIL = /[^\s<>()[\]:;,"']{1,64}@[^\s<>()[\]:;,"'@]{1,190}\.[\p{L}\p{N}-]{2,}/gu
@@ -35,14 +37,19 @@ export function isEmail(text: string): boolean {
 }
 
 /** Text for a field whose example is a date or an email address: the date in ISO 8601, the only address in the text. */
-export function toTextLike(value: ContextValue, { date, isEmail: wantsEmail }: TextKind): Conversion {
+export function toTextLike(
+  value: ContextValue,
+  { date: isoDate, isEmail: wantsEmail, isPointDate }: TextKind,
+): Conversion {
   if (isStructure(value) && !isPlainList(value)) return { error: `${describeValue(value)} is not a text` }
   const text = toText(value)
+  const date = isPointDate ? 'date' : isoDate
   if (date !== undefined) {
     const parsed = parseDate(text, date)
+    if (parsed === undefined && isPointDate) return { value: text }
     return parsed === undefined
       ? { error: `${describeValue(value)} is not one clear ${DATE_NAMES[date]}` }
-      : { value: parsed }
+      : { value: isPointDate ? parsed.split('-').toReversed().join('.') : parsed }
   }
   if (!wantsEmail) return { value: text }
   if (!EMAIL_FORM.test(text.slice(0, 1_000).trim()))

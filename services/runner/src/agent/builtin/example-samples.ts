@@ -42,5 +42,9 @@ export function textKindOf(samples: Samples | undefined): TextKind {
   const texts = samples?.texts ?? []
   const kinds = new Set<DateKind | undefined>(texts.map(dateKindOf))
   const [date] = kinds
-  return { date: kinds.size === 1 ? date : undefined, isEmail: texts.length > 0 && texts.every(isEmail) }
+  return {
+    date: kinds.size === 1 ? date : undefined,
+    isEmail: texts.length > 0 && texts.every(isEmail),
+    isPointDate: texts.length > 0 && texts.every((text) => /^[0-3]\d\.[01]\d\.\d{4}$/.test(text)),
+  }
 }
