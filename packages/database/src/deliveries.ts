@@ -137,8 +137,9 @@ const CLAIM_DELIVERIES: NamedStatement = {
     ),
     claimed AS (
       INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
-        resend_of, sent_by)
-      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of, sent_by
+        resend_of, sent_by, request_url)
+      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of,
+        sent_by, endpoint_url
       FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved
       ORDER BY id
       ON CONFLICT (id) DO NOTHING

@@ -136,6 +136,10 @@ const neighbour = (comparison: '<' | '>', direction: 'ASC' | 'DESC') => `(
   ORDER BY delivery.created_at ${direction}, delivery.id ${direction} LIMIT 1
 )`
 
+/** Where the request went. The body of a verification has the URL (contract README, "Verification request"). */
+const REQUEST_URL = `CASE delivery.kind
+  WHEN 'verification' THEN delivery.request_body->'data'->>'target_url' ELSE delivery.request_url END`
+
 /** A delivery that the viewer sees, in full. */
 export async function findVisibleDelivery(
   db: Pick<Database, 'pool'>,
@@ -151,10 +155,11 @@ export async function findVisibleDelivery(
        ) AS agent_answer,
        ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
      FROM (
-       SELECT ${deliveryColumns('true')} FROM deliveries AS delivery ${JOIN_WORKFLOW}
+       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url FROM deliveries AS delivery ${JOIN_WORKFLOW}
        WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
      ) AS found
-     LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = found.source_id`,
+     LEFT JOIN webhook_sources AS source
+       ON source.organization_id = $1 AND source.id = found.source_id AND source.deleted_at IS NULL`,
     [organizationId, memberId, deliveryId],
   )
   return rows[0] && toWire<DeliveryDetail>(rows[0])

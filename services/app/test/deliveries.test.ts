@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { hearHints } from '@workflow-service/testkit'
-import { cutAnswers, useDataApp } from './support/data-fixtures.ts'
+import { cutAnswers, sourceIn, useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
 let sourceId: string
@@ -84,6 +84,37 @@ describe('The log of a source', () => {
     expect(body.headers).toContainEqual({ name: 'X-Request-Id', value: request?.headers['x-request-id'] })
     expect(body.headers.map(({ name }) => name)).toContain('X-Service-Token')
     expect(JSON.stringify(body)).not.toContain(token)
+  })
+})
+
+const urlsOf = async (id: string) => {
+  const { admin } = data.app.organization
+  const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: id } })
+  return { request_url: body.request_url, endpoint_url: body.endpoint_url }
+}
+
+describe('The URL of a request', () => {
+  test('stays what it was when the source gets another one or is deleted, also of a source that was never saved', async () => {
+    const { admin } = data.app.organization
+    const params = { source_id: await data.saveSource({ name: 'Moving' }) }
+    const { id } = await data.send(params.source_id)
+    const old = data.endpoint.url
+    const moved = `${old}/moved`
+    const body = sourceIn({ name: 'Moving', endpoint_url: moved, version: '1' })
+    const saved = await data.call(admin, 'saveWebhookSource', { params, body })
+    expect(saved.status).toBe(200)
+    expect(await urlsOf(id)).toEqual({ request_url: old, endpoint_url: moved })
+    await data.call(admin, 'deleteWebhookSource', { params, query: { version: saved.body.version } })
+    expect(await urlsOf(id)).toEqual({ request_url: old, endpoint_url: null })
+
+    data.endpoint.answerWith({ status: 404 })
+    const neverSaved = { source_id: newId() }
+    await data.call(admin, 'saveWebhookSource', { params: neverSaved, body: sourceIn({ endpoint_url: moved }) })
+    data.endpoint.answerWith({ status: 204 })
+    const { rows } = await data.app.db.pool.query<{ id: string }>('SELECT id FROM deliveries WHERE source_id = $1', [
+      neverSaved.source_id,
+    ])
+    expect(await urlsOf(rows[0]?.id ?? '')).toEqual({ request_url: moved, endpoint_url: null })
   })
 })
 

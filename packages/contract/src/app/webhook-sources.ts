@@ -58,7 +58,12 @@ export type AppDeliveryOut = Static<typeof AppDeliveryOut>
 /** A delivery as one request shows it: how it was sent, what the agent received, and its neighbours in the log. */
 export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound request in full.', {
   ...AppDeliveryOut.properties,
-  endpoint_url: Nullable(Type.String({ description: 'The URL of the source now; null when it was never saved.' })),
+  request_url: Nullable(
+    Type.String({ description: 'The URL of the request; null for a payload that was recorded without it.' }),
+  ),
+  endpoint_url: Nullable(
+    Type.String({ description: 'The URL of the source now; null when it was never saved, or is deleted.' }),
+  ),
   headers: Type.Array(
     Closed('HeaderOut', 'A header.', {
       name: Type.String({ description: 'Its name.' }),

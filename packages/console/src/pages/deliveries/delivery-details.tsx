@@ -16,6 +16,7 @@ import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { logLink, ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { toast } from '../../components/toast.ts'
+import { hintOfStatus } from '../sources/verification-cause.ts'
 
 /** What each outcome says of whether the request arrived. */
 const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
@@ -31,7 +32,8 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
-  const { outcome, status, reason, answer, agent_answer: agentAnswer, headers, workflow } = delivery
+  const { outcome, status, reason, answer, agent_answer: agentAnswer, headers, workflow, request_url: url } = delivery
+  const hint = delivery.kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const took = delivery.duration_ms === null ? null : durationText(delivery.duration_ms)
   const mismatches = delivery.mismatches ?? []
   const link = (id: string) => (
@@ -40,7 +42,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
     </Link>
   )
   const curl = curlText(
-    delivery.endpoint_url ?? 'https://example.com',
+    url ?? 'https://example.com',
     headers.map(({ name, value }) => curlHeader(name, value)),
     delivery.request_body,
   )
@@ -54,6 +56,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
           {reason ? <p>{reason}</p> : null}
           <p>{ARRIVED[outcome]}</p>
+          {hint ? <p>{hint}</p> : null}
         </Notice>
       )}
       {mismatches.length > 0 ? (
@@ -82,7 +85,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       />
       <Part title={outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}>
         <pre className="text">
-          {`POST ${delivery.endpoint_url ?? '(the source was deleted)'}\n`}
+          {`POST ${url ?? '(to the URL that the source had then)'}\n`}
           {headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
         </pre>
         <JsonView label="request body" value={delivery.request_body} />

@@ -47,12 +47,18 @@ const STATUS: Record<number, string> = {
 const FAILED = 'It failed: look at its log for this request.'
 const WRONG_STATUS = 'It must answer 2xx to the type service.webhook.verification, before it reads anything else.'
 
+/** The next step after a status that refuses the verification; undefined for a redirect, which names its target. */
+export function hintOfStatus(status: number): string | undefined {
+  if (status >= 300 && status < 400) return undefined
+  return STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)
+}
+
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */
 export function describeVerificationFailure(error: Partial<AppErrorBody>): string {
   const { status = 0, location, kind, tls_fault: tlsFault = 'other', address = 'The address of this host' } = error
   switch (error.reason) {
     case 'status':
-      return `The endpoint answered ${status} instead of 2xx. ${STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)}`
+      return `The endpoint answered ${status} instead of 2xx. ${hintOfStatus(status) ?? WRONG_STATUS}`
     case 'redirect':
       return location
         ? `The endpoint redirects to ${location} (${status}). Redirects are not followed: enter the final URL.`
