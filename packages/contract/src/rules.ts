@@ -58,8 +58,11 @@ export type RulesFile = Static<typeof RulesFile>
 let validateRules: ReturnType<typeof compile<typeof RulesFile>> | undefined
 
 /** Lists where the value does not have the shape of rules, such as `deliveries[0].to`. Empty if it has. */
-export function findRulesShapeErrors(value: unknown): ManifestFieldError[] {
+export function findRulesShapeErrors(value: unknown): (ManifestFieldError & { readonly code: string })[] {
   validateRules ??= compile(RulesFile)
   if (validateRules(value)) return []
-  return toFieldErrors(validateRules.errors ?? []).map(toManifestFieldError)
+  return toFieldErrors(validateRules.errors ?? []).map((error) => ({
+    ...toManifestFieldError(error),
+    code: error.code,
+  }))
 }

@@ -84,11 +84,11 @@ class Checker {
     const type = scope.get(name)
     if (type) return type
     if (TYPE_NAMES.includes(name)) return TYPE
-    const similar = findSimilar(
-      name,
-      [...scope.keys()].filter((known) => !known.startsWith('@')),
-    )
-    const hint = similar ? `did you mean ${similar}?` : `a text needs quotes of its own: '"${name}"'`
+    const names = [...scope.keys()].filter((known) => !known.startsWith('@'))
+    const similar = findSimilar(name, names)
+    const hint = similar
+      ? `did you mean ${similar}?`
+      : `did you mean fields.${name}, or the text '"${name}"'? The variables are ${names.join(', ')}`
     throw this.#fail(`there is no variable ${name}; ${hint}`, id)
   }
 

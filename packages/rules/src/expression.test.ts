@@ -83,7 +83,10 @@ describe('compileExpression', () => {
   test.each([
     ['#support', /^is no CEL expression: unexpected #; a text needs quotes of its own: '"text"'$/],
     ['1 +', /^is no CEL expression: unexpected \+/],
-    ['support', /^there is no variable support; a text needs quotes of its own: '"support"'$/],
+    [
+      'total',
+      /^there is no variable total; did you mean fields\.total, or the text '"total"'\? The variables are fields, context, input_message, workflow, now$/,
+    ],
     ['feilds.total', /^there is no variable feilds; did you mean fields\?$/],
     ['constructor', /^there is no variable constructor/],
     ['nmber(1)', /^there is no function nmber; did you mean number\?$/],

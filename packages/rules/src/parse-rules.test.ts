@@ -18,13 +18,30 @@ const withPayload = (payload: string) => `deliveries:\n  - to: Desk\n    payload
 describe('parseRules', () => {
   test.each([
     ['', 'rules.yaml: is empty; it begins with "deliveries:"'],
-    ['Send it', 'rules.yaml, line 1: must be a JSON object'],
+    ['Send it', 'rules.yaml, line 1: must begin with "deliveries:"'],
+    ['deliveries:\n  - Desk', 'rules.yaml, line 2, delivery 1: must have fields, such as "to: Order intake"'],
+    [
+      withPayload('text'),
+      'rules.yaml, line 3, delivery 1, payload: must have fields, such as "total: number(fields.total)"',
+    ],
+    [
+      'deliveries:\n  - to: Desk\nrules:\n  - to: Desk',
+      'rules.yaml, line 3, rules: is not a known field; did you mean deliveries?',
+    ],
+    [
+      'deliveries:\n  - to: Desk\n    if:\n      "true"',
+      'rules.yaml, line 3, delivery 1, if: is not a known field; a delivery has to, when, payload',
+    ],
+    ['deliveries:\n  - to: Desk\n    when:\n      1 +', /^rules\.yaml, line 3, delivery 1, when: is no CEL expression/],
     ['deliveries: []', 'rules.yaml, line 1, deliveries: must have at least 1 item'],
     ['deliveries: [', /^rules\.yaml, line 1: is no valid YAML: /],
     ['deliveries: []\n---\nmore: true', 'rules.yaml, line 2: has several documents (---)'],
     ['deliveries:\n  - to: Desk\n    to: Shop', 'rules.yaml, line 3: has the key "to" twice in one object'],
     ['deliveries:\n  - when: "true"', 'rules.yaml, line 2, delivery 1, to: is missing'],
-    ['deliveries:\n  - to: Desk\n    wehn: "true"', /^rules\.yaml, line 3, delivery 1, wehn: is not a known field/],
+    [
+      'deliveries:\n  - to: Desk\n    wehn: "true"',
+      /^rules\.yaml, line 3, delivery 1, wehn: is not a known field; did you mean when\? /,
+    ],
     [
       'deliveries:\n  - to: Desk\n  - to: Shop\n    when: true',
       'rules.yaml, line 4, delivery 2, when: must be a string',

@@ -1,8 +1,26 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { findRulesShapeErrors, PAYLOAD_MAX_DEPTH, RULES_MAX_BYTES, type RulesFile } from '@workflow-service/contract'
-import { type Document, isNode, isScalar, Lexer, LineCounter, parseAllDocuments, visit } from 'yaml'
+import {
+  findRulesShapeErrors,
+  PAYLOAD_MAX_DEPTH,
+  RuleDelivery,
+  RULES_MAX_BYTES,
+  type RulesFile,
+} from '@workflow-service/contract'
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+} from 'yaml'
 import type { Evaluation } from './evaluation.ts'
 import { compileExpression, type Expression, ExpressionError } from './expression.ts'
+import { findSimilar } from './find-similar.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 
@@ -15,6 +33,8 @@ const MAX_NODES = 5_000
 /** Tokens of YAML, white space included, and brackets in brackets. The parser takes up to 20 µs for a token. */
 const MAX_TOKENS = 10_000
 const MAX_NESTING = 64
+
+const DELIVERY_FIELDS = Object.keys(RuleDelivery.properties)
 
 /** Errors that are reported for a file. */
 const MAX_ERRORS = 20
@@ -91,14 +111,28 @@ function readYaml(text: string): { value: RulesFile; placeOf: PlaceOf } | { erro
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
-    const errors = findRulesShapeErrors(value).map(({ path, message }) => {
+    const errors = findRulesShapeErrors(value).map(({ path, code, message }) => {
       const steps = path.match(/[^.[\]]+/g)?.map((step) => (/^\d+$/.test(step) ? Number(step) : step)) ?? []
-      return new RuleError(placeOf(steps), message)
+      return new RuleError(placeOf(steps), describeShapeError(code, steps) ?? message)
     })
     return errors.length > 0 ? { errors } : { value: value as RulesFile, placeOf }
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
   }
+}
+
+/** In the words of YAML, and with the fields that exist. Undefined if the error's own message says it all. */
+function describeShapeError(code: string, steps: readonly Step[]): string | undefined {
+  if (code === 'extra_forbidden') {
+    // The file has only one field, so that any other is meant to be it.
+    if (steps.length === 1) return 'is not a known field; did you mean deliveries?'
+    const similar = findSimilar(String(steps.at(-1)), DELIVERY_FIELDS)
+    const hint = similar === undefined ? '' : `did you mean ${similar}? `
+    return `is not a known field; ${hint}a delivery has ${DELIVERY_FIELDS.join(', ')}`
+  }
+  if (code !== 'model_attributes_type' && code !== 'dict_type') return undefined
+  if (steps.length === 0) return 'must begin with "deliveries:"'
+  return `must have fields, such as "${steps.at(-1) === 'payload' ? 'total: number(fields.total)' : 'to: Order intake'}"`
 }
 
 function refuse(reason: string, line?: number): { errors: RuleError[] } {
@@ -135,13 +169,20 @@ function findRepeatedKeys(document: Document.Parsed): { key: string; position: n
   return repeated
 }
 
-/** The line of the node, or of its nearest parent. */
-function findLine(document: Document.Parsed, lines: LineCounter, steps: readonly Step[]): number | undefined {
-  for (let length = steps.length; length >= 0; length -= 1) {
-    const node = length === 0 ? document.contents : document.getIn(steps.slice(0, length), true)
-    if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
+/** The line of the key or of the item of a list, or else of its nearest parent. */
+function findLine({ contents }: Document.Parsed, lines: LineCounter, steps: readonly Step[]): number | undefined {
+  let parent: unknown = contents
+  let start = contents?.range?.[0]
+  for (const step of steps) {
+    if (isAlias(parent)) break
+    const pair = isMap(parent) && parent.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
+    const child: unknown = isSeq(parent) ? parent.items[Number(step)] : pair && pair.value
+    const node = pair ? pair.key : child
+    if (!isNode(node) || !node.range) break
+    start = node.range[0]
+    parent = child
   }
-  return undefined
+  return start === undefined ? undefined : lines.linePos(start).line
 }
 
 /** Evaluates a value of a payload. */

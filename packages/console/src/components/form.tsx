@@ -81,7 +81,8 @@ function fieldErrors({ code, message, details }: AppError): Readonly<Record<stri
 }
 
 function sentence(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1)
+  // A file's name, such as "rules.yaml", keeps its case.
+  const first = /^[\w-]+\.\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?…]$/.test(first) ? first : `${first}.`
 }
 
