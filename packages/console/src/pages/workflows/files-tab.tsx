@@ -15,11 +15,13 @@ import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Section } from '../../components/page.tsx'
 import { EmptyState, Loaded, Notice } from '../../components/states.tsx'
 import { toast } from '../../components/toast.ts'
+import { rulesTemplate } from './rules-template.ts'
 import { useWorkflow } from './use-workflow.ts'
 
 type FileRow = WorkflowDetailOut['files'][number]
 
 const NEW = 'new'
+const NEW_RULES = 'new-rules'
 const sizeText = (bytes: number) => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
 const foldersOf = (text: string) =>
   text
@@ -51,7 +53,7 @@ export function WorkflowFilesPage() {
   return (
     <Section
       title="Files"
-      intro="Texts that the agent reads: rules, prices, templates."
+      intro="Texts that the agent reads: prices, templates. The built-in agent follows rules.yaml, if there is one, instead of the description."
       actions={
         <>
           <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />
@@ -87,7 +89,8 @@ export function WorkflowFilesPage() {
         </section>
       ))}
       {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
-      {file && file !== NEW ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
+      {file === NEW_RULES ? <NewRules workflow={workflow} onClose={open} /> : null}
+      {file && file !== NEW && file !== NEW_RULES ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
     </Section>
   )
 }
@@ -118,6 +121,22 @@ function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; o
   return <Loaded query={query}>{(file) => <FileDrawer key={file.id} file={file} {...props} />}</Loaded>
 }
 
+/** A new `rules.yaml` for the sources that the workflow names. */
+function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
+  const readiness = useRead('getReadiness', { params: { workflow_id: props.workflow.id } })
+  const sources = useRead('listWebhookSources')
+  const named = new Set(readiness.data?.sources.map(({ id }) => id))
+  return (
+    <Loaded query={readiness}>
+      {() => (
+        <Loaded query={sources}>
+          {({ data }) => <FileDrawer {...props} rules={rulesTemplate(data.filter(({ id }) => named.has(id)))} />}
+        </Loaded>
+      )}
+    </Loaded>
+  )
+}
+
 const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
   name: file?.name ?? '',
   path: file?.path.join('/') ?? '',
@@ -125,13 +144,19 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
 })
 
 /** Edits a file, or a new one. */
-function FileDrawer(props: { workflow: WorkflowDetailOut; file?: AppAnswer<'getFile'>; onClose: () => void }) {
-  const { workflow, file, onClose } = props
+function FileDrawer(props: {
+  workflow: WorkflowDetailOut
+  file?: AppAnswer<'getFile'>
+  /** The text of a new `rules.yaml`. */
+  rules?: string
+  onClose: () => void
+}) {
+  const { workflow, file, rules, onClose } = props
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
   const row = workflow.files.find((each) => each.id === id)
   const form = useForm({
-    ...editing(file, valuesOf),
+    ...editing(file, (saved) => (rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved))),
     async save(values, version) {
       const body = { ...values, path: foldersOf(values.path), version: version || null }
       const { files } = await write('saveFile', { params, body })

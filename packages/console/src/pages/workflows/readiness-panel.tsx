@@ -3,7 +3,7 @@ import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract
 import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useMe, useRead, write } from '../../api/queries.ts'
-import { type Action, ActionButton, Button } from '../../components/button.tsx'
+import { type Action, ActionButton, Button, LinkButton } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
@@ -81,9 +81,23 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
             “{name}” is not a webhook source. Correct the name, or <Link to="/sources/new">add the source</Link>.
           </Item>
         ))}
-        {beyondNames(readiness.warnings).map(({ message, excerpt }) => (
+        {beyondNames(readiness.warnings).map(({ code, message, excerpt }) => (
           <Item key={message} tone="warn">
             {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}
+            {code === 'rules_needed' ? (
+              <>
+                {' '}
+                A model is the operator’s setting AGENT_MODEL of the runner.{' '}
+                <LinkButton
+                  className="small"
+                  to="/workflows/$workflowId/files"
+                  params={{ workflowId: workflow.id }}
+                  search={{ file: 'new-rules' }}
+                >
+                  Write a rule
+                </LinkButton>
+              </>
+            ) : null}
           </Item>
         ))}
       </ul>
