@@ -47,6 +47,17 @@ describe('sign-in', () => {
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
   })
 
+  test('says in words what a field needs', async () => {
+    browser.expectProblem(/422/)
+    const page = await newVisitor()
+    await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+    await field(page, 'Email').fill('pat')
+    await button(page, 'Create and sign in').click()
+    await status(page, 'Enter an email address.')
+    await status(page, 'Must have at least 12 characters.')
+    expect(await page.getByText('Required.', { exact: true }).count()).toBe(2)
+  })
+
   test.each([
     ['oidc_unavailable', 'cannot be reached'],
     ['oidc_failed', 'was not completed'],

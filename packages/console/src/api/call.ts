@@ -20,15 +20,25 @@ export class AppError extends Error {
     this.status = status
     this.code = body.code ?? 'unexpected'
     this.requestId = body.request_id
-    this.details = Object.fromEntries((body.details ?? []).map(({ field, message }) => [field, message]))
+    this.details = Object.fromEntries((body.details ?? []).map((detail) => [detail.field, textOf(detail)]))
     this.current = body.current
     this.body = body
   }
 }
 
-/** The error of a field that the page finds itself, before it sends a request. */
-export const invalid = (field: string, message: string) =>
-  new AppError(422, { code: 'validation_error', message, details: [{ field, code: 'invalid', message }] })
+/** What a person reads at the field where the server's words name the rule of the schema. */
+function textOf({ field, code, message }: NonNullable<AppErrorBody['details']>[number]): string {
+  const isEmail = field === 'email' && ['string_too_short', 'string_pattern_mismatch'].includes(code)
+  if (isEmail) return 'Enter an email address.'
+  return message === 'must have at least 1 character' ? 'Required.' : message
+}
+
+/** The errors of fields that the page finds itself, before it sends a request. */
+export function invalidFields(messages: Readonly<Record<string, string>>): AppError {
+  const details = Object.entries(messages).map(([field, message]) => ({ field, code: 'invalid', message }))
+  return new AppError(422, { code: 'validation_error', message: details[0]?.message ?? '', details })
+}
+export const invalid = (field: string, message: string) => invalidFields({ [field]: message })
 
 /** The parts of a request that an operation needs. Every query parameter is optional except a version. */
 export type CallRequest<Id extends AppOperationId> = Omit<AppRequest<Id>, 'query'> &

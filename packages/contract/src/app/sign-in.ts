@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH } from '../limits.ts'
+import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
 import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
 import { Closed, ROLES, Text } from './common.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
+const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)
 export const Email = Type.String({
   minLength: 3,
   maxLength: EMAIL_MAX_LENGTH,
@@ -23,7 +24,7 @@ export const SetUpIn = Closed('SetUpIn', 'The first owner of an organization.', 
   organization_name: Text(NAME_MAX_LENGTH, 'Name of the organization; ignored if the link belongs to one.', 1),
   name: PersonName,
   email: Email,
-  password: Password,
+  password: NewPassword,
 })
 export const SignInIn = Closed('SignInIn', 'Email address and password.', { email: Email, password: Password })
 export const OpenLinkIn = Closed('OpenLinkIn', 'A link to look at.', { token: Token })
@@ -40,7 +41,7 @@ export const LinkOut = Closed('LinkOut', 'What a one-time link is for.', {
 export const AcceptLinkIn = Closed('AcceptLinkIn', 'Accepts an invitation, or sets a new password.', {
   token: Token,
   name: Type.Optional(PersonName),
-  password: Password,
+  password: NewPassword,
 })
 
 export const MeOut = Closed('MeOut', 'The person who is signed in.', {
@@ -77,7 +78,7 @@ export const SaveMeIn = Closed('SaveMeIn', 'Name and email address. Another addr
   email: Email,
 })
 export const ChangePasswordIn = Closed('ChangePasswordIn', 'A new password. Needs a confirmation first.', {
-  new_password: Password,
+  new_password: NewPassword,
 })
 export const SwitchOrganizationIn = Closed('SwitchOrganizationIn', 'The organization to work in.', {
   organization_id: Uuid({ description: 'One of the organizations of the person.' }),

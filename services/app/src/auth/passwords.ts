@@ -1,6 +1,6 @@
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type FieldError, PASSWORD_MIN_LENGTH } from '@workflow-service/contract'
+import type { FieldError } from '@workflow-service/contract'
 import { createInFlightLimiter, invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
@@ -76,7 +76,7 @@ export async function hashNewPassword(
 }
 
 /**
- * Checks a new password (contract README, "Application"): its length, and that it is neither common nor made of `words`: the
+ * Checks a new password (contract README, "Application") beyond its length: that it is neither common nor made of `words`: the
  * organization's name and the email address. Returns the violation of `field`, if any.
  */
 async function checkNewPassword(
@@ -85,9 +85,6 @@ async function checkNewPassword(
   password: string,
   words: readonly string[],
 ): Promise<FieldError | undefined> {
-  if (Array.from(password).length < PASSWORD_MIN_LENGTH) {
-    return { field, code: 'string_too_short', message: `must have at least ${PASSWORD_MIN_LENGTH} characters` }
-  }
   const parts = words.flatMap((word) => [word, word.split('@')[0] ?? '']).map((word) => word.toLowerCase())
   const known = parts.filter((word) => Array.from(word).length >= WORD_MIN_LENGTH)
   if (known.some((word) => password.toLowerCase().includes(word))) {
