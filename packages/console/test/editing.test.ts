@@ -73,6 +73,42 @@ test('a description completes the names of webhook sources, and the panel names 
   await page.getByText('“Stock” is not a webhook source.').waitFor()
 }, 60_000)
 
+test('a new source says everything that it lacks at once', async () => {
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/sources/new')
+  await page.getByLabel('Example body').fill('{')
+  await press(page, 'Verify and create')
+  await page.getByText('Required.').waitFor()
+  for (const text of ['Enter a URL with', 'Enter a secret,', 'Line 1:'])
+    expect(await page.getByText(text).count()).toBe(1)
+})
+
+test('a refused start says so once until its cause is gone, and a narrow page shows the tab it is on', async () => {
+  browser.expectProblem(/409/)
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const params = { workflow_id: workflowId }
+  const { version } = await owner.call('getWorkflow', { params })
+  const description = 'If the customer is new, send it to Order intake.'
+  await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
+  await owner.call('setWorkflowActive', { params, body: { is_active: false } })
+  const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 } })
+  await show(page, `/workflows/${workflowId}/try`)
+  const tab = await page.getByRole('link', { name: 'Try it' }).boundingBox()
+  expect((tab?.x ?? 375) + (tab?.width ?? 0)).toBeLessThanOrEqual(375)
+  const text = page.getByRole('textbox', { name: 'Text' })
+  expect(await text.getAttribute('placeholder')).toBe('order_id: X-0000\ncustomer: Jane Doe\ntotal: 0.5')
+  await text.fill('order_id: A-1')
+  await press(page, 'Start')
+  const refusal = page.getByText(/workflow is inactive/)
+  await refusal.first().waitFor()
+  expect(await refusal.count()).toBe(1)
+  await press(page, 'Switch on')
+  await page.getByText('It starts, but the built-in agent will refuse it.').waitFor()
+  await refusal.waitFor({ state: 'detached' })
+  expect(await text.inputValue()).toBe('order_id: A-1')
+}, 60_000)
+
 test('an ordinary word that begins like a source keeps its Enter and Tab', async () => {
   const owner = await service.signIn()
   const { workflowId } = await fill(service, owner)

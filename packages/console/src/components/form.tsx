@@ -58,6 +58,8 @@ export interface FormState<Values extends object> {
   field: <Name extends keyof Values & string>(name: Name, label: string) => BoundField<Name, Values[Name]>
   submit: () => Promise<void>
   reset: () => void
+  /** Removes the message of a failed save whose cause is gone. */
+  clearError: () => void
   keepMine: () => Promise<void>
   takeTheirs: () => void
 }
@@ -180,6 +182,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
       setConflict(undefined)
       setBase({ values: options.values, version })
     },
+    clearError: () => setError(undefined),
     keepMine: async () => {
       if (conflict) await saveAs(conflict.version)
     },

@@ -3,6 +3,7 @@ import { createStore } from '../api/store.ts'
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 const UPDATE_MS = 15_000
+const CLOCK_SKEW_MS = 5_000
 
 const now = createStore(Date.now())
 setInterval(() => {
@@ -18,7 +19,8 @@ const EXACT = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'm
 
 function relativeText(ms: number, nowMs: number): string {
   const minutes = Math.round((ms - nowMs) / MINUTE_MS)
-  if (minutes === 0) return ms > nowMs ? 'in a moment' : 'just now'
+  // `nowMs` is up to 15 s old, and the server's clock a little ahead.
+  if (minutes === 0) return ms > Date.now() + CLOCK_SKEW_MS ? 'in a moment' : 'just now'
   return Math.abs(minutes) < 60 ? RELATIVE.format(minutes, 'minute') : RELATIVE.format(Math.round(minutes / 60), 'hour')
 }
 

@@ -6,7 +6,7 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
 import { useEffect, useRef, useState } from 'react'
-import { AppError, call, invalid } from '../../api/call.ts'
+import { AppError, call, invalid, invalidFields } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { refresh } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
@@ -43,6 +43,8 @@ function isOtherServer(stored: string, typed: string): boolean {
   return one !== null && other !== null && one.origin !== other.origin
 }
 
+const isHttpUrl = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
+
 /** Brings an error of the save to the field where it can be corrected. */
 function toFieldError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
@@ -78,13 +80,18 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
     savedText: 'Verified and saved.',
     async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
       const { example, error } = readExample(values.example_request_body)
-      if (!example) throw invalid('example_request_body', error ?? 'Enter a JSON object.')
-      if (choice === 'set' && secret === '') {
-        throw invalid('signing_secret', 'Enter a secret, generate one, or choose not to sign.')
+      const errors = {
+        ...(values.name.trim() === '' ? { name: 'Required.' } : {}),
+        ...(isHttpUrl(values.endpoint_url) ? {} : { endpoint_url: 'Enter a URL with https:// or http://.' }),
+        ...(choice === 'set' && secret === ''
+          ? { signing_secret: 'Enter a secret, generate one, or choose not to sign.' }
+          : {}),
+        ...(choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)
+          ? { signing_secret: 'Enter the secret again, or choose not to sign.' }
+          : {}),
+        ...(example ? {} : { example_request_body: error ?? 'Enter a JSON object.' }),
       }
-      if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)) {
-        throw invalid('signing_secret', 'Enter the secret again, or choose not to sign.')
-      }
+      if (!example || Object.keys(errors).length > 0) throw invalidFields(errors)
       const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
       const body = { ...values, example_request_body: example, ...secrets[choice], version: version || null }
       cancel.current = new AbortController()
@@ -130,7 +137,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="Must be reachable from the internet. It gets one POST of the type service.webhook.verification when you save, and must answer 2xx within 10 seconds."
+          hint="On the internet, or in a network that the operator of this service allows. It gets one POST of the type service.webhook.verification when you save, and must answer 2xx within 10 seconds."
           {...form.field('endpoint_url', 'URL')}
         />
         {failure?.body.delivery_id ? (

@@ -15,6 +15,9 @@ const CHECKS: Record<ReadinessOut['checks'][number]['code'], readonly [string, s
   no_users_with_access: ['At least one person has access', 'No person has access'],
 }
 
+/** The warnings with which the built-in agent fails each run. */
+const REFUSED: readonly string[] = ['rules_needed', 'rules_invalid']
+
 const NEW_TRIGGER = {
   name: '',
   trigger_source: { slug: 'api', name: 'API' },
@@ -50,10 +53,33 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
 
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
   const fixes = useFixes(workflow)
+  const warnings = beyondNames(readiness.warnings)
+  const yes = warnings.some(({ code }) => REFUSED.includes(code))
+    ? 'It starts, but the built-in agent will refuse it.'
+    : 'Yes.'
   return (
     <>
-      <p role="status">{readiness.can_start ? 'Yes.' : 'Not yet. Fix what is marked.'}</p>
+      <p role="status">{readiness.can_start ? yes : 'Not yet. Fix what is marked.'}</p>
       <ul>
+        {warnings.map(({ code, message, excerpt }) => (
+          <Item key={message} tone="warn">
+            {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}
+            {code === 'rules_needed' ? (
+              <>
+                {' '}
+                A model is the operator’s setting AGENT_MODEL of the runner.{' '}
+                <LinkButton
+                  className="small"
+                  to="/workflows/$workflowId/files"
+                  params={{ workflowId: workflow.id }}
+                  search={{ file: 'new-rules' }}
+                >
+                  Write a rule
+                </LinkButton>
+              </>
+            ) : null}
+          </Item>
+        ))}
         {readiness.checks.map(({ code, is_met: isMet }) => (
           <Item key={code} tone={isMet ? 'good' : 'bad'}>
             {CHECKS[code][isMet ? 0 : 1]}
@@ -79,25 +105,6 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         {readiness.unknown_names.map((name) => (
           <Item key={name} tone="warn">
             “{name}” is not a webhook source. Correct the name, or <Link to="/sources/new">add the source</Link>.
-          </Item>
-        ))}
-        {beyondNames(readiness.warnings).map(({ code, message, excerpt }) => (
-          <Item key={message} tone="warn">
-            {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}
-            {code === 'rules_needed' ? (
-              <>
-                {' '}
-                A model is the operator’s setting AGENT_MODEL of the runner.{' '}
-                <LinkButton
-                  className="small"
-                  to="/workflows/$workflowId/files"
-                  params={{ workflowId: workflow.id }}
-                  search={{ file: 'new-rules' }}
-                >
-                  Write a rule
-                </LinkButton>
-              </>
-            ) : null}
           </Item>
         ))}
       </ul>

@@ -1,12 +1,11 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { AppError, invalid } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
-import { useMe, useRead, write } from '../../api/queries.ts'
+import { refresh, useMe, useRead, write } from '../../api/queries.ts'
 import { CopyBox, shortId } from '../../components/copy.tsx'
 import { curlText } from '../../components/curl.ts'
-import { describeError } from '../../components/describe-error.ts'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
@@ -16,6 +15,17 @@ import { useWorkflow } from './use-workflow.ts'
 
 /** Counts what the contract counts: code points without the white space around the text. */
 const lengthOf = (text: string) => Array.from(text.trim()).length
+
+const FIRST_EXAMPLE = { order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }
+
+/** The fields of an example that fit on a line, as a person may write them. */
+function linesOf(example: Readonly<Record<string, unknown>>): string {
+  const fields = Object.entries(example).filter(([, value]) => value !== null && typeof value !== 'object')
+  return fields
+    .slice(0, 6)
+    .map(([name, value]) => `${name}: ${String(value)}`)
+    .join('\n')
+}
 
 export function WorkflowTryPage() {
   const { again, session = '' } = useSearch({ strict: false })
@@ -45,15 +55,25 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
       await write('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         // Refused, so nothing has the id; without an answer, a repetition with the same id starts nothing twice.
         if (error instanceof AppError && error.status >= 400 && error.status < 500) setId(newId())
+        if (error instanceof AppError && error.status === 409) void refresh(['workflows'])
         throw error
       })
       await navigate({ to: '/runs/$runId', params: { runId: id } })
     },
   })
+  const readiness = useRead('getReadiness', { params: { workflow_id: workflow.id } }).data
+  const canStart = readiness?.can_start
+  const { clearError } = form
+  useEffect(() => {
+    if (canStart) clearError()
+    // Only when the cause of a refusal is gone.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [canStart])
+  const firstId = readiness?.sources[0]?.id
+  const example = useRead('listWebhookSources').data?.data.find((source) => source.id === firstId)?.example_request_body
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
   const count = lengthOf(context)
-  const isRefused = form.error instanceof AppError && form.error.status === 409
   const known = Object.fromEntries(
     sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.start_count} starts, ${each.waiting_count} waiting`]),
   )
@@ -63,7 +83,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
         <Form form={form} action={form.isSaving ? 'Starting…' : 'Start'}>
           <TextAreaField
             rows={8}
-            placeholder={'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 129.50'}
+            placeholder={linesOf(example ?? FIRST_EXAMPLE)}
             hint="What the agent works on, as a call of the API would send it. ⌘/Ctrl-Enter starts."
             aside={
               <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
@@ -78,7 +98,6 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
             {...form.field('session_id', 'Session')}
           />
         </Form>
-        {isRefused ? <p className="muted">{describeError(form.error)} See “Can it start?”.</p> : null}
         <Snippets workflowId={workflow.id} context={context.trim() || 'order_id: A-1001'} session={session} />
       </div>
       <ReadinessPanel workflow={workflow} />

@@ -1,6 +1,6 @@
-import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { refresh, useRead, write } from '../../api/queries.ts'
@@ -39,6 +39,11 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
   const { id, name } = workflow
   const navigate = useNavigate()
   const params = { workflow_id: id }
+  const tabs = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  useEffect(() => {
+    tabs.current?.querySelector(`a[href="${pathname}"]`)?.scrollIntoView({ block: 'nearest', inline: 'center' })
+  }, [pathname])
   const duplicate = () => openDialog((close) => <Duplicate workflow={workflow} onClose={close} />)
   const exportManifest = async () => download(name, 'yaml', (await call('exportWorkflow', { params })).yaml)
   const remove = () =>
@@ -76,7 +81,7 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
         </>
       }
     >
-      <nav className="tabs" aria-label="Parts of the workflow">
+      <nav ref={tabs} className="tabs" aria-label="Parts of the workflow">
         {TABS.map(([to, label]) => (
           <Link key={to} to={to} params={{ workflowId: id }} activeOptions={{ exact: true, includeSearch: false }}>
             {label}
