@@ -342,8 +342,14 @@ export async function saveWorkflowUsers(
   })
 }
 
+// One SELECT for each status: with `status IN (…)` and no statistics, PostgreSQL reads all runs of the workflow instead.
 const FIND_UNFINISHED_RUN = `
-  SELECT FROM starts WHERE organization_id = $1 AND status IN ('queued', 'running', 'waiting') AND workflow_id = $2 LIMIT 1`
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'queued' AND workflow_id = $2 LIMIT 1)
+  UNION ALL
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'running' AND workflow_id = $2 LIMIT 1)
+  UNION ALL
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'waiting' AND workflow_id = $2 LIMIT 1)
+  LIMIT 1`
 
 /**
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.
