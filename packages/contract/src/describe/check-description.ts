@@ -69,7 +69,7 @@ export function readDescription<Source extends { readonly name: string }>(
 ): ReadDescription<Source> {
   const located = locateNamedSources(`${description}\n${inputMessage}`, sources)
   const { text } = located
-  const mentions = leaveOutArriving(text, located.mentions)
+  const mentions = leaveOutArriving(text, leaveOutAddresses(text, located.mentions))
   const end = text.length - normalizeText(inputMessage).length
   const named = [...new Set(mentions.filter(({ start }) => start < end).map(({ source }) => source))]
   const found = named.length === 0 ? undefined : findRulesNeeded(text, mentions)
@@ -92,7 +92,7 @@ function findRulesNeeded(
   const sentences = splitSentences(text, mentions)
   const arriving = new Set<string>()
   for (const { original, masked } of sentences) {
-    const plain = removeArrivals(masked, arriving).trim()
+    const plain = removeArrivals(masked, arriving).replace(SOON, ' ').trim()
     const found = isHarmless(plain) ? undefined : (findInstruction(plain) ?? findAnswer(plain))
     if (found) return { ...found, sentence: original }
   }
@@ -174,6 +174,30 @@ function leaveOutArriving<Mention extends { readonly start: number; readonly end
     return !clause || start < clause.start || end > clause.end
   })
 }
+
+/** A URL or an email address. Characters outside ASCII end it, since Japanese has no spaces. */
+const ADDRESS = /(?:https?:\/\/|www\.)[!#-&*-;=?-~]+|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+/giu
+
+/** Leaves out names inside a URL or an email address, which name no source; a source can have the whole as its name. */
+function leaveOutAddresses<Mention extends { readonly start: number; readonly end: number }>(
+  text: string,
+  mentions: readonly Mention[],
+): Mention[] {
+  const addresses = [...text.matchAll(ADDRESS)].map(({ 0: address, index }) => ({
+    start: index,
+    end: index + address.length,
+  }))
+  let next = 0
+  return mentions.filter(({ start, end }) => {
+    while ((addresses[next]?.end ?? Infinity) <= start) next += 1
+    const address = addresses[next]
+    return !address || end <= address.start || (start <= address.start && end >= address.end - 1)
+  })
+}
+
+/** How soon to send, which is no condition. */
+const SOON =
+  /(?<![\p{L}\p{N}_])(?:as soon as possible|so bald wie möglich|sobald wie möglich|sobald es geht)(?![\p{L}\p{N}_])/gu
 
 /** Removes the clauses that say that something arrives, and adds what arrives to `arriving`. */
 function removeArrivals(sentence: string, arriving: Set<string>): string {

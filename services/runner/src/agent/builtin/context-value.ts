@@ -28,6 +28,8 @@ export interface KnownNames {
   isSection(words: string): boolean
   /** Whether a field of the items of a list has this name, and no other field. */
   isItemField(words: string): boolean
+  /** The field with the name of an item, for the name of its list: `name` for "Item"; undefined if it has none. */
+  itemNameField(words: string): string | undefined
 }
 
 /** What a context says. */

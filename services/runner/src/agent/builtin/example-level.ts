@@ -77,6 +77,15 @@ const DROPPABLE = new Set([
   'contact',
 ])
 
+/** Objects of an address, by their words, and the other name that their section can have. */
+const ADDRESS_OBJECTS = new Map([
+  ['shipping', 'address shipping'],
+  ['delivery', 'address shipping'],
+  ['billing', 'address billing'],
+  ['address shipping', 'shipping'],
+  ['address billing', 'billing'],
+])
+
 /** Every set of words with one droppable word left out, and that word. */
 export function leaveOutWords(words: string): { dropped: string; words: string }[] {
   const list = words.split(' ')
@@ -97,7 +106,10 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
   const wordCounts = new Map<string, number>()
   const lists: ExampleField[] = []
   const sections = new Set<string>()
+  const others: { words: string; field: ExampleField }[] = []
   const object = readObject(schema, [], '')
+  const own = new Set(byWords.keys())
+  for (const { words, field } of others) if (!own.has(words)) add(byWords, words, field)
   return { object, byKey, byWords, byLastName, byLastWords, byFewerWords, nameCounts, wordCounts, lists, sections }
 
   function readObject(objectSchema: JsonSchema, parentPath: readonly string[], parentKey: string): ExampleObject {
@@ -134,6 +146,13 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
     wordCounts.set(field.lastWords, (wordCounts.get(field.lastWords) ?? 0) + 1)
     const isList = listTypes(field.schema).some(isObjectList)
     if (field.object || isList) for (const words of [field.words, field.lastWords]) sections.add(words)
+    const parent = field.object ? field.lastWords : toWords(field.path.at(-2) ?? '').join(' ')
+    const address = ADDRESS_OBJECTS.get(parent)
+    if (address !== undefined && field.object) sections.add(address)
+    else if (address !== undefined) {
+      const words = toWords([...address.split(' '), field.name].join(' ')).join(' ')
+      others.push({ words, field })
+    }
     if (field.object) return
     if (isList) lists.push(field)
     add(byKey, field.key, field)

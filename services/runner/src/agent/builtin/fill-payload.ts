@@ -79,6 +79,11 @@ function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
     isField: (words) => hasWords(level, words) || itemLevels.some((each) => hasWords(each, words)),
     isSection: (words) => level.sections.has(words),
     isItemField: (words) => !isPlainField(words) && itemLevels.some((each) => hasWords(each, words)),
+    itemNameField: (words) => {
+      const index = level.lists.findIndex((list) => list.lastWords === words)
+      const names = ['name', 'title', 'product', 'description']
+      return isPlainField(words) ? undefined : names.find((name) => itemLevels[index]?.byWords.has(name))
+    },
   }
 }
 
@@ -271,8 +276,15 @@ const PLACEHOLDER =
 /** Fields for which such a word is a value: "Status: unknown". */
 const STATES = /(?:^| )(?:status|state|type|category|note|description|result|reason|title|subject)(?: |$)/
 
+/** Fields of one value. */
+const SINGLE = /(?:^| )(?:id|sku|reference|status|priority|currency|name|email|phone|date|country|city|zip)(?: |$)/
+
 /** A text that gives no value, or several, for a field of one: "tbd", "12 and 13", "chair or stool". */
-function findPlaceholder({ lastWords, isText }: ExampleField, value: ContextValue): Conversion | undefined {
+function findPlaceholder({ lastWords, isText, schema }: ExampleField, value: ContextValue): Conversion | undefined {
+  const types = listTypes(schema).map((type) => type['type'])
+  if (Array.isArray(value) && value.length > 1 && !types.includes('array') && SINGLE.test(lastWords)) {
+    return { error: 'a list has more than one value' }
+  }
   if (typeof value !== 'string' || isText || value.length > 80) return undefined
   const text = value.trim()
   if (PLACEHOLDER.test(text) && !STATES.test(lastWords)) return { error: `${describeValue(value)} is no value` }

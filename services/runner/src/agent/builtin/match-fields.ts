@@ -3,6 +3,7 @@ import { parseDate } from './convert-date.ts'
 import { parseNumber } from './convert-number.ts'
 import { isAbsent, isEmail } from './convert-value.ts'
 import { type ExampleField, type ExampleLevel, leaveOutWords } from './example-level.ts'
+import { listTypes } from './example-schema.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
   type ContextObject,
@@ -61,13 +62,42 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   match((entry) => level.byLastName.get(entry.lastName), isOnlyName)
   match((entry) => level.byLastWords.get(entry.lastWords), isOnlyWords)
   matchFewerWords()
+  addContradictions()
   // "customer": {…} for a text, of which no part fits: its conversion says so.
   for (const [field, value] of objects) if (!values.has(field)) values.set(field, value)
   return {
     values,
     ambiguous: ambiguous.filter(({ entry, fields }) => !entry.isUsed && fields.every((field) => !values.has(field))),
-    related: findRelated(),
+    related: [...findRelated(), ...findNewer()],
     unusedLists: entries.flatMap(({ value, isUsed }) => (!isUsed && isObjectList(value) ? [value] : [])),
+  }
+
+  /** Adds the values of other names for a field: "Order no.: 2" beside "Order ID: 1" for `order_id`. */
+  function addContradictions(): void {
+    for (const entry of entries) {
+      if (entry.isUsed || entry.isAmbiguous || isContextObject(entry.value) || isAbsent(entry.value)) continue
+      const [field, ...others] = level.byWords.get(entry.words) ?? []
+      if (!field || others.length > 0 || field.takesObject || isList(field)) continue
+      const value = values.get(field)
+      if (value === undefined) continue
+      entry.isUsed = true
+      const known = value instanceof RepeatedValue ? value.values : [value]
+      const own = entry.value instanceof RepeatedValue ? entry.value.values : [entry.value]
+      values.set(field, isAbsent(value) ? entry.value : new RepeatedValue([...known, ...own]))
+    }
+  }
+
+  /** Names such as "New delivery date", whose value replaces the one of a field. */
+  function findNewer(): { name: string; field: ExampleField }[] {
+    return entries.flatMap(({ path, value, isUsed }) => {
+      const name = path.at(-1) ?? ''
+      const older = name.slice(0, 200).replace(NEWER, '').trim()
+      if (isUsed || isContextObject(value) || isAbsent(value) || older === '' || older.length === name.length) return []
+      const words = options.toWords(older)
+      const fewer = level.byFewerWords.get(words)?.map((each) => each.field)
+      const [field] = level.byWords.get(words) ?? level.byLastWords.get(words) ?? fewer ?? []
+      return field ? [{ name: path.join('.'), field }] : []
+    })
   }
 
   /** A value that is there but not used must not be left out silently. */
@@ -272,6 +302,14 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
 function isNumberField({ schema }: ExampleField): boolean {
   return schema['type'] === 'number'
 }
+
+function isList({ schema }: ExampleField): boolean {
+  return listTypes(schema).some((type) => type['type'] === 'array')
+}
+
+/** Words before or after a name that say that its value replaces another. */
+const NEWER =
+  /^(?:new|newer|updated?|revised|changed|corrected?|amended|actual|current|final|latest|neu(?:e[nrs]?)?|aktuelle?[nrs]?|aktualisierte?[nrs]?|geänderte?[nrs]?|korrigierte?[nrs]?|(?:新しい|新|変更後の?|更新後の?|訂正後の?|修正後の?))(?:[\s_:-]+|(?<=[新いの後])(?=\p{L})|(?<=^[a-z]+)(?=\p{Lu}))|(?:[\s_-]+|\s*[（([])(?:new|updated|revised|changed|corrected|amended|neu|aktuell|aktualisiert|geändert|korrigiert|新|変更後|更新後|訂正後|修正後)[)）\]]?$/iu
 
 /** "Ada <ada@acme.test>", "ada@acme.test": the name and the address of a person. */
 function splitPerson(value: ContextValue): ContextValue {

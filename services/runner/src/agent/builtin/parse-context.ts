@@ -13,7 +13,12 @@ import { toWords } from './name-words.ts'
 import { findRepeatedName } from './repeated-name.ts'
 import { readLines } from './read-lines.ts'
 
-const NO_NAMES: KnownNames = { isField: () => false, isSection: () => false, isItemField: () => false }
+const NO_NAMES: KnownNames = {
+  isField: () => false,
+  isSection: () => false,
+  isItemField: () => false,
+  itemNameField: () => undefined,
+}
 
 /** The names and values of a context, for rules: the values of a repeated name are a list. */
 export function parseContext(context: string): ContextObject {

@@ -8,6 +8,7 @@ import {
   type ReadContext,
   toObject,
 } from './context-value.ts'
+import { addUnit, splitUnit } from './name-unit.ts'
 import { readTable } from './read-table.ts'
 
 /** The text before the separator of a line: a name of at most 100 characters, with or without quotes and emphasis. */
@@ -93,8 +94,14 @@ const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum
 const CORRECTION =
   /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
 
+/** An apology that takes nothing back. */
+const HARMLESS_APOLOGY =
+  /(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})|(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})/giu
+
 function correctionProblem(text: string): string | undefined {
-  return CORRECTION.test(text) ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}` : undefined
+  return CORRECTION.test(text.replace(HARMLESS_APOLOGY, ''))
+    ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`
+    : undefined
 }
 
 interface Pair {
@@ -271,6 +278,20 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       for (const pair of pairs) addPair(item, pair)
     } else for (const pair of pairs) addPair(target, pair)
     const newest = pairs.at(-1) ?? first
+    // A block of YAML: "note: |" and then indented lines.
+    const block = /^(?<mark>[|>])[+-]?$/u.exec(newest.value)?.groups?.['mark']
+    if (block !== undefined) {
+      const rest = lines.slice(index + 1)
+      const end = rest.findIndex((line) => line.indent <= indent)
+      const own = rest.slice(0, end === -1 ? rest.length : end)
+      if (own.length === 0 || own.some((line, position) => position > 0 && line.isAfterBlank)) {
+        problem ??= `a block of YAML cannot be read: ${JSON.stringify(text.slice(0, 100))}`
+      }
+      newest.value = own.map((line) => line.text).join(block === '|' ? '\n' : ' ')
+      index += own.length
+      last = undefined
+      continue
+    }
     if (!isContinuation) stack.push(newest)
     if (
       bullet === '' &&
@@ -376,15 +397,6 @@ function isOneParagraph({ words }: Pair): boolean {
   return words.split(' ').some((word) => ONE_PARAGRAPH.has(word))
 }
 
-/** Takes "(EUR)", "in EUR" and "(required)" off a name. */
-function splitUnit(name: string): { name: string; unit: string } {
-  const bare = name.replace(/\s*[（(](?:optional|required|pflichtfeld|mandatory|必須|任意)[)）]|\s*\*$/iu, '')
-  const match = /^(?<name>.{1,90}?)\s*(?:[（(](?<unit>[A-Z]{3}|\p{Sc}|%)[)）]|\sin\s(?<in>[A-Z]{3}|\p{Sc}))$/u.exec(
-    bare,
-  )
-  return { name: match?.groups?.['name'] ?? bare, unit: match?.groups?.['unit'] ?? match?.groups?.['in'] ?? '' }
-}
-
 /** The pair or pairs of a line: `a: 1`, `a: 1, b: 2`, `[x] a`. */
 function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
   const checkbox = CHECKBOX.exec(text)?.groups
@@ -448,8 +460,10 @@ function parsePair(text: string, indent: number, known: KnownNames): Pair | unde
 function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObject[][]): readonly Node[] {
   const rest: Node[] = []
   const blocks: Pair[][] = []
-  for (const node of nodes) {
-    const pair = node.kind === 'pair' && node.children.length === 0 ? node : undefined
+  for (const [index, node] of nodes.entries()) {
+    let pair = node.kind === 'pair' && node.children.length === 0 ? node : undefined
+    if (pair && isSeveral(pair, known)) pair = undefined
+    if (pair) pair = nameOfItem(pair, nodes[index + 1], known) ?? pair
     const numbered = pair && /^(?<stem>.{1,40}?)\s*#?\d{1,3}$/u.exec(pair.name)?.groups?.['stem']
     const words = numbered === undefined ? pair?.words : toWords(numbered).join(' ')
     if (!pair || words === undefined || !known.isItemField(words)) {
@@ -475,6 +489,19 @@ function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObj
   return rest
 }
 
+/** "Item: Oak shelf" above "Quantity: 2" is the name of an item, where the list has the name and its items have none such. */
+function nameOfItem(pair: Pair, next: Node | undefined, known: KnownNames): Pair | undefined {
+  const name = known.isItemField(pair.words) ? undefined : known.itemNameField(pair.words)
+  if (name === undefined || next?.kind !== 'pair' || !known.isItemField(next.words)) return undefined
+  const isName = /\p{L}/u.test(pair.value) && !/[,;、\n]|^\S*\d\S*$/u.test(pair.value) && pair.more.length === 0
+  return isName && !/s$/iu.test(pair.name) ? { ...pair, name, words: toWords(name).join(' ') } : undefined
+}
+
+/** "Products: Foo, Bar": several items, not the name of one. */
+function isSeveral({ name, words, value }: Pair, known: KnownNames): boolean {
+  return /s$/iu.test(name) && /[,;、]/u.test(value) && known.isSection(words)
+}
+
 function toValues(nodes: readonly Node[], lists: ContextObject[][]): ContextObject {
   const entries: [string, ContextValue][] = []
   const items: ContextObject[] = []
@@ -495,7 +522,7 @@ function pairValue({ value, more, children, unit, isLong }: Pair, lists: Context
   const text = [value, ...trimClosing(more, isLong)].filter((line, index) => line !== '' || index > 0).join('\n')
   if (more.length > 0) return text
   const single = parseLineValue(text)
-  return unit !== '' && typeof single === 'string' && /^[\d.,'’\s+-]+$/u.test(single) ? `${single} ${unit}` : single
+  return typeof single === 'string' ? addUnit(single, unit) : single
 }
 
 function childrenValue(children: readonly Node[], lists: ContextObject[][]): ContextValue {

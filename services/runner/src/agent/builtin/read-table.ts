@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import { toWords } from './name-words.ts'
-import { type ContextObject, type KnownNames } from './context-value.ts'
+import { type ContextObject, type KnownNames, toObject } from './context-value.ts'
+import { addUnit, splitUnit } from './name-unit.ts'
 
 /** A table between the lines of a text. */
 export interface TextTable {
@@ -78,7 +79,7 @@ function areKnown(titles: readonly string[], known: KnownNames): boolean {
 }
 
 function isKnown(title: string, known: KnownNames): boolean {
-  return title !== '' && known.isField(toWords(title).join(' '))
+  return title !== '' && known.isField(toWords(splitUnit(title).name).join(' '))
 }
 
 function toTable(cells: readonly (readonly string[])[], lineCount: number, known: KnownNames): TextTable | undefined {
@@ -99,6 +100,7 @@ function toTable(cells: readonly (readonly string[])[], lineCount: number, known
     return { rows: [], pairs, lineCount, problem: undefined }
   }
   if (!areKnown(titles, known)) return undefined
+  const columns = titles.map(splitUnit)
   const rows: ContextObject[] = []
   const pairs: [string, string][] = []
   for (const row of body) {
@@ -108,7 +110,7 @@ function toTable(cells: readonly (readonly string[])[], lineCount: number, known
       const sums = values.filter((cell) => cell !== first)
       if (sums.length === 1) pairs.push([first, sums[0] ?? ''])
     } else if (row.length === titles.length)
-      rows.push(Object.fromEntries(titles.map((title, index) => [title, row[index] ?? ''])))
+      rows.push(toObject(columns.map(({ name, unit }, index) => [name, addUnit(row[index] ?? '', unit)])))
     else {
       const problem = `a row of a table has ${row.length} cells instead of ${titles.length}: ${JSON.stringify(row.join(' | ').slice(0, 80))}`
       return { rows: [], pairs: [], lineCount, problem }
