@@ -63,7 +63,7 @@ const QUALIFIERS = `
 
 /** A word that says which things are meant: "paid orders", "larger orders", "bezahlte Bestellungen". */
 const KIND_OF_THINGS =
-  /(?<![\p{L}\p{N}_])(?!(?:received|purchased?|completed form|need(?:ed)?|send|forward|speed)\s)(?:[a-z]{2,20}(?:ed|aid|gger|ller|rger|ier|gest|est|able|ful|ive|ous|less)|paid|late|new and paid|open|closed|old|lost|high|low|rush|express|local|spanish|italian|dutch|american)\s{1,3}(?:orders|invoices|tickets|leads|messages|requests|emails|e-mails|mails|contacts|customers|inquiries|enquiries|bookings|registrations|reservations|submissions|payments|alerts|issues|complaints|clients|deals)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_])(?!(?:neue|eingehende|eingegangene|die|alle|jede|eine|diese|ihre|unsere|meine|erhaltene|weitere|bitte|leite|sende|schicke|übergebe|trage)n?\s)\p{L}{3,20}(?:te|ten|ene|enen|ige|igen|sche|schen|liche|lichen)\s{1,3}(?:bestellungen|rechnungen|anfragen|tickets|nachrichten|leads|aufträge|kunden|meldungen|buchungen|reservierungen|anmeldungen|kontakte)(?![\p{L}\p{N}_])|\d\s{0,2}%/u
+  /(?<![\p{L}\p{N}_])(?!(?:received|purchased?|completed form|need(?:ed)?|send|forward|speed)\s)(?:[a-z]{2,20}(?:ed|aid|gger|ller|rger|ier|gest|est|able|ful|ive|ous|less)|paid|free|late|new and paid|open|closed|old|lost|high|low|rush|express|local|spanish|italian|dutch|american)\s{1,3}(?:(?:web|online|customer|sales|support)\s{1,3})?(?:orders|invoices|tickets|leads|messages|requests|emails|e-mails|mails|contacts|customers|inquiries|enquiries|bookings|registrations|reservations|submissions|payments|alerts|issues|complaints|clients|deals)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_])(?!(?:neue|eingehende|eingegangene|die|alle|jede|eine|diese|ihre|unsere|meine|erhaltene|weitere|bitte|leite|sende|schicke|übergebe|trage)n?\s)\p{L}{3,20}(?:te|ten|ene|enen|ige|igen|sche|schen|liche|lichen)\s{1,3}(?:bestellungen|rechnungen|anfragen|tickets|nachrichten|leads|aufträge|kunden|meldungen|buchungen|reservierungen|anmeldungen|kontakte)(?![\p{L}\p{N}_])|(?:orders|invoices|tickets|leads|messages|requests|bookings|registrations|payments)\s{1,3}(?:that\s{1,3}(?:are|is|were|was|have|has)\s{1,3}(?!(?:been\s)?(?:received|placed|submitted|created|sent|made)(?!\p{L}))|(?:marked|flagged|tagged|labell?ed)\s)|\d\s{0,2}%/u
 
 /** Work on the values, which needs understanding: the built-in agent only copies what the context names. */
 const JUDGEMENTS = String.raw`
@@ -98,7 +98,7 @@ const ELSEWHERE =
   /(?<![\p{L}\p{N}_])(?:(?:the|a|this|attached|in|from|of|to) files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
 
 const JAPANESE =
-  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類/u
+  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類|(?:支払済み?|支払い済み|未払い?|緊急|至急|重要|大口|高額)の/u
 
 const CHINESE = /如果|若是|假如|除非|除了|否则|或者|还是|不要|仅|只有|只在|当[^\s。]{1,30}时|超过|低于|总结|翻译/u
 

@@ -91,8 +91,10 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   function findNewer(): { name: string; field: ExampleField }[] {
     return entries.flatMap(({ path, value, isUsed }) => {
       const name = path.at(-1) ?? ''
+      const isBelow = path.slice(0, -1).some((parent) => NEWER_PART.test(parent))
       const older = name.slice(0, 200).replace(NEWER, '').trim()
-      if (isUsed || isContextObject(value) || isAbsent(value) || older === '' || older.length === name.length) return []
+      if (isUsed || isContextObject(value) || isAbsent(value) || older === '') return []
+      if (older.length === name.length && !isBelow) return []
       const words = options.toWords(older)
       const fewer = level.byFewerWords.get(words)?.map((each) => each.field)
       const [field] = level.byWords.get(words) ?? level.byLastWords.get(words) ?? fewer ?? []
@@ -309,7 +311,11 @@ function isList({ schema }: ExampleField): boolean {
 
 /** Words before or after a name that say that its value replaces another. */
 const NEWER =
-  /^(?:new|newer|updated?|revised|changed|corrected?|amended|actual|current|final|latest|neu(?:e[nrs]?)?|aktuelle?[nrs]?|aktualisierte?[nrs]?|geänderte?[nrs]?|korrigierte?[nrs]?|(?:新しい|新|変更後の?|更新後の?|訂正後の?|修正後の?))(?:[\s_:-]+|(?<=[新いの後])(?=\p{L})|(?<=^[a-z]+)(?=\p{Lu}))|(?:[\s_-]+|\s*[（([])(?:new|updated|revised|changed|corrected|amended|neu|aktuell|aktualisiert|geändert|korrigiert|新|変更後|更新後|訂正後|修正後)[)）\]]?$/iu
+  /^(?:new|newer|updated?|revised|changed|corrected?|amended|actual|current|final|latest|neu(?:e[nrs]?)?|aktuelle?[nrs]?|aktualisierte?[nrs]?|geänderte?[nrs]?|korrigierte?[nrs]?|(?:新しい|新|変更後の?|更新後の?|訂正後の?|修正後の?))(?:[\s_:-]+|(?<=[新いの後])(?=\p{L})|(?<=^[a-z]+)(?=\p{Lu}))|(?:[\s_-]+|\s*[（([])(?:new|now|jetzt|updated|revised|changed|corrected|amended|neu|aktuell|aktualisiert|geändert|korrigiert|新|変更後|更新後|訂正後|修正後)[)）\]]?$/iu
+
+/** Objects of values that replace others. */
+const NEWER_PART =
+  /^(?:(?:new|updated?|revised|changed?|corrected|amended)(?: (?:values?|data|details))?|changes|updates|neue?|geändert|aktualisiert|korrigiert|änderungen|変更後|更新後|訂正)$/iu
 
 /** "Ada <ada@acme.test>", "ada@acme.test": the name and the address of a person. */
 function splitPerson(value: ContextValue): ContextValue {
