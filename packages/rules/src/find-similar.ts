@@ -15,17 +15,20 @@ export function findSimilar(typed: string, names: readonly string[]): string | u
   return candidates.toSorted((a, b) => a.edits - b.edits)[0]?.name
 }
 
-/** The Levenshtein distance; any number above `max` if it is larger than that. */
+/** The Levenshtein distance, with two exchanged neighbors as one edit; any number above `max` if it is larger than that. */
 function countEdits(left: string, right: string, max: number): number {
   if (Math.abs(left.length - right.length) > max) return max + 1
+  let twoAbove: number[] = []
   let above = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (let row = 1; row <= left.length; row += 1) {
     const distances = [row]
     for (let column = 1; column <= right.length; column += 1) {
       const replaced = (above[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1)
-      distances.push(Math.min(replaced, (above[column] ?? 0) + 1, (distances[column - 1] ?? 0) + 1))
+      const isExchanged = left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]
+      const exchanged = isExchanged ? (twoAbove[column - 2] ?? max) + 1 : max + 1
+      distances.push(Math.min(replaced, exchanged, (above[column] ?? 0) + 1, (distances[column - 1] ?? 0) + 1))
     }
-    if (Math.min(...distances) > max) return max + 1
+    twoAbove = above
     above = distances
   }
   return above[right.length] ?? 0
