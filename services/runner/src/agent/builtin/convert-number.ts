@@ -34,7 +34,7 @@ export function parseNumber(text: string, decimal?: DecimalSeparator): ParsedNum
   const isPercent = after === '%'
   if (before !== '' && !isCurrency(before)) return { error: 'not a number' }
   if (after !== '' && !isPercent && !isCurrency(after) && !COUNTED.test(after)) return { error: 'not a number' }
-  if (currency.length > 1) return { error: 'not a number' }
+  if (!areOneCurrency(currency)) return { error: 'not a number' }
   const plain = toPlain(digits.trim(), currency[0], decimal)
   if (plain === undefined) return { error: 'not a number' }
   if (plain === AMBIGUOUS) return { error: 'ambiguous' }
@@ -47,15 +47,24 @@ function withLeadingZero(text: string): string {
   return text.replace(/^([+\-−]?)(?=\.\d+\s?%?$)/u, '$10')
 }
 
+/** Whether the marks name one currency at most: `$5 USD` and `5 €`, not `$5 EUR`. */
+function areOneCurrency([first, second, ...others]: readonly string[]): boolean {
+  if (first === undefined || second === undefined) return true
+  const codes = [first, second].map((mark) => codeOf(mark) ?? mark)
+  return others.length === 0 && (codes[0] === codes[1] || (codes[0] === '$' && /^[A-Z]{2}D$/.test(codes[1] ?? '')))
+}
+
 function isCurrency(text: string): boolean {
   return CURRENCIES.has(text) || /^\p{Sc}$/u.test(text) || CURRENCY_WORDS.test(text)
 }
 
 /** The currency in a text such as `5 EUR` or `€5`, as its code; undefined if there is none, or it has no single code. */
 export function findCurrency(text: string): string | undefined {
-  return hasCurrency(text)
-    ? (CODES.find(([pattern]) => pattern.test(text.normalize('NFKC')))?.[1] ?? codeIn(text))
-    : undefined
+  return hasCurrency(text) ? codeOf(text) : undefined
+}
+
+function codeOf(text: string): string | undefined {
+  return CODES.find(([pattern]) => pattern.test(text.normalize('NFKC')))?.[1] ?? codeIn(text)
 }
 
 /** Whether the text is an amount with a currency, also with one that several countries share: `$5`. */

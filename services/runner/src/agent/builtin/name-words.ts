@@ -16,7 +16,19 @@ export const SYNONYMS: readonly (readonly string[])[] = [
   ['first name', 'given name', 'vorname'],
   ['last name', 'family name', 'surname', 'nachname', 'familienname'],
   ['company', 'firma', 'unternehmen', 'company name', 'firmenname', '会社', '会社名'],
-  ['email', 'mail', 'email address', 'email adresse', 'mailadresse', 'emailadresse', 'メール', 'メールアドレス'],
+  [
+    'email',
+    'mail',
+    'email address',
+    'email adresse',
+    'mailadresse',
+    'emailadresse',
+    'work email',
+    'business email',
+    'contact email',
+    'メール',
+    'メールアドレス',
+  ],
   ['phone', 'telephone', 'tel', 'telefon', 'phone number', 'telephone number', 'telefonnummer', '電話', '電話番号'],
   ['mobile', 'mobile phone', 'mobile number', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'cell phone', '携帯電話'],
   ['address', 'adresse', 'anschrift', '住所'],
@@ -126,6 +138,9 @@ const FILLERS = new Set([
   'unser',
 ])
 
+/** Field names are often written so: `prioritaet` is what "Priorität" shows. */
+const WITHOUT_UMLAUTS: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' }
+
 /** Ends of German compounds, which are words of their own elsewhere. */
 const COMPOUND_ENDS = ['nummer', 'nr', 'datum', 'name', 'betrag', 'adresse', 'preis', 'satz']
 
@@ -168,7 +183,7 @@ function splitCompound(word: string): readonly string[] {
   return [...(known === undefined ? [stem] : (PHRASES.get(known) ?? [])), ...(PHRASES.get(end) ?? [end])]
 }
 
-/** The words of a name in lower case and in the singular. */
+/** The words of a name in lower case, without umlauts and in the singular. */
 function split(name: string): string[] {
   const words = name
     .slice(0, 200)
@@ -176,6 +191,7 @@ function split(name: string): string[] {
     .replace(/mwst/giu, 'mwst ')
     .replace(/(?<=[\p{Ll}\p{N}])(?=\p{Lu})/gu, ' ')
     .toLowerCase()
+    .replace(/[äöüß]/gu, (letter) => WITHOUT_UMLAUTS[letter] ?? letter)
     .replace(/(?<![\p{L}\p{N}])e[-\s]?mail/gu, 'email')
     .replaceAll('#', ' id ')
     .split(/[^\p{L}\p{M}\p{N}]+/u)

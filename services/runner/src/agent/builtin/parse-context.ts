@@ -31,7 +31,7 @@ export function parseContext(context: string): ContextObject {
  */
 export function readContext(context: string, known: KnownNames): ReadContext {
   const whole = parseStructure(context.trim())
-  if (whole !== undefined) return withProblem(readJson([whole]), repeatedNameProblem(context))
+  if (whole !== undefined) return withProblem(readJson([openEnvelope(whole, known)]), repeatedNameProblem(context))
   const blocks = [...context.matchAll(FENCED)]
   const fenced = blocks.flatMap(([, text = '']) => parseStructure(text.trim()) ?? [])
   if (fenced.length > 0) {
@@ -71,6 +71,23 @@ function withLines(json: ReadContext, text: string, known: KnownNames): ReadCont
   })
   const values = toObject([...Object.entries(json.values), ...named])
   return { values, lists: json.lists, problem: json.problem ?? lines.problem }
+}
+
+/** The name of the object that a webhook or an API wraps its data in. */
+const ENVELOPE = /^(?:data|payload|body|object|record|resource)$/i
+const ENVELOPES_MAX = 3
+
+/** Takes the data out of `{"event": …, "data": {…}}`, unless the example has such a field. Names within go before those beside. */
+function openEnvelope(value: ContextValue, known: KnownNames, depth = 0): ContextValue {
+  if (!isContextObject(value) || depth === ENVELOPES_MAX) return value
+  const objects = Object.entries(value).filter(([, inner]) => isContextObject(inner))
+  const [name = '', inner] = objects[0] ?? []
+  const words = toWords(name).join(' ')
+  if (objects.length !== 1 || !ENVELOPE.test(name) || known.isField(words) || known.isSection(words)) return value
+  const opened = openEnvelope(inner as ContextObject, known, depth + 1) as ContextObject
+  const within = new Set(Object.keys(opened).map((each) => toWords(each).join(' ')))
+  const beside = Object.entries(value).filter(([each]) => each !== name && !within.has(toWords(each).join(' ')))
+  return toObject([...beside, ...Object.entries(opened)])
 }
 
 function readJson(values: readonly ContextValue[]): ReadContext {
