@@ -24,7 +24,7 @@ const READ_NOTHING = [
 ]
 const ME = APP_ROUTES.getMe.path
 /** What a list says that is empty. */
-const EMPTY = /^(no |nothing|nobody|it has never)/i
+const EMPTY = /^(no |nothing|it has never)/i
 
 /** Answers every request for data with an error while `status` is set, except those of `healthy` paths. */
 async function interceptApi(page: Page) {
