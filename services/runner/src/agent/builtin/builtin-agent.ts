@@ -3,7 +3,6 @@ import {
   type NewJournalStep,
   type NoteStep,
   PAYLOAD_MAX_BYTES,
-  readDescription,
 } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
@@ -13,6 +12,7 @@ import { describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { type FilledPayload, fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { PlanError, REFUSALS } from './plan-error.ts'
+import { readDescriptionOnce } from './read-description.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { planByRules } from '../rules/plan-by-rules.ts'
@@ -55,7 +55,7 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   try {
     const rules = await readRules(agentRun)
     if (rules) return [begin, ...(await planByRules(agentRun, rules, { sources, ...RULES_OPTIONS }))]
-    const { named, rulesNeeded } = readDescription(run.workflow.description, sources, run.inputMessage)
+    const { named, rulesNeeded } = readDescriptionOnce(run.workflow.description, sources, run.inputMessage)
     if (rulesNeeded) throw new PlanError('rules_needed', formatWarning(rulesNeeded))
     if (named.length === 0) return [begin, { kind: 'note', data: noSourceNote(sources) }]
     return [begin, ...(await planDeliveries(agentRun, named))]

@@ -126,8 +126,8 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
         path,
         key,
         lastName,
-        words: toWords(path.slice(-4).join(' ')).join(' '),
-        lastWords: toWords(name).join(' '),
+        words: toWords(path.slice(-4).join(' ')),
+        lastWords: toWords(name),
         schema: fieldSchema,
         isRequired: requiredNames.has(name),
         isText: fieldSchema['type'] === 'string' && TEXT_WORDS.has(lastWordOf(name)),
@@ -146,11 +146,11 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
     wordCounts.set(field.lastWords, (wordCounts.get(field.lastWords) ?? 0) + 1)
     const isList = listTypes(field.schema).some(isObjectList)
     if (field.object || isList) for (const words of [field.words, field.lastWords]) sections.add(words)
-    const parent = field.object ? field.lastWords : toWords(field.path.at(-2) ?? '').join(' ')
+    const parent = field.object ? field.lastWords : toWords(field.path.at(-2) ?? '')
     const address = ADDRESS_OBJECTS.get(parent)
     if (address !== undefined && field.object) sections.add(address)
     else if (address !== undefined) {
-      const words = toWords([...address.split(' '), field.name].join(' ')).join(' ')
+      const words = toWords([...address.split(' '), field.name].join(' '))
       others.push({ words, field })
     }
     if (field.object) return

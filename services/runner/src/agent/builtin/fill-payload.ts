@@ -1,26 +1,12 @@
-import { countJsonBytes, derivePayloadSchema, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import { countJsonBytes, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import { type DecimalSeparator, decimalSeparatorOf, findCurrency, hasCurrency } from './convert-number.ts'
-import {
-  type Conversion,
-  describeValue,
-  isAbsent,
-  splitText,
-  toBoolean,
-  toJson,
-  toNumber,
-  toTextLike,
-} from './convert-value.ts'
-import {
-  type ExampleField,
-  type ExampleLevel,
-  type ExampleObject,
-  itemLevelSchema,
-  readLevel,
-} from './example-level.ts'
-import { collectSamples, textKindOf } from './example-samples.ts'
-import { emptyValue, hasType, listTypes } from './example-schema.ts'
+import { type Conversion, describeValue, isAbsent, toBoolean, toJson, toNumber, toTextLike } from './convert-value.ts'
+import { type ExampleField, type ExampleLevel, type ExampleObject, itemLevelSchema } from './example-level.ts'
+import { indexExample } from './example-index.ts'
+import { hasType, listTypes } from './example-schema.ts'
 import { type FillReport, FillState } from './fill-state.ts'
 import { type FieldMatches, matchFields } from './match-fields.ts'
+import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
   type ContextObject,
@@ -54,14 +40,14 @@ export function fillPayload(
   context: string,
   maxBytes = PAYLOAD_MAX_BYTES,
 ): FilledPayload {
-  const schema = derivePayloadSchema(example)
-  const fill = new FillState(maxBytes, collectSamples(schema, example))
-  const level = fill.levels.get(schema, readLevel)
+  const index = indexExample(example)
+  const fill = new FillState(maxBytes, index)
+  const level = index.level(index.schema)
   const wholeText = context === '' ? null : { text: context, bytes: countJsonBytes(context) }
   const { values, lists, problem } = readContext(context, knownNames(level, fill))
   const given = placeLists(level, values, lists, fill)
   Object.assign(fill, findNotation([values, ...lists.flat()]))
-  const payload = fillLevel(schema, given.values, { path: [], wholeText, fill }, given.matches)
+  const payload = fillLevel(index.schema, given.values, { path: [], wholeText, fill }, given.matches)
   if (fill.report.named.total > 0) {
     if (problem !== undefined) fill.report.unconverted.add([], problem)
     for (const each of given.problems) fill.report.unconverted.add([], each)
@@ -71,7 +57,7 @@ export function fillPayload(
 
 /** The names that the reader of the context looks for. */
 function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
-  const itemLevels = level.lists.map((list) => fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel))
+  const itemLevels = level.lists.map((list) => fill.example.level(itemLevelSchema(list.schema) ?? {}))
   const lists = new Set(level.lists)
   const isPlainField = (words: string): boolean =>
     [...(level.byWords.get(words) ?? []), ...(level.byLastWords.get(words) ?? [])].some((field) => !lists.has(field))
@@ -118,7 +104,7 @@ function placeLists(
     }
   }
   const all = toObject(entries)
-  const matches = matchFields(level, all, fill.matchOptions)
+  const matches = matchFields(level, all, fill.example.isIdentifier)
   const free = [...lists, ...matches.unusedLists]
   const wanted = level.lists.map((list) => ({
     list,
@@ -139,13 +125,13 @@ function placeLists(
 
 function fitsItems(names: readonly string[], list: ExampleField, fill: FillState): boolean {
   const matched = names.filter((name) => isItemName(name, list, fill)).length
-  const items = fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel)
+  const items = fill.example.level(itemLevelSchema(list.schema) ?? {})
   return matched > 0 && matched * 2 >= names.length && matched * 2 >= items.object.required.length
 }
 
 function isItemName(name: string, list: ExampleField, fill: FillState): boolean {
-  const items = fill.levels.get(itemLevelSchema(list.schema) ?? {}, readLevel)
-  return items.byKey.has(normalizeName(name)) || hasWords(items, fill.matchOptions.toWords(name))
+  const items = fill.example.level(itemLevelSchema(list.schema) ?? {})
+  return items.byKey.has(normalizeName(name)) || hasWords(items, toWords(name))
 }
 
 interface Notation {
@@ -202,8 +188,8 @@ function fillLevel(
   known?: FieldMatches,
 ): Record<string, unknown> {
   const { fill, path } = position
-  const level = fill.levels.get(schema, readLevel)
-  const { values, ambiguous, related } = known ?? matchFields(level, context, fill.matchOptions)
+  const level = fill.example.level(schema)
+  const { values, ambiguous, related } = known ?? matchFields(level, context, fill.example.isIdentifier)
   for (const { name, field } of related) {
     const names = `${JSON.stringify(name.slice(0, 50))} may be meant, or not`
     fill.report.unconverted.add([...path, ...field.path], names)
@@ -296,8 +282,8 @@ function findPlaceholder({ lastWords, isText, schema }: ExampleField, value: Con
 const CHOICE = /^\S+(?: \S+){0,2} (?:or|oder) \S+(?: \S+){0,2}$|または|もしくは/iu
 
 /** Whether the example has the code of a currency there. */
-function isCurrencyField({ lastWords, schema }: ExampleField, { samples }: FillState): boolean {
-  const texts = samples.get(schema)?.texts ?? []
+function isCurrencyField({ lastWords, schema }: ExampleField, { example }: FillState): boolean {
+  const texts = example.samples(schema)?.texts ?? []
   return lastWords === 'currency' && texts.length > 0 && texts.every((text) => /^[A-Z]{3}$/.test(text))
 }
 
@@ -314,17 +300,9 @@ function isEmptyFor(schema: JsonSchema, value: ContextValue): boolean {
 }
 
 function addEmptyValue(schema: JsonSchema, fill: FillState): unknown {
-  const { json, values } = fill.emptyValues.get(schema, () => {
-    const value = emptyValue(schema)
-    return { json: JSON.stringify(value), values: countValues(value) }
-  })
+  const { json, values } = fill.example.emptyValue(schema)
   fill.addValue(Buffer.byteLength(json), values)
   return JSON.parse(json)
-}
-
-function countValues(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 1
-  return Object.values(value).reduce((sum: number, item) => sum + countValues(item), 1)
 }
 
 /** On an error, what was added to the position's FillState has to be rolled back. */
@@ -368,17 +346,11 @@ function convertTo(type: JsonSchema, value: ContextValue, position: Position, sc
   const { fill, path } = position
   switch (type['type']) {
     case 'string':
-      return addPlain(
-        toTextLike(
-          value,
-          fill.textKinds.get(schema, () => textKindOf(fill.samples.get(schema))),
-        ),
-        position,
-      )
+      return addPlain(toTextLike(value, fill.example.textKind(schema)), position)
     case 'number': {
-      const numbers = fill.samples.get(schema)?.numbers ?? []
+      const numbers = fill.example.samples(schema)?.numbers ?? []
       const isFraction = numbers.length > 0 && numbers.every((number) => number > 0 && number < 1)
-      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(fill.matchOptions.toWords(path.at(-1) ?? ''))
+      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(toWords(path.at(-1) ?? ''))
       return addPlain(toNumber(value, { decimal: fill.decimal, isFraction, isCents }), position)
     }
     case 'boolean':
@@ -414,8 +386,7 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
   }
   // "1,5, 2,5" has commas of two kinds.
   const decimals = isOfNumbers && /\d,\d/.test(value) && /,\s/.test(value) ? value.split(/,\s+|;/u) : undefined
-  const items =
-    decimals ?? (Array.isArray(value) ? value : typeof value === 'string' ? fill.parts.get(value, splitText) : [value])
+  const items = decimals ?? (Array.isArray(value) ? value : typeof value === 'string' ? fill.splitText(value) : [value])
   const converted: unknown[] = []
   fill.addValue(2)
   for (const [index, item] of items.entries()) {
@@ -429,6 +400,6 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
 
 function fillItem(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
   if (!isContextObject(value)) return addPlain({ error: `${describeValue(value)} is not an object` }, position)
-  if (position.fill.levels.get(schema, readLevel).object.fields.length === 0) return addJson(value, position)
+  if (position.fill.example.level(schema).object.fields.length === 0) return addJson(value, position)
   return { value: fillLevel(schema, value, { ...position, wholeText: null }) }
 }

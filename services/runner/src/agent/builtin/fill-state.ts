@@ -1,10 +1,7 @@
-import { type JsonSchema, PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
+import { PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
 import type { DecimalSeparator } from './convert-number.ts'
-import type { TextKind } from './convert-value.ts'
-import type { ExampleLevel } from './example-level.ts'
-import type { Samples } from './example-samples.ts'
-import type { MatchOptions } from './match-fields.ts'
-import { toWords } from './name-words.ts'
+import { splitText } from './convert-value.ts'
+import { type ExampleIndex, memoize } from './example-index.ts'
 
 /** Thrown before a payload exceeds a limit. The message completes "Nothing was sent, because …". */
 export class PayloadTooLargeError extends Error {
@@ -60,25 +57,6 @@ interface Mark {
   readonly totals: readonly number[]
 }
 
-/** The empty value of a field, as JSON, and the number of values in it. */
-export interface EmptyValue {
-  readonly json: string
-  readonly values: number
-}
-
-/** Results by argument: many fields, or items of a list, need the same one. */
-class Memo<Argument, Result> {
-  readonly #results = new Map<Argument, Result>()
-
-  get(argument: Argument, compute: (argument: Argument) => Result): Result {
-    const known = this.#results.get(argument)
-    if (known !== undefined) return known
-    const result = compute(argument)
-    this.#results.set(argument, result)
-    return result
-  }
-}
-
 /** What a payload under construction has so far: its size, its report, and what was computed for it. */
 export class FillState {
   readonly report: FillReport = {
@@ -87,13 +65,8 @@ export class FillState {
     empty: new FieldList(),
     unconverted: new FieldList(),
   }
-  readonly levels = new Memo<JsonSchema, ExampleLevel>()
-  readonly emptyValues = new Memo<JsonSchema, EmptyValue>()
-  readonly parts = new Memo<string, readonly string[]>()
-  readonly textKinds = new Memo<JsonSchema, TextKind>()
-  /** The values of the example, by the schema of their field. */
-  readonly samples: ReadonlyMap<JsonSchema, Samples>
-  readonly matchOptions: MatchOptions
+  readonly example: ExampleIndex
+  readonly splitText = memoize(splitText)
   /** The separator before decimals that the numbers of the context show. */
   decimal: DecimalSeparator | undefined
   /** The code of the only currency of the context's amounts. */
@@ -104,17 +77,9 @@ export class FillState {
   #bytes = 0
   #values = 0
 
-  constructor(maxBytes: number, samples: ReadonlyMap<JsonSchema, Samples>) {
+  constructor(maxBytes: number, example: ExampleIndex) {
     this.#maxBytes = maxBytes
-    this.samples = samples
-    const words = new Memo<string, string>()
-    this.matchOptions = {
-      toWords: (name) => words.get(name, () => toWords(name).join(' ')),
-      isIdentifier: ({ schema }) => {
-        const { texts = [], numbers = [] } = samples.get(schema) ?? {}
-        return texts.length + numbers.length > 0 && texts.every((text) => /^\S*\d\S*$/.test(text))
-      },
-    }
+    this.example = example
   }
 
   get bytes(): number {

@@ -4,6 +4,7 @@ import { parseNumber } from './convert-number.ts'
 import { isAbsent, isEmail } from './convert-value.ts'
 import { type ExampleField, type ExampleLevel, leaveOutWords } from './example-level.ts'
 import { listTypes } from './example-schema.ts'
+import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
   type ContextObject,
@@ -37,19 +38,16 @@ interface Entry {
   isAmbiguous: boolean
 }
 
-/** What decides whether a field and a name are the same although their words differ. */
-export interface MatchOptions {
-  readonly toWords: (name: string) => string
-  /** Whether the example's value of the field looks like an identifier: it has a digit and no space. */
-  readonly isIdentifier: (field: ExampleField) => boolean
-}
-
 /**
  * Finds the value of each field in an object of the context: by exact path; by words after the table of synonyms; by the
  * last name, if field and name are unique and one of them is at the top level; by words without one that carries little
  * meaning. At each level only names and fields that are still open; several values for one field are a RepeatedValue.
  */
-export function matchFields(level: ExampleLevel, context: ContextObject, options: MatchOptions): FieldMatches {
+export function matchFields(
+  level: ExampleLevel,
+  context: ContextObject,
+  isIdentifier: (field: ExampleField) => boolean,
+): FieldMatches {
   const entries: Entry[] = []
   const nameCounts = new Map<string, number>()
   const wordCounts = new Map<string, number>()
@@ -95,7 +93,7 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
       const older = name.slice(0, 200).replace(NEWER, '').trim()
       if (isUsed || isContextObject(value) || isAbsent(value) || older === '') return []
       if (older.length === name.length && !isBelow) return []
-      const words = options.toWords(older)
+      const words = toWords(older)
       const fewer = level.byFewerWords.get(words)?.map((each) => each.field)
       const [field] = level.byWords.get(words) ?? level.byLastWords.get(words) ?? fewer ?? []
       return field ? [{ name: path.join('.'), field }] : []
@@ -117,7 +115,7 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
         const words = field.lastWords.split(' ')
         // "Address: 5 High Street, Leeds" has the street and the city, but not apart.
         if (words.some((word) => ADDRESS_PARTS.has(word))) words.push('address')
-        const parent = field.path.length > 1 ? options.toWords(field.path.at(-2) ?? '') : ''
+        const parent = field.path.length > 1 ? toWords(field.path.at(-2) ?? '') : ''
         // "Customer: C-7, Ada": a value for an object, none of whose fields takes it.
         const whole =
           parent === ''
@@ -142,12 +140,12 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
   function addEntries(object: ContextObject, parents: readonly string[], parentKey: string): void {
     if (parents.length >= PAYLOAD_MAX_DEPTH) return
     for (const [name, given] of Object.entries(object)) {
-      const value = level.sections.has(options.toWords(name)) ? splitPerson(given) : given
+      const value = level.sections.has(toWords(name)) ? splitPerson(given) : given
       const path = [...parents, name]
       const lastName = normalizeName(name)
-      const lastWords = options.toWords(name)
+      const lastWords = toWords(name)
       const key = parentKey + lastName
-      const words = path.length === 1 ? lastWords : options.toWords(path.slice(-4).join(' '))
+      const words = path.length === 1 ? lastWords : toWords(path.slice(-4).join(' '))
       entries.push({ path, value, key, lastName, words, lastWords, isUsed: false, isAmbiguous: false })
       nameCounts.set(lastName, (nameCounts.get(lastName) ?? 0) + 1)
       wordCounts.set(lastWords, (wordCounts.get(lastWords) ?? 0) + 1)
@@ -261,14 +259,13 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
     if (field.path.length > 1 && path.length > 1) return false
     if (
       path.slice(0, -1).some((name) =>
-        options
-          .toWords(name)
+        toWords(name)
           .split(' ')
           .some((word) => PAST.has(word)),
       )
     )
       return false
-    const parent = options.toWords((field.path.length > 1 ? field.path : path).at(-2) ?? '')
+    const parent = toWords((field.path.length > 1 ? field.path : path).at(-2) ?? '')
     if (lastWords === 'name') return parent === '' || PERSONS.has(parent) || WHOLES.has(parent)
     return !GENERIC.has(lastWords) || parent === '' || WHOLES.has(parent)
   }
@@ -283,7 +280,7 @@ export function matchFields(level: ExampleLevel, context: ContextObject, options
         return /\p{L}/u.test(text) && !isId && !text.includes('@')
       case 'id':
         // "VAT number: 12345" is no tax of 12345.
-        return isId && (isOfField || (options.isIdentifier(field) && !isNumberField(field)))
+        return isId && (isOfField || (isIdentifier(field) && !isNumberField(field)))
       case 'date':
         return isDate
       case 'amount':

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+
 /**
  * Names that mean the same (services/runner/README.md, "What the built-in agent understands"). The first of each group is
  * the one that the others become. Only names that mean the same in orders, invoices, tickets and leads alike.
@@ -153,11 +155,26 @@ const PHRASES = new Map(
   }),
 )
 
+/** Contexts repeat their names from run to run. */
+const cachedWords = new LRUCache<string, string>({ max: 5_000 })
+const NAME_MAX_LENGTH = 200
+
 /**
  * The words of a name after the table of synonyms, in alphabetical order: "Order no.", "Bestellnummer" and `orderId` give
- * "id order".
+ * "id order". Only the first 200 characters count.
  */
-export function toWords(name: string): readonly string[] {
+export function toWords(name: string): string {
+  const part = name.slice(0, NAME_MAX_LENGTH)
+  const known = cachedWords.get(part)
+  if (known !== undefined) return known
+  // A part of a text keeps the whole text in memory.
+  const copy = Buffer.from(part).toString()
+  const words = listWords(copy).join(' ')
+  cachedWords.set(copy, words)
+  return words
+}
+
+function listWords(name: string): readonly string[] {
   let words = split(name)
   // "Number of guests" is what `guests` shows.
   if (words.length > 2 && /^(?:number|no|anzahl)$/.test(words[0] ?? '') && words[1] === 'of') words = words.slice(2)
@@ -186,7 +203,6 @@ function splitCompound(word: string): readonly string[] {
 /** The words of a name in lower case, without umlauts and in the singular. */
 function split(name: string): string[] {
   const words = name
-    .slice(0, 200)
     .normalize('NFKC')
     .replace(/mwst/giu, 'mwst ')
     .replace(/(?<=[\p{Ll}\p{N}])(?=\p{Lu})/gu, ' ')

@@ -63,9 +63,9 @@ function repeatedNameProblem(json: string): string | undefined {
 /** Adds the lines beside JSON: their values must not contradict it, and their text must not correct it. */
 function withLines(json: ReadContext, text: string, known: KnownNames): ReadContext {
   const lines = readLines(text, known)
-  const names = new Map(Object.keys(json.values).map((name) => [toWords(name).join(' '), name]))
+  const names = new Map(Object.keys(json.values).map((name) => [toWords(name), name]))
   const named = Object.entries(lines.values).flatMap(([name, value]): [string, ContextValue][] => {
-    const words = toWords(name).join(' ')
+    const words = toWords(name)
     // "Order no." of a line and `order_id` of the JSON have to be equal.
     return known.isField(words) ? [[names.get(words) ?? name, value]] : []
   })
@@ -82,11 +82,11 @@ function openEnvelope(value: ContextValue, known: KnownNames, depth = 0): Contex
   if (!isContextObject(value) || depth === ENVELOPES_MAX) return value
   const objects = Object.entries(value).filter(([, inner]) => isContextObject(inner))
   const [name = '', inner] = objects[0] ?? []
-  const words = toWords(name).join(' ')
+  const words = toWords(name)
   if (objects.length !== 1 || !ENVELOPE.test(name) || known.isField(words) || known.isSection(words)) return value
   const opened = openEnvelope(inner as ContextObject, known, depth + 1) as ContextObject
-  const within = new Set(Object.keys(opened).map((each) => toWords(each).join(' ')))
-  const beside = Object.entries(value).filter(([each]) => each !== name && !within.has(toWords(each).join(' ')))
+  const within = new Set(Object.keys(opened).map((each) => toWords(each)))
+  const beside = Object.entries(value).filter(([each]) => each !== name && !within.has(toWords(each)))
   return toObject([...beside, ...Object.entries(opened)])
 }
 

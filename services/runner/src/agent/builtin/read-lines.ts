@@ -197,7 +197,7 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     const heading = HEADING.exec(text)?.groups
     const title =
       heading?.['hash'] ?? heading?.['bold'] ?? heading?.['equals'] ?? heading?.['ini'] ?? heading?.['mark'] ?? text
-    const titleWords = toWords(title).join(' ')
+    const titleWords = toWords(title)
     if (heading || (known.isSection(titleWords) && !/[:：=]/u.test(text))) {
       stack.length = 1
       section = undefined
@@ -322,9 +322,9 @@ function isTitle(lines: readonly Line[], index: number, known: KnownNames): bool
  * the customer. Undefined for headings of the whole, such as "New order" or "Details".
  */
 function openForeignSection(root: Pair, title: string, known: KnownNames): Pair | undefined {
-  const words = toWords(title)
+  const words = toWords(title).split(' ')
   const isPast = /(?<!\p{L})(?:previous|old|former|prior|bisherige|alte|vorherige)(?!\p{L})/iu.test(title)
-  if (words.length === 0 || words.length > 4 || isPast) {
+  if (words[0] === '' || words.length > 4 || isPast) {
     if (!isPast) return undefined
   } else if (words.some((word) => WHOLE_TITLES.has(word) || known.isSection(word))) return undefined
   const section = newPair(title.replace(/[:：]$/u, ''), '', 0, known)
@@ -363,9 +363,8 @@ function splitLines(context: string): Line[] {
 
 function newPair(name: string, value: string, indent: number, known: KnownNames): Pair {
   const { name: plainName, unit } = splitUnit(name)
-  const list = toWords(plainName)
-  const words = list.join(' ')
-  const isLong = list.some((word) => LONG.has(word) || word === 'address')
+  const words = toWords(plainName)
+  const isLong = words.split(' ').some((word) => LONG.has(word) || word === 'address')
   const isKnown = known.isField(words) || known.isSection(words)
   return {
     kind: 'pair',
@@ -424,7 +423,7 @@ const OTHER_NAME = /[,;|]\s{0,5}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})
 
 function hasOtherName(value: string, known: KnownNames): boolean {
   if (!/[,;|]/.test(value) || /^[[{"]/.test(value)) return false
-  return [...value.matchAll(OTHER_NAME)].some(({ groups }) => known.isField(toWords(groups?.['name'] ?? '').join(' ')))
+  return [...value.matchAll(OTHER_NAME)].some(({ groups }) => known.isField(toWords(groups?.['name'] ?? '')))
 }
 
 /** Whether a value has one of the names in it, with a value of its own: "1 TOTAL: 5", "1&total=5". */
@@ -432,9 +431,7 @@ function hasNameInside(value: string, known: KnownNames): boolean {
   if (!/[:：=]/u.test(value) || /^[[{"]/.test(value) || /:\/\//.test(value)) return false
   return [...value.matchAll(/(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})\s{0,5}[:：=]/gu)].some(({ groups }) => {
     const words = (groups?.['name'] ?? '').trim().split(/\s+/u)
-    return [1, 2, 3].some(
-      (count) => count <= words.length && known.isField(toWords(words.slice(-count).join(' ')).join(' ')),
-    )
+    return [1, 2, 3].some((count) => count <= words.length && known.isField(toWords(words.slice(-count).join(' '))))
   })
 }
 
@@ -465,7 +462,7 @@ function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObj
     if (pair && isSeveral(pair, known)) pair = undefined
     if (pair) pair = nameOfItem(pair, nodes[index + 1], known) ?? pair
     const numbered = pair && /^(?<stem>.{1,40}?)\s*#?\d{1,3}$/u.exec(pair.name)?.groups?.['stem']
-    const words = numbered === undefined ? pair?.words : toWords(numbered).join(' ')
+    const words = numbered === undefined ? pair?.words : toWords(numbered)
     if (!pair || words === undefined || !known.isItemField(words)) {
       rest.push(node)
       continue
@@ -494,7 +491,7 @@ function nameOfItem(pair: Pair, next: Node | undefined, known: KnownNames): Pair
   const name = known.isItemField(pair.words) ? undefined : known.itemNameField(pair.words)
   if (name === undefined || next?.kind !== 'pair' || !known.isItemField(next.words)) return undefined
   const isName = /\p{L}/u.test(pair.value) && !/[,;、\n]|^\S*\d\S*$/u.test(pair.value) && pair.more.length === 0
-  return isName && !/s$/iu.test(pair.name) ? { ...pair, name, words: toWords(name).join(' ') } : undefined
+  return isName && !/s$/iu.test(pair.name) ? { ...pair, name, words: toWords(name) } : undefined
 }
 
 /** "Products: Foo, Bar": several items, not the name of one. */

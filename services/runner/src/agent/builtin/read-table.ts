@@ -79,7 +79,7 @@ function areKnown(titles: readonly string[], known: KnownNames): boolean {
 }
 
 function isKnown(title: string, known: KnownNames): boolean {
-  return title !== '' && known.isField(toWords(splitUnit(title).name).join(' '))
+  return title !== '' && known.isField(toWords(splitUnit(title).name))
 }
 
 function toTable(cells: readonly (readonly string[])[], lineCount: number, known: KnownNames): TextTable | undefined {
