@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
 import { startStubModelServer } from '@workflow-service/testkit'
 import type { ModelConfig, ModelProvider } from '../src/agent/agent-settings.ts'
 import type { Agent } from '../src/agent/agent.ts'
@@ -16,6 +16,9 @@ import { formatReport, listWorstMistakes, toFigures, toJsonReport } from './repo
 
 const cases = readCases(join(import.meta.dirname, 'cases/*.json'))
 const closing: { close(): Promise<void> }[] = []
+
+const base = mkdtempSync(join(tmpdir(), 'evaluation-'))
+afterAll(() => rmSync(base, { recursive: true }))
 
 afterEach(async () => {
   await Promise.all(closing.splice(0).map((server) => server.close()))
@@ -90,7 +93,7 @@ describe('the cases', () => {
       /expect\.deliveries\.0: \{"\$about":5\} is not a matcher/u,
     ],
   ])('are refused with a clear error if a file %s', (_title, toContent, message) => {
-    const folder = mkdtempSync(join(tmpdir(), 'cases-'))
+    const folder = mkdtempSync(join(base, 'cases-'))
     const content = toContent(cases.find(({ id }) => id === 'orders-lines-plain')!)
     writeFileSync(join(folder, 'bad.json'), typeof content === 'string' ? content : JSON.stringify(content))
     expect(() => readCases(join(folder, '*.json'))).toThrow(message)
@@ -153,7 +156,7 @@ describe('a report', () => {
 
 describe('recorded answers', () => {
   test('are replayed without the provider, and a request without one fails the run', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'answers-'))
+    const folder = mkdtempSync(join(base, 'answers-'))
     const [entry] = cases as [EvaluationCase]
     const execute = async (upstreamUrl: string | null, of: EvaluationCase) => {
       const recorder = await startAnswerRecorder({ folder, upstreamUrl })

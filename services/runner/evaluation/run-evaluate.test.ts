@@ -1,7 +1,7 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from '@jest/globals'
+import { afterAll, expect, test } from '@jest/globals'
 import { startStubModelServer } from '@workflow-service/testkit'
 import type { EvaluationCase } from './case-schema.ts'
 import { toPerfectTurns } from './perfect-model.ts'
@@ -18,8 +18,11 @@ async function evaluate(args: readonly string[], env: Record<string, string> = {
   return { code, stdout, stderr }
 }
 
+const base = mkdtempSync(join(tmpdir(), 'evaluate-'))
+afterAll(() => rmSync(base, { recursive: true }))
+
 function writeCases(...entries: readonly unknown[]): string {
-  const file = join(mkdtempSync(join(tmpdir(), 'cases-')), 'cases.json')
+  const file = join(mkdtempSync(join(base, 'cases-')), 'cases.json')
   writeFileSync(file, JSON.stringify(entries))
   return file
 }
@@ -45,7 +48,7 @@ test('pnpm evaluate exits with 0, 1 or 2, as wf does', async () => {
 })
 
 test('pnpm evaluate records the answers of a model and replays them', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'answers-'))
+  const folder = mkdtempSync(join(base, 'answers-'))
   const report = join(folder, '..', `${folder.split('/').at(-1)}.json`)
   const file = writeCases(simple)
   const server = await startStubModelServer({ turns: toPerfectTurns(simple) })

@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
@@ -110,9 +110,11 @@ export function testEnv(databaseUrl: string): Record<string, string> {
 export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
   const app = {} as TestApp
   const running: RunningPublicService[] = []
+  const folder = mkdtempSync(join(tmpdir(), 'app-test-'))
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => {
     await Promise.all(running.map((each) => each.stop()))
+    rmSync(folder, { recursive: true })
   })
   const database = useTestDatabase({ maxConnections: 5 })
   beforeAll(async () => {
@@ -120,7 +122,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
     const { logger, lines } = createCapturedLogger({ service: 'app' })
     const config: AppConfig = {
       ...readAppConfig({ ...testEnv(database.url), ...(typeof env === 'function' ? env() : env) }),
-      consoleFolder: join(mkdtempSync(join(tmpdir(), 'app-test-')), 'dist'),
+      consoleFolder: join(folder, 'dist'),
     }
     const queue = createInProcessQueue()
     const published: SessionMessage[] = []
