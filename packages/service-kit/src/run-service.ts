@@ -6,11 +6,13 @@ import { SettingsError } from './settings.ts'
 /** A service that runs until it is stopped. */
 export interface RunningService {
   readonly logger: Logger
+  /** How long `stop` keeps serving requests, with `/readyz` failing, before it closes the listener. */
+  readonly shutdownDelayMs: number
   /** Finishes the work under way and closes every resource; the event loop empties afterwards. */
   stop(): Promise<void>
 }
 
-/** How long a stop may take before the process exits: the 30 s of a payload request and a margin. */
+/** How long a stop may take after the shutdown delay before the process exits: the 30 s of a payload request and a margin. */
 const STOP_TIMEOUT_MS = 35_000
 
 /**
@@ -35,7 +37,7 @@ export async function runService(start: () => Promise<RunningService>): Promise<
     setTimeout(() => {
       logger.error('stopping took too long')
       process.exit(1)
-    }, STOP_TIMEOUT_MS).unref()
+    }, service.shutdownDelayMs + STOP_TIMEOUT_MS).unref()
     service.stop().then(
       () => logger.info('stopped'),
       (error: unknown) => {

@@ -55,6 +55,14 @@ export const SharedSettings = {
     }),
   ),
   HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
+  SHUTDOWN_DELAY_SECONDS: Type.Integer({
+    minimum: 0,
+    maximum: 300,
+    default: 0,
+    description:
+      'How long a process that gets SIGTERM serves requests, with /readyz failing, before it closes its port: longer than a load balancer takes to choose others. At least 6 behind one that keeps connections open.',
+    examples: [15],
+  }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],

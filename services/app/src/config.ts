@@ -35,6 +35,7 @@ export const AppSettings = Type.Object({
     default: 9083,
     description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
+  SHUTDOWN_DELAY_SECONDS: SharedSettings.SHUTDOWN_DELAY_SECONDS,
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
   RATE_LIMIT_STORE_URL: SharedSettings.RATE_LIMIT_STORE_URL,
   TRUST_PROXY: SharedSettings.TRUST_PROXY,
@@ -77,6 +78,8 @@ export interface AppConfig {
   host: string
   port: number
   metricsPort: number
+  /** How long a stop serves requests, not ready, before it closes the port. */
+  shutdownDelayMs: number
   logLevel: string
   /** Undefined when each process counts alone. */
   rateLimitStoreUrl: string | undefined
@@ -110,6 +113,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
     host: settings.HOST,
     port: settings.PORT,
     metricsPort: settings.METRICS_PORT,
+    shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
     logLevel: settings.LOG_LEVEL,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,

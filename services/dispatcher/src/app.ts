@@ -28,12 +28,12 @@ const BODY_MAX_BYTES = 512 * 1024
 const MAX_CALLS_IN_FLIGHT = 4_000
 
 /** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
-export function createApp(ctx: AppContext): Express {
+export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping: () => boolean }): Express {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
   app.use(assignRequestId)
-  app.use(healthRoutes({ metrics: ctx.metrics, checks: { postgres: () => ctx.db.ping() } }))
+  app.use(healthRoutes({ metrics: ctx.metrics, isStopping, checks: { postgres: () => ctx.db.ping() } }))
   const document = describeInternalApi()
   app.get('/internal/openapi.json', (_req, res) => {
     res.json(document)

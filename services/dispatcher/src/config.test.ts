@@ -24,6 +24,7 @@ describe('the settings of the dispatcher', () => {
     expect(readDispatcherConfig(required)).toMatchObject({
       host: '0.0.0.0',
       port: 8081,
+      shutdownDelayMs: 0,
       logLevel: 'info',
       allowedSubnets: { cidrs: [] },
       egressProxy: null,

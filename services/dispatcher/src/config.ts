@@ -13,6 +13,7 @@ export const DispatcherSettings = Type.Object({
     default: 8081,
     description: 'The port of the internal API, /healthz, /readyz and /metrics; 0 selects a free one.',
   }),
+  SHUTDOWN_DELAY_SECONDS: SharedSettings.SHUTDOWN_DELAY_SECONDS,
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
   WEBHOOK_ALLOWED_SUBNETS: Type.String({
     default: '',
@@ -59,6 +60,8 @@ export interface DispatcherConfig {
   secretsKeys: readonly string[]
   host: string
   port: number
+  /** How long a stop serves requests, not ready, before it closes the port. */
+  shutdownDelayMs: number
   logLevel: string
   allowedSubnets: Subnets
   egressProxy: EgressProxy | null
@@ -84,6 +87,7 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
     secretsKeys: splitList(settings.SECRETS_KEY),
     host: settings.HOST,
     port: settings.PORT,
+    shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
     logLevel: settings.LOG_LEVEL,
     allowedSubnets: settings.WEBHOOK_ALLOWED_SUBNETS,
     egressProxy: settings.WEBHOOK_EGRESS_PROXY,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type RunningService, startHttpServer } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import { type AppContext, createAppContext, type DispatcherOverrides } from './app-context.ts'
@@ -22,7 +23,8 @@ export async function startDispatcher(
 ): Promise<RunningDispatcher> {
   const ctx = createAppContext(config, overrides)
   try {
-    const http = await startHttpServer(createApp(ctx), {
+    let isStopping = false
+    const http = await startHttpServer(createApp(ctx, { isStopping: () => isStopping }), {
       host: config.host,
       port: config.port,
       onRefusal: (error, requestId) =>
@@ -33,9 +35,13 @@ export async function startDispatcher(
     logAddressExemptions(ctx)
     return {
       logger: ctx.logger,
+      shutdownDelayMs: config.shutdownDelayMs,
       url: http.url,
       port: http.port,
       stop: async () => {
+        isStopping = true
+        http.drain()
+        await sleep(config.shutdownDelayMs)
         // Calls that wait for a slot could still send for 30 s; their callers repeat them at another dispatcher.
         ctx.limiter.stopWaiting()
         await maintenance.stop()

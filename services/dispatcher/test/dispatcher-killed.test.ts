@@ -39,8 +39,8 @@ beforeEach(() => {
   endpoint.answerWith({ status: 200, body: 'booked' })
 })
 
-const send = (id: string): Promise<Answer> =>
-  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
+const send = (id: string, url = dispatcher.url): Promise<Answer> =>
+  callDispatcher(url, 'PUT', `/internal/deliveries/${id}`, {
     organization_id: organizationId,
     source_id: sourceId,
     payload: PAYLOAD,
@@ -185,8 +185,8 @@ describe('a dispatcher that is killed', () => {
       await killAndRestart()
       await call
     }
-    const answers = await Promise.all(ids.map(send))
-    const again = await Promise.all(ids.map(send))
+    const answers = await Promise.all(ids.map((id) => send(id)))
+    const again = await Promise.all(ids.map((id) => send(id)))
     expect(again.map(({ body }) => body)).toEqual(answers.map(({ body }) => body))
     const arrivals = answers.map(({ body }) => ({
       outcome: body.outcome,
@@ -204,6 +204,15 @@ describe('a dispatcher that is killed', () => {
 })
 
 describe('a dispatcher that gets SIGTERM', () => {
+  test('is not ready first, and takes deliveries for SHUTDOWN_DELAY_SECONDS', async () => {
+    const stopping = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '3' })
+    stopping.process.kill('SIGTERM')
+    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
+    endpoint.answerWith({ status: 204 })
+    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    expect(await stopping.process.exited).toMatchObject({ code: 0 })
+  })
+
   test('completes and records the requests in flight, and exits with status 0', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()

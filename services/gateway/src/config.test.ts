@@ -23,6 +23,7 @@ describe('readGatewayConfig', () => {
       host: '0.0.0.0',
       port: 8080,
       metricsPort: 9080,
+      shutdownDelayMs: 0,
       logLevel: 'info',
       rateLimitPerMinute: 600,
       rateLimitStoreUrl: undefined,

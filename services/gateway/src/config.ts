@@ -20,6 +20,7 @@ export const GatewaySettings = Type.Object({
     default: 9080,
     description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
+  SHUTDOWN_DELAY_SECONDS: SharedSettings.SHUTDOWN_DELAY_SECONDS,
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     minimum: 0,
@@ -58,6 +59,8 @@ export interface GatewayConfig {
   host: string
   port: number
   metricsPort: number
+  /** How long a stop serves requests, not ready, before it closes the port. */
+  shutdownDelayMs: number
   logLevel: string
   /** 0 for no limit. */
   rateLimitPerMinute: number
@@ -82,6 +85,7 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): Gateway
     host: settings.HOST,
     port: settings.PORT,
     metricsPort: settings.METRICS_PORT,
+    shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
     logLevel: settings.LOG_LEVEL,
     rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,

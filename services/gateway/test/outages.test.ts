@@ -220,6 +220,19 @@ describe('while shutting down', () => {
     expect(started.jsonLines.at(-1)?.['msg']).toBe('stopped')
   }, 60_000)
 
+  test('is not ready first, and answers on new connections for SHUTDOWN_DELAY_SECONDS', async () => {
+    const started = await startGatewayProcess(gateway.database.url, { SHUTDOWN_DELAY_SECONDS: '3' })
+    running.push(started)
+    const signalledMs = performance.now()
+    started.kill('SIGTERM')
+    await waitUntil(async () => (await fetch(`${started.metricsUrl}/readyz`)).status === 503)
+    const answer = await fetch(`${started.url}/healthz`)
+    expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
+    await waitUntil(async () => await isRefused(started.url))
+    expect(performance.now() - signalledMs).toBeGreaterThan(3_000)
+    expect(await started.exited).toEqual({ code: 0, signal: null })
+  }, 60_000)
+
   test('under load, answers only what the contract allows and loses no start that was answered 202', async () => {
     const started = await startGatewayProcess(gateway.database.url)
     running.push(started)

@@ -34,7 +34,11 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
   if (!overrides.agent) await checkAgent(config.agent)
   const ctx = await createAppContext(config, overrides)
   try {
-    const http = await startHttpServer(createApp(ctx), { host: config.host, port: config.port })
+    let isStopping = false
+    const http = await startHttpServer(createApp(ctx, { isStopping: () => isStopping }), {
+      host: config.host,
+      port: config.port,
+    })
     const { activeSessions, sessionStore, timing, logger } = ctx
     const leaseRenewer = startLeaseRenewer({
       activeSessions,
@@ -51,6 +55,7 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
     })
     logger.info({ port: http.port, slots: config.concurrency }, 'running')
     const stop = async (): Promise<void> => {
+      isStopping = true
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
       const stopping = [scheduler.stop(), autoRuns.stop(), consumer.close()]
       activeSessions.interruptAll()
@@ -61,7 +66,8 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
       await ctx.dispose()
     }
     let stopped: Promise<void> | undefined
-    return { logger, port: http.port, stop: () => (stopped ??= stop()) }
+    // No load balancer sends requests to a runner.
+    return { logger, shutdownDelayMs: 0, port: http.port, stop: () => (stopped ??= stop()) }
   } catch (error) {
     await ctx.dispose()
     throw error
@@ -88,11 +94,16 @@ async function waitForSessions(
   )
 }
 
-function createApp({ db, sessionQueue, metrics, logger }: AppContext): express.Express {
+function createApp(
+  { db, sessionQueue, metrics, logger }: AppContext,
+  { isStopping }: { readonly isStopping: () => boolean },
+): express.Express {
   const app = express()
   app.disable('x-powered-by')
   app.use(assignRequestId)
-  app.use(healthRoutes({ metrics, checks: { postgres: () => db.ping(), rabbitmq: () => sessionQueue.ping() } }))
+  app.use(
+    healthRoutes({ metrics, isStopping, checks: { postgres: () => db.ping(), rabbitmq: () => sessionQueue.ping() } }),
+  )
   app.use(handleNotFound)
   app.use(handleErrors(logger))
   return app

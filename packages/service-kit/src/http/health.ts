@@ -9,6 +9,8 @@ export interface HealthOptions {
   checks: Record<string, () => Promise<void>>
   /** Checks whose results are reported but do not make the service unready. */
   optionalChecks?: Record<string, () => Promise<void>>
+  /** Makes `/readyz` fail while the process stops, so that load balancers choose another one. */
+  isStopping: () => boolean
   /** How long one check may take before it counts as failed. Default: 2,000. */
   timeoutMs?: number
 }
@@ -20,13 +22,17 @@ export function answerHealthz(_req: Request, res: Response): void {
 
 /**
  * Creates `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when every
- * dependency answers, else 503 in the error shape with the names of those that do not.
+ * dependency answers, else 503 in the error shape with the names of those that do not, or that the service is stopping.
  */
 export function healthRoutes(options: HealthOptions): Router {
-  const { checks, optionalChecks = {}, metrics, timeoutMs = 2_000 } = options
+  const { checks, optionalChecks = {}, isStopping, metrics, timeoutMs = 2_000 } = options
   const router = Router()
   router.get('/healthz', answerHealthz)
   router.get('/readyz', async (_req, res) => {
+    if (isStopping()) {
+      sendError(res, serviceUnavailable('Not ready: the service is stopping.'))
+      return
+    }
     const [required, optional] = await Promise.all([runChecks(checks, timeoutMs), runChecks(optionalChecks, timeoutMs)])
     const failed = Object.keys(required).filter((name) => required[name] !== 'ok')
     if (failed.length === 0) {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import express, { type Express } from 'express'
 import type { Logger } from '../logger.ts'
 import type { Registry } from '../metrics.ts'
@@ -17,7 +18,12 @@ export interface RunningPublicService extends RunningService {
 
 /** What a public service uses. */
 export interface PublicServiceContext {
-  readonly config: { readonly host: string; readonly port: number; readonly metricsPort: number }
+  readonly config: {
+    readonly host: string
+    readonly port: number
+    readonly metricsPort: number
+    readonly shutdownDelayMs: number
+  }
   readonly logger: Logger
   readonly metrics: Registry
   readonly db: { ping(): Promise<void> }
@@ -56,7 +62,7 @@ export async function startPublicService(
   ctx: PublicServiceContext,
   { createApp, startTasks, onRefusal, stopGraceMs }: PublicServiceOptions,
 ): Promise<RunningPublicService> {
-  const { host, port, metricsPort } = ctx.config
+  const { host, port, metricsPort, shutdownDelayMs } = ctx.config
   const { logger } = ctx
   const servers: HttpServer[] = []
   try {
@@ -69,8 +75,10 @@ export async function startPublicService(
       },
     })
     servers.push(http)
+    let isStopping = false
     const metricsApp = createMetricsApp({
       metrics: ctx.metrics,
+      isStopping: () => isStopping,
       checks: { postgres: () => ctx.db.ping() },
       // The service works without the broker: starts are recorded, and the runners' sweep finds them.
       optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
@@ -80,6 +88,9 @@ export async function startPublicService(
     const tasks = startTasks()
     logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
     const stop = async (): Promise<void> => {
+      isStopping = true
+      http.drain()
+      await sleep(shutdownDelayMs)
       // Together: a statement under way must not keep the port open.
       await Promise.all([tasks?.stop(), http.close(stopGraceMs)])
       await ctx.close()
@@ -88,6 +99,7 @@ export async function startPublicService(
     let stopping: Promise<void> | undefined
     return {
       logger,
+      shutdownDelayMs,
       url: http.url,
       port: http.port,
       metricsPort: metricsHttp.port,

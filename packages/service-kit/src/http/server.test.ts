@@ -140,6 +140,22 @@ describe('startHttpServer', () => {
     expect(server.inFlight).toBe(0)
   })
 
+  test('asks for new connections while it drains, and still accepts them', async () => {
+    const gate = Promise.withResolvers<void>()
+    const server = await start({}, () => gate.promise)
+    const first = fetch(`http://127.0.0.1:${server.port}/`)
+    while (server.inFlight === 0) await nextTurn()
+    server.drain()
+    const second = fetch(`http://127.0.0.1:${server.port}/`)
+    while (server.inFlight === 1) await nextTurn()
+    gate.resolve()
+    const answers = await Promise.all([first, second])
+    expect(answers.map(({ status, headers }) => [status, headers.get('connection')])).toEqual([
+      [200, 'close'],
+      [200, 'close'],
+    ])
+  })
+
   test('waits for requests in flight when it closes, then closes their connections', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await start({}, () => gate.promise)

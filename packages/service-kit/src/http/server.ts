@@ -38,6 +38,8 @@ export interface HttpServer {
   readonly url: string
   /** Number of requests whose answer has not ended; open streams do not count. */
   readonly inFlight: number
+  /** Asks callers from now on to open a new connection for their next request, by `Connection: close` in each answer. */
+  drain(): void
   /**
    * Accepts no new connection, ends the open streams, waits up to `graceMs` (default 10,000) for requests in flight, then closes
    * the remaining connections. Safe to call again.
@@ -60,6 +62,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const streams = new Set<ServerResponse>()
   const lastResponses = new WeakMap<Duplex, ServerResponse>()
   let closing: Promise<void> | undefined
+  let isDraining = false
   const { onRefusal = () => {} } = options
 
   const refuse = (res: ServerResponse, error: ApiError): void => {
@@ -79,7 +82,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       if (closing) endStream(res)
       else streams.add(res)
     })
-    if (closing) res.setHeader('Connection', 'close')
+    if (isDraining) res.setHeader('Connection', 'close')
     const target = toOriginForm(req.url ?? '')
     if (req.httpVersionMajor !== 1 || target === undefined) {
       refuse(res, new ApiError('invalid_request', 'The request is not valid HTTP/1.1.'))
@@ -125,6 +128,10 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   await listen(server, options)
   server.once('close', closeUnreadAnswers(inFlight, options.unreadLimits ?? UNREAD_LIMITS))
   const { port } = server.address() as AddressInfo
+  const drain = (): void => {
+    isDraining = true
+    for (const res of inFlight) if (!res.headersSent) res.setHeader('Connection', 'close')
+  }
   return {
     server,
     port,
@@ -132,7 +139,11 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     get inFlight() {
       return inFlight.size
     },
-    close: (graceMs = 10_000) => (closing ??= closeGracefully(server, inFlight, streams, graceMs)),
+    drain,
+    close: (graceMs = 10_000) => {
+      drain()
+      return (closing ??= closeGracefully(server, streams, graceMs))
+    },
   }
 }
 
@@ -203,19 +214,12 @@ function endStream(res: ServerResponse): void {
   res.req.socket.destroySoon()
 }
 
-async function closeGracefully(
-  server: Server,
-  inFlight: ReadonlySet<ServerResponse>,
-  streams: ReadonlySet<ServerResponse>,
-  graceMs: number,
-): Promise<void> {
+async function closeGracefully(server: Server, streams: ReadonlySet<ServerResponse>, graceMs: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => server.closeAllConnections(), graceMs)
   server.close(() => resolve())
   server.closeIdleConnections()
   for (const res of streams) endStream(res)
-  // Otherwise their connections would stay open for a next request.
-  for (const res of inFlight) if (!res.headersSent) res.setHeader('Connection', 'close')
   await promise
   clearTimeout(timer)
 }
