@@ -1,4 +1,5 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { describeError } from './describe-error.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { useOptions } from './use-options.tsx'
@@ -6,6 +7,8 @@ import { useOptions } from './use-options.tsx'
 interface ComboboxProps {
   label: string
   options: readonly { value: string; label: string }[]
+  /** Why there are no options, if reading them failed. */
+  problem?: Error | null
   value: string | null
   onValue: (value: string) => unknown
   placeholder?: string
@@ -18,7 +21,7 @@ interface ComboboxProps {
 const SHOWN = 50
 
 /** A field that finds one of many options while typing. Leaving it without a choice keeps the value. */
-export function Combobox({ options, value, onValue, onSearch, ...field }: ComboboxProps) {
+export function Combobox({ options, problem, value, onValue, onSearch, ...field }: ComboboxProps) {
   const input = useRef<HTMLInputElement>(null)
   const popup = useRef<HTMLUListElement>(null)
   const [text, setText] = useState<string>()
@@ -73,7 +76,9 @@ export function Combobox({ options, value, onValue, onSearch, ...field }: Combob
           (option) => option.value,
           (option) => option.label,
         )}
-        {isOpen && found.length === 0 ? <li className="menu-empty">Nothing found.</li> : null}
+        {isOpen && found.length === 0 ? (
+          <li className="menu-empty">{problem ? describeError(problem) : 'Nothing found.'}</li>
+        ) : null}
       </ul>
     </>
   )

@@ -15,10 +15,14 @@ interface WorkflowPickerProps {
 export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
   const [search, setSearch] = useState('')
   const query = { limit: 20, ...(search ? { search } : {}) }
-  const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData }).data?.data ?? []
+  const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData })
   const chosen = useQuery({ ...read('getWorkflow', { params: { workflow_id: value } }), enabled: value !== '' }).data
   const none = { id: '', name: field.placeholder }
-  const workflows = [...(value ? [none] : []), ...(chosen ? [chosen] : []), ...found.filter(({ id }) => id !== value)]
+  const workflows = [
+    ...(value ? [none] : []),
+    ...(chosen ? [chosen] : []),
+    ...(found.data?.data ?? []).filter(({ id }) => id !== value),
+  ]
   return (
     <Combobox
       {...field}
@@ -28,6 +32,7 @@ export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPicker
         onValue(id)
       }}
       onSearch={(text) => setSearch(text.trim())}
+      problem={found.error}
       options={workflows.map(({ id, name }) => ({ value: id, label: name }))}
     />
   )

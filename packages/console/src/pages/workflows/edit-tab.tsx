@@ -9,7 +9,7 @@ import { Page } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
-import { beyondNames, ReadinessPanel } from './readiness-panel.tsx'
+import { beyondNames, ReadinessPanel, WriteRuleLink } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
@@ -34,7 +34,7 @@ export function WorkflowEditPage() {
   })
   return (
     <div className="with-side">
-      <WorkflowForm form={form} action="Save" warnings={beyondNames(workflow.warnings)} />
+      <WorkflowForm form={form} action="Save" workflow={workflow} />
       <ReadinessPanel
         workflow={workflow}
         action={{ label: 'Try it', icon: 'run', variant: 'primary', link: tryLink(workflow.id) }}
@@ -72,17 +72,19 @@ const SCOPE_HINTS = {
   only_me: 'The people listed under People see it, and admins.',
 }
 
-function WorkflowForm(props: { form: FormState<Values>; action: string; warnings?: WorkflowReadOut['warnings'] }) {
-  const { form, action, warnings = [] } = props
+function WorkflowForm(props: { form: FormState<Values>; action: string; workflow?: WorkflowReadOut }) {
+  const { form, action, workflow } = props
   return (
     <Form form={form} action={action} canReset={action === 'Save'}>
       <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
       <DescriptionField {...form.field('description', 'Description')} />
-      {warnings.map(({ message }) => (
-        <Notice key={message} kind="warning">
-          {message}.
-        </Notice>
-      ))}
+      {workflow
+        ? beyondNames(workflow.warnings).map(({ code, message }) => (
+            <Notice key={message} kind="warning">
+              {message}. {code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
+            </Notice>
+          ))
+        : null}
       <RadioGroup options={SCOPES} hints={SCOPE_HINTS} {...form.field('scope', 'Who has access')} />
     </Form>
   )

@@ -22,7 +22,7 @@ async function readAllUsers(): Promise<AppUserOut[]> {
 
 export function WorkflowPeoplePage() {
   const { id: workflowId, users: listed, users_version: version, scope } = useWorkflow()
-  const users = useQuery({ queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers }).data ?? []
+  const { data: users = [], error } = useQuery({ queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers })
   const ids = listed.map(({ id }) => id)
   async function save(userIds: string[], done: string) {
     const body = { user_ids: userIds, version }
@@ -47,6 +47,7 @@ export function WorkflowPeoplePage() {
         placeholder="Name or email address"
         value={null}
         onValue={(id) => tryIt(() => save([...ids, id], 'Added.'))}
+        problem={error}
         options={users
           .filter(({ id }) => !ids.includes(id))
           .map(({ id, email, first_name: first, last_name: last }) => ({

@@ -33,6 +33,20 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
   return warnings.filter(({ code }) => code !== 'no_source_named' && code !== 'unknown_source_named')
 }
 
+/** Leads to a new `rules.yaml` for the workflow. */
+export function WriteRuleLink({ workflowId }: { workflowId: string }) {
+  return (
+    <LinkButton
+      className="small"
+      to="/workflows/$workflowId/files"
+      params={{ workflowId }}
+      search={{ file: 'new-rules' }}
+    >
+      Write a rule
+    </LinkButton>
+  )
+}
+
 /** Says whether the workflow can start, and fixes what is missing. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
@@ -63,19 +77,10 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
       <ul>
         {warnings.map(({ code, message, excerpt }) => (
           <Item key={message} tone="warn">
-            {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}
+            {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}{' '}
             {code === 'rules_needed' ? (
               <>
-                {' '}
-                A model is the operator’s setting AGENT_MODEL of the runner.{' '}
-                <LinkButton
-                  className="small"
-                  to="/workflows/$workflowId/files"
-                  params={{ workflowId: workflow.id }}
-                  search={{ file: 'new-rules' }}
-                >
-                  Write a rule
-                </LinkButton>
+                A model is the operator’s setting AGENT_MODEL of the runner. <WriteRuleLink workflowId={workflow.id} />
               </>
             ) : null}
           </Item>
