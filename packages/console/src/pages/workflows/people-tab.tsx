@@ -26,10 +26,10 @@ export function WorkflowPeoplePage() {
   const ids = listed.map(({ id }) => id)
   async function save(userIds: string[], done: string) {
     const body = { user_ids: userIds, version }
-    await write('saveWorkflowUsers', { params: { workflow_id: workflowId }, body }).catch((error: unknown) => {
-      if (!(error instanceof AppError) || error.code !== 'changed_meanwhile') throw error
+    await write('saveWorkflowUsers', { params: { workflow_id: workflowId }, body }).catch((reason: unknown) => {
+      if (!(reason instanceof AppError) || reason.code !== 'changed_meanwhile') throw reason
       const message = 'Another person changed the list. Look at it, then try again.'
-      throw new AppError(409, { ...error.body, message })
+      throw new AppError(409, { ...reason.body, message })
     })
     toast(done)
   }
