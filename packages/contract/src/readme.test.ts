@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { APP_OPERATIONS, type AppOperation, WHO } from './app/operations.ts'
 import { EVENT_TOPICS } from './app/overview.ts'
 import { LINK_KINDS } from './app/sign-in.ts'
-import { ERROR_CODES, FIELD_CODES } from './errors.ts'
+import { ERROR_CODES, ERROR_MEANINGS, type ErrorCode, FIELD_MEANINGS } from './errors.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation, VERIFY_MODES } from './internal/operations.ts'
 import * as internalResources from './internal/resources.ts'
 import { STEP_KINDS } from './journal.ts'
@@ -118,13 +118,20 @@ describe('the README of the contract', () => {
     for (const [, anchor] of readme.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(anchor)
   })
 
-  test('lists every error code with its status', () => {
-    const rows = readTable('Errors', 'Code').map((row) => [...namesIn(row['Code'] ?? ''), Number(row['Status'])])
-    expect(rows).toEqual(Object.entries(ERROR_CODES))
+  test('lists every error code with its status and meaning', () => {
+    const rows = readTable('Errors', 'Code').map((row) => [
+      ...namesIn(row['Code'] ?? ''),
+      Number(row['Status']),
+      row['When']?.replace(/^(?:application|internal): /, ''),
+    ])
+    expect(rows).toEqual(
+      Object.entries(ERROR_CODES).map(([code, status]) => [code, status, ERROR_MEANINGS[code as ErrorCode]]),
+    )
   })
 
-  test('lists every field code', () => {
-    expect(columnNames(readTable('Errors', 'Field code'), 'Field code')).toEqual([...FIELD_CODES])
+  test('lists every field code with its meaning', () => {
+    const rows = readTable('Errors', 'Field code').map((row) => [...namesIn(row['Field code'] ?? ''), row['Meaning']])
+    expect(rows).toEqual(Object.entries(FIELD_MEANINGS))
   })
 
   test('lists every limit of this package with its value', () => {

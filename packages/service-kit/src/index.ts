@@ -14,6 +14,8 @@ export * from './http/operations.ts'
 export * from './http/public-service.ts'
 export * from './http/request-id.ts'
 export * from './http/server.ts'
+export { serveOpenApi } from './http/serve-openapi.ts'
+export * from './http/static-answer.ts'
 export * from './http/write-json.ts'
 export {
   createInFlightLimiter,

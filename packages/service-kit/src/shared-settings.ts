@@ -54,6 +54,14 @@ export const SharedSettings = {
       examples: ['redis://redis:6379'],
     }),
   ),
+  API_URL: Type.Optional(
+    Type.String({
+      format: 'http-url',
+      description:
+        "The address of the public API as customers see it: examples of calls and the public OpenAPI document name it. Without it, the document names the caller's address.",
+      examples: ['https://api.example.com'],
+    }),
+  ),
   HOST: Type.String({ default: '0.0.0.0', description: 'The address to listen on.', examples: ['0.0.0.0'] }),
   SHUTDOWN_DELAY_SECONDS: Type.Integer({
     minimum: 0,

@@ -9,6 +9,7 @@ import {
   handleNotFound,
   logRequests,
   type OperationsOptions,
+  serveOpenApi,
   serveOperations,
 } from '@workflow-service/service-kit'
 import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
@@ -47,10 +48,7 @@ export function createApp(ctx: AppContext): Express {
   )
   app.use(securityHeaders(ctx.config.appUrl))
   app.get('/healthz', answerHealthz)
-  const document = describeAppApi()
-  app.get('/app/openapi.json', (_req, res) => {
-    res.json(document)
-  })
+  app.get('/app/openapi.json', serveOpenApi(describeAppApi, ctx.config.appUrl))
   app.use(serveApi(ctx))
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)

@@ -25,10 +25,7 @@ export const AppSettings = Type.Object({
     'The address of the application as people type it: links are made with it, and OpenID Connect returns to it.',
     'https://workflows.example.com',
   ),
-  API_URL: optionalUrl(
-    'The address of the public API, which the application shows in examples of calls.',
-    'https://api.example.com',
-  ),
+  API_URL: SharedSettings.API_URL,
   HOST: SharedSettings.HOST,
   PORT: portSetting({ default: 8083, description: 'The port of the application; 0 selects a free one.' }),
   METRICS_PORT: portSetting({

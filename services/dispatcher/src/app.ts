@@ -5,6 +5,7 @@ import {
   handleErrors,
   healthRoutes,
   logRequests,
+  serveOpenApi,
   serveOperations,
 } from '@workflow-service/service-kit'
 import express, { type Express } from 'express'
@@ -34,10 +35,7 @@ export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping
   app.disable('etag')
   app.use(assignRequestId)
   app.use(healthRoutes({ metrics: ctx.metrics, isStopping, checks: { postgres: () => ctx.db.ping() } }))
-  const document = describeInternalApi()
-  app.get('/internal/openapi.json', (_req, res) => {
-    res.json(document)
-  })
+  app.get('/internal/openapi.json', serveOpenApi(describeInternalApi))
   app.use(
     logRequests({
       logger: ctx.logger,

@@ -31,7 +31,7 @@ export function createApp(ctx: AppContext): Express {
   app.use(logAnswers(ctx))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
-  app.use(docsRoutes())
+  app.use(docsRoutes(ctx.config))
   app.use(
     serveOperations({
       operations: OPERATIONS,

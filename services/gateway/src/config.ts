@@ -22,6 +22,7 @@ export const GatewaySettings = Type.Object({
   }),
   SHUTDOWN_DELAY_SECONDS: SharedSettings.SHUTDOWN_DELAY_SECONDS,
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
+  API_URL: SharedSettings.API_URL,
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     minimum: 0,
     maximum: 10_000_000,
@@ -62,6 +63,8 @@ export interface GatewayConfig {
   /** How long a stop serves requests, not ready, before it closes the port. */
   shutdownDelayMs: number
   logLevel: string
+  /** Without a slash at the end. Undefined: the address that the caller uses. */
+  apiUrl: string | undefined
   /** 0 for no limit. */
   rateLimitPerMinute: number
   /** Undefined when each gateway counts alone. */
@@ -87,6 +90,7 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): Gateway
     metricsPort: settings.METRICS_PORT,
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
     logLevel: settings.LOG_LEVEL,
+    apiUrl: settings.API_URL?.replace(/\/+$/, ''),
     rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,

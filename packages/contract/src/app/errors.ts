@@ -1,10 +1,16 @@
 import { type Static, Type } from 'typebox'
+import { ERROR_CODES, ErrorCodeOf, type ErrorCode } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
 import { Closed } from './common.ts'
+
+/** Only the public or the internal API answers them. */
+const OTHER_CODES = new Set(['insufficient_scope', 'lease_lost', 'approval_required'])
+const APP_ERROR_CODES = (Object.keys(ERROR_CODES) as ErrorCode[]).filter((code) => !OTHER_CODES.has(code))
 
 /** The error body of the application's API: also that of a failed verification, and the current object after a conflict. */
 export const AppErrorBody = Closed('AppErrorBody', 'What went wrong.', {
   ...InternalErrorBody.properties,
+  code: ErrorCodeOf(APP_ERROR_CODES),
   current: Type.Optional(
     Type.Unknown({
       description: 'With `changed_meanwhile`: the object as it is now, as the operation that reads it answers it.',

@@ -1,21 +1,55 @@
-import { buildOpenApi, type DescribedError, type DescribedOperation } from '../schema/build-openapi.ts'
+import { buildOpenApi, LICENSE, type DescribedError, type DescribedOperation } from '../schema/build-openapi.ts'
 import { AppErrorResponse } from './errors.ts'
 import { APP_OPERATIONS, type AppOperation, type Who } from './operations.ts'
 
-/** Describes the application's API as an OpenAPI document, from the schemas that validate its requests (contract README, "Application"). */
-export function describeAppApi(): Record<string, unknown> {
+/**
+ * Describes the application's API as an OpenAPI document, from the schemas that validate its requests (contract README,
+ * "Application"). `serverUrl` is what the paths are appended to.
+ */
+export function describeAppApi(serverUrl = 'http://127.0.0.1:8083'): Record<string, unknown> {
   return buildOpenApi({
     title: 'Workflow Automation Service: application',
     version: '1.0.0',
     description:
       "The API of the application's own page. It may change with any release; customers' programs use the public API.\n\nEvery method but GET needs `Sec-Fetch-Site: same-origin` or an `Origin` equal to `APP_URL`.",
-    license: { name: 'MIT', identifier: 'MIT' },
-    servers: [{ url: '..', description: 'The host that serves this document.' }],
+    license: LICENSE,
+    serverUrl,
+    tags: TAGS,
     credential: { kind: 'cookie', cookie: '__Host-session', description: 'Set by the operations that sign in.' },
     operations: Object.values<AppOperation>(APP_OPERATIONS).map(toDescribed),
     error: AppErrorResponse,
     errors: ERRORS,
   })
+}
+
+/** Each tag with the first segments of its paths after `/app/`. */
+const TAG_SEGMENTS: Record<string, readonly string[]> = {
+  'Sign-in': ['setup', 'sign-in', 'sign-out', 'links', 'oidc', 'me'],
+  Workflows: ['workflows'],
+  'Webhook sources': ['webhook-sources'],
+  Deliveries: ['deliveries'],
+  Runs: ['runs'],
+  Sessions: ['sessions'],
+  'API keys': ['api-keys'],
+  Organization: ['organization', 'users', 'manifest', 'overview', 'usage', 'audit-events', 'search', 'events'],
+}
+
+const TAGS = [
+  { name: 'Sign-in', description: 'Set up, sign in, accept links, and the person who is signed in.' },
+  { name: 'Workflows', description: 'Workflows with their triggers, people, files and schedule.' },
+  { name: 'Webhook sources', description: 'Where agents can post data to, and their logs.' },
+  { name: 'Deliveries', description: 'What was sent, sending it again, and approvals.' },
+  { name: 'Runs', description: 'What agents did.' },
+  { name: 'Sessions', description: 'Sessions, in which runs follow one another.' },
+  { name: 'API keys', description: 'Keys of the public API.' },
+  { name: 'Organization', description: 'The organization, its people, its usage and its audit log.' },
+]
+
+function tagOf(path: string): string {
+  const segment = path.split('/')[2] ?? ''
+  const tag = Object.keys(TAG_SEGMENTS).find((name) => TAG_SEGMENTS[name]?.includes(segment))
+  if (tag === undefined) throw new Error(`No tag has the segment ${segment} of ${path}`)
+  return tag
 }
 
 const WHO_DESCRIPTIONS: Record<Who, string> = {
@@ -64,9 +98,10 @@ const ERRORS: readonly DescribedError[] = [
 ]
 
 function toDescribed(operation: AppOperation): DescribedOperation {
-  const { description, success, who } = operation
+  const { description, path, success, who } = operation
   return {
     ...operation,
+    tag: tagOf(path),
     description: `${description}\n\n${WHO_DESCRIPTIONS[who]}`,
     ...(who === 'anyone' || who === 'link' ? { isOpen: true } : {}),
     successes: [success],

@@ -1,37 +1,169 @@
-import { buildOpenApi } from '../schema/build-openapi.ts'
+import { createErrorExample } from '../public/examples.ts'
+import {
+  buildOpenApi,
+  type DescribedError,
+  type DescribedHeader,
+  type DescribedOperation,
+  type Examples,
+  LICENSE,
+} from '../schema/build-openapi.ts'
+import * as examples from './examples.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './operations.ts'
 import { InternalErrorResponse } from './resources.ts'
 
-/** Describes the internal API as an OpenAPI document, from the schemas that validate its requests (contract README, "Internal API"). */
-export function describeInternalApi(): Record<string, unknown> {
+/**
+ * Describes the internal API as an OpenAPI document, from the schemas that validate its requests (contract README, "Internal
+ * API"). `serverUrl` is what the paths are appended to.
+ */
+export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record<string, unknown> {
   return buildOpenApi({
     title: 'Workflow Automation Service: internal API',
     version: '1.0.0',
-    description:
-      'The application, the CLI and the runner use it to save webhook sources, read delivery logs and send payloads. Not for customers.',
-    credential: { kind: 'bearer', description: 'A token of INTERNAL_API_TOKEN.' },
-    operations: Object.values<InternalOperation>(INTERNAL_OPERATIONS),
-    error: InternalErrorResponse,
-    errors: [
-      { status: 400, description: 'The request cannot be read: not JSON, too large, another content type.' },
-      { status: 401, description: 'No token, or an unknown one.' },
-      { status: 403, description: '`organization_suspended` for a payload: nothing was sent.' },
-      {
-        status: 404,
-        description: 'The organization, the source, the delivery to send again or the route does not exist.',
-      },
-      {
-        status: 409,
-        description:
-          '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost`, `idempotency_conflict` or `not_resendable` for a delivery.',
-      },
-      {
-        status: 422,
-        description:
-          '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
-      },
-      { status: 500, description: 'An unexpected error.' },
-      { status: 503, description: 'The database does not answer, or too many requests are under way; try again.' },
+    description: DESCRIPTION,
+    license: LICENSE,
+    serverUrl,
+    tags: [
+      { name: 'Webhook sources', description: 'Save, verify and read the destinations of payloads.' },
+      { name: 'Deliveries', description: 'Send payloads, and read the log of what was sent.' },
     ],
+    credential: {
+      kind: 'bearer',
+      description: 'A token of the setting INTERNAL_API_TOKEN of the dispatcher. Of several, each is accepted.',
+    },
+    operations: Object.values<InternalOperation>(INTERNAL_OPERATIONS).map(toDescribed),
+    error: InternalErrorResponse,
+    errors: ERRORS,
+    responseHeaders: RESPONSE_HEADERS,
   })
+}
+
+const DESCRIPTION = `
+The API of the dispatcher, for applications that configure webhook sources: the application, the CLI and the runner use it to save
+webhook sources, read delivery logs and send payloads. It is not for customers and must not be reachable from the internet.
+
+**Tokens.** Send \`Authorization: Bearer …\` with a token of the dispatcher's setting \`INTERNAL_API_TOKEN\`. It gives access to all
+organizations; the caller decides what its user may do.
+
+**Identifiers** of new webhook sources and deliveries are chosen by the caller, as UUIDs. A request that is repeated with the same
+identifier does nothing twice.
+
+**Errors** have the shape of the public API. Match on \`error.code\`. A 422 \`validation_error\` lists every failing field in
+\`error.details\`; \`verification_failed\` says in \`error.reason\` why the endpoint did not confirm. After a 503 nothing was sent: try
+again with the same identifier.
+`.trim()
+
+type Id = keyof typeof INTERNAL_OPERATIONS
+
+const DELIVERY: Examples = { accepted: { summary: 'An accepted payload', value: examples.DELIVERY_EXAMPLE } }
+const SOURCE: Examples = { source: { summary: 'A webhook source', value: examples.WEBHOOK_SOURCE_EXAMPLE } }
+
+const BODY_EXAMPLES: Partial<Record<Id, Examples>> = {
+  saveWebhookSource: { source: { summary: 'A source with a secret', value: examples.WEBHOOK_SOURCE_IN_EXAMPLE } },
+  sendPayload: {
+    payload: { summary: 'A new payload', value: examples.PAYLOAD_IN_EXAMPLE },
+    again: { summary: 'An earlier payload again', value: examples.RESEND_IN_EXAMPLE },
+  },
+}
+
+const SUCCESS_EXAMPLES: Partial<Record<Id, Examples>> = {
+  listWebhookSources: {
+    sources: { summary: 'One webhook source', value: { data: [examples.WEBHOOK_SOURCE_EXAMPLE] } },
+  },
+  getWebhookSource: SOURCE,
+  saveWebhookSource: SOURCE,
+  testWebhookSource: {
+    accepted: { summary: 'The endpoint confirmed', value: examples.VERIFICATION_DELIVERY_EXAMPLE },
+  },
+  listDeliveries: { page: { summary: 'The only page', value: examples.DELIVERY_PAGE_EXAMPLE } },
+  sendPayload: DELIVERY,
+}
+
+const ERRORS: readonly DescribedError[] = [
+  {
+    status: 400,
+    name: 'BadRequest',
+    description: 'The request cannot be read: not JSON, too large, another content type.',
+  },
+  {
+    status: 401,
+    name: 'Unauthorized',
+    description: 'No token, or an unknown one: `unauthorized`.',
+    examples: {
+      unauthorized: {
+        summary: 'No token',
+        value: createErrorExample('unauthorized', 'Send a valid internal API token.'),
+      },
+    },
+  },
+  {
+    status: 403,
+    name: 'Forbidden',
+    description: '`organization_suspended` for a payload: nothing was sent.',
+  },
+  {
+    status: 404,
+    name: 'NotFound',
+    description: 'The organization, the source, the delivery to send again or the route does not exist: `not_found`.',
+    examples: {
+      not_found: { summary: 'No such source', value: createErrorExample('not_found', 'Webhook source not found.') },
+    },
+  },
+  {
+    status: 409,
+    name: 'Conflict',
+    description:
+      '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost`, `approval_required`, `idempotency_conflict` or `not_resendable` for a delivery.',
+    examples: {
+      name_taken: {
+        summary: 'The name is taken',
+        value: createErrorExample('name_taken', 'Another webhook source has this name.'),
+      },
+    },
+  },
+  {
+    status: 422,
+    name: 'UnprocessableContent',
+    description:
+      '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
+    examples: {
+      validation_error: {
+        summary: 'A field fails',
+        value: createErrorExample('validation_error', 'endpoint_url must begin with https:// or http://.', [
+          { field: 'endpoint_url', code: 'url_scheme', message: 'must begin with https:// or http://' },
+        ]),
+      },
+      verification_failed: { summary: 'The endpoint did not confirm', value: examples.VERIFICATION_FAILED_EXAMPLE },
+    },
+  },
+  { status: 500, name: 'InternalServerError', description: 'An unexpected error: `internal_error`.' },
+  {
+    status: 503,
+    name: 'ServiceUnavailable',
+    description:
+      'The database does not answer, or too many requests are under way: `service_unavailable`. Nothing was sent; try again.',
+  },
+]
+
+const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
+  'X-Request-Id': {
+    description: 'Identifier of the request: the caller’s if it is 1 to 128 plain characters, otherwise a new one.',
+    schema: { type: 'string', examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'] },
+  },
+  'Retry-After': {
+    description: 'Seconds to wait before trying again.',
+    schema: { type: 'integer', minimum: 1, examples: [1] },
+    statuses: [503],
+  },
+}
+
+function toDescribed(operation: InternalOperation): DescribedOperation {
+  const id = operation.id as Id
+  const { [id]: bodyExamples } = BODY_EXAMPLES
+  const { [id]: success } = SUCCESS_EXAMPLES
+  return {
+    ...operation,
+    tag: operation.path.includes('deliveries') ? 'Deliveries' : 'Webhook sources',
+    ...(bodyExamples ? { bodyExamples } : {}),
+    successes: operation.successes.map((each) => (each.schema && success ? { ...each, examples: success } : each)),
+  }
 }

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { ErrorBody, FieldError } from '../errors.ts'
+import { ErrorBody, ErrorCodeOf, FieldError, INTERNAL_ERROR_CODES } from '../errors.ts'
 import {
   ENDPOINT_URL_MAX_LENGTH,
   SIGNING_SECRET_MAX_LENGTH,
@@ -188,6 +188,7 @@ export type VerificationReason = (typeof VERIFICATION_REASONS)[number]
 export const InternalErrorBody = Type.Object(
   {
     ...ErrorBody.properties,
+    code: ErrorCodeOf(INTERNAL_ERROR_CODES),
     reason: Type.Optional(
       StringEnum(VERIFICATION_REASONS, {
         description: 'With `verification_failed`: why the endpoint did not confirm.',

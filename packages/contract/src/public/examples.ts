@@ -1,7 +1,8 @@
 import type { ErrorResponse } from '../errors.ts'
+import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
 
-/** Examples of bodies for the OpenAPI document of the public API; a test validates each by its schema. */
+/** Examples of bodies for the OpenAPI document of the public API; the linter validates each by its schema. */
 
 const WORKFLOW_ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 const SESSION_ID = '01a1fd4e-f109-7ab0-9050-44d23f55f995'
@@ -57,6 +58,21 @@ export const START_CONFIRMATION_EXAMPLE: WorkflowStartOut = {
   workflow_id: WORKFLOW_ID,
   session_id: SESSION_ID,
 }
+
+const BODY_EXAMPLE = { order_id: 'X-0000', customer: 'Jane Doe', total: 0.5 }
+
+export const VERIFICATION_EXAMPLE = {
+  type: VERIFICATION_TYPE,
+  organization_id: ORGANIZATION_EXAMPLE.id,
+  source_id: '01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11',
+  data: {
+    target_url: 'https://shop.acme.test/webhooks/orders',
+    signing_secret: 'whsec-example-3f9d1c7b5a2e8046',
+    body_example: BODY_EXAMPLE,
+  },
+}
+
+export const PAYLOAD_EXAMPLE: typeof BODY_EXAMPLE = { order_id: 'A-1001', customer: 'Ada Lovelace', total: 99.5 }
 
 /** Creates an example of an error body. */
 export function createErrorExample(

@@ -10,25 +10,32 @@ import {
 } from './examples.ts'
 import {
   buildOpenApi,
+  LICENSE,
   type DescribedError,
   type DescribedHeader,
   type DescribedOperation,
   type Examples,
 } from '../schema/build-openapi.ts'
 import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
+import { WEBHOOKS } from './webhooks.ts'
 
-/** Describes the public API as an OpenAPI document, from the schemas that validate its requests (contract README, "Public API"). */
-export function describePublicApi(): Record<string, unknown> {
+/**
+ * Describes the public API as an OpenAPI document, from the schemas that validate its requests (contract README, "Public
+ * API"). `serverUrl` is what the paths are appended to; by default the address on which `npm start` serves.
+ */
+export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<string, unknown> {
   return buildOpenApi({
     title: 'Workflow Automation Service',
     version: '1.0.0',
     description: DESCRIPTION,
-    license: { name: 'MIT', identifier: 'MIT' },
-    servers: [{ url: '..', description: 'The host that serves this document.' }],
+    license: LICENSE,
+    serverUrl,
     tags: [
       { name: 'Organization', description: 'The organization that the API key belongs to.' },
       { name: 'Workflows', description: 'Read workflows and start them.' },
+      { name: 'Webhooks', description: 'The requests that the service sends to your endpoint.' },
     ],
+    webhooks: WEBHOOKS,
     operations: Object.values<Operation>(OPERATIONS).map(toDescribed),
     error: ErrorResponse,
     errors: ERRORS,

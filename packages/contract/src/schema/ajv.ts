@@ -20,6 +20,8 @@ export const ajv = new Ajv2020({
 ajv.addFormat('uuid', UUID_PATTERN)
 ajv.addFormat('date-time', (text: string) => DATE_TIME.test(text) && !Number.isNaN(Date.parse(text)))
 ajv.addFormat('storable', isStorableText)
+// Annotates the values of an enumeration.
+ajv.addVocabulary(['x-enumDescriptions'])
 
 /** Compiles the schema's validator. Compile once, when a module loads: it takes milliseconds. */
 export function compile<Schema extends TSchema>(schema: Schema): ValidateFunction<Static<Schema>> {

@@ -8,7 +8,7 @@ export interface DescribedOperation {
   readonly path: string
   readonly summary: string
   readonly description: string
-  readonly tag?: string
+  readonly tag: string
   readonly params?: TSchema
   readonly query?: TSchema
   readonly headers?: TSchema
@@ -24,6 +24,19 @@ export interface DescribedOperation {
   }[]
 }
 
+/** A request that the service sends to a customer's endpoint. */
+export interface DescribedWebhook {
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  readonly tag: string
+  readonly headers: TSchema
+  readonly body: TSchema
+  readonly bodyExamples: Examples
+  /** What the endpoint may answer; `2XX` is any such status, `default` any other. */
+  readonly answers: readonly { readonly status: string; readonly description: string }[]
+}
+
 /** An error status and its meaning. */
 export interface DescribedError {
   readonly status: number
@@ -32,6 +45,9 @@ export interface DescribedError {
   readonly name?: string
   readonly examples?: Examples
 }
+
+/** The license of all documents. */
+export const LICENSE = { name: 'MIT', identifier: 'MIT' } as const
 
 /** Examples of a body, by name. */
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
@@ -54,10 +70,12 @@ export interface DescribedApi {
   readonly title: string
   readonly version: string
   readonly description: string
-  readonly license?: { readonly name: string; readonly identifier: string }
-  readonly servers?: readonly { readonly url: string; readonly description?: string }[]
-  readonly tags?: readonly { readonly name: string; readonly description: string }[]
+  readonly license: { readonly name: string; readonly identifier: string }
+  /** What the paths are appended to, without a slash at the end. */
+  readonly serverUrl: string
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly operations: readonly DescribedOperation[]
+  readonly webhooks?: readonly DescribedWebhook[]
   /** The body of every error. */
   readonly error: TSchema
   /** The errors of every operation. */
@@ -84,17 +102,19 @@ export function buildOpenApi(api: DescribedApi): Json {
     const path = (paths[operation.path] ??= {})
     path[operation.method] = describeOperation(api, operation, components)
   }
-  const { title, version, description, license, servers, tags, responseHeaders } = api
+  const webhooks = (api.webhooks ?? []).map((webhook) => [webhook.id, describeWebhook(webhook, components)] as const)
+  const { title, version, description, license, serverUrl, tags, responseHeaders } = api
   const namedErrors = api.errors.flatMap((error) =>
     error.name === undefined ? [] : [[error.name, describeError(api, error, components)] as const],
   )
   return {
     openapi: '3.1.0',
-    info: { title, version, description, ...(license ? { license } : {}) },
-    ...(servers ? { servers } : {}),
-    ...(tags ? { tags } : {}),
+    info: { title, version, description, license },
+    servers: [{ url: serverUrl, description: 'The server that this document describes.' }],
+    tags,
     security: [{ [api.credential.kind]: [] }],
     paths,
+    ...(webhooks.length > 0 ? { webhooks: Object.fromEntries(webhooks) } : {}),
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
       ...(namedErrors.length > 0 ? { responses: Object.fromEntries(namedErrors) } : {}),
@@ -124,7 +144,7 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
     operationId: id,
     summary,
     description,
-    ...(tag === undefined ? {} : { tags: [tag] }),
+    tags: [tag],
     ...(operation.isOpen ? { security: [] } : {}),
     parameters: [
       ...describeParameters(operation.params, 'path'),
@@ -134,6 +154,21 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
     ...(body ? { requestBody: { required: true, content: describeContent(body, bodyExamples, components) } } : {}),
     responses: Object.fromEntries(responses),
   }
+}
+
+function describeWebhook(webhook: DescribedWebhook, components: Components): Json {
+  const { id, summary, description, tag, headers, body, bodyExamples, answers } = webhook
+  const post = {
+    operationId: `${id}Webhook`,
+    summary,
+    description,
+    tags: [tag],
+    security: [],
+    parameters: describeParameters(headers, 'header'),
+    requestBody: { required: true, content: describeContent(body, bodyExamples, components) },
+    responses: Object.fromEntries(answers.map((answer) => [answer.status, { description: answer.description }])),
+  }
+  return { post }
 }
 
 function describeError(api: DescribedApi, error: DescribedError, components: Components): Json {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { FIELD_CODES } from '../errors.ts'
+import { FIELD_MEANINGS } from '../errors.ts'
 import { WebhookSourceIn } from '../internal/resources.ts'
 import { WorkflowStartIn } from '../public/resources.ts'
 import { compile } from './ajv.ts'
@@ -67,7 +67,7 @@ describe('toFieldErrors', () => {
         expect(errors.length === 0).toBe(isValid)
         expect(new Set(errors.map(({ field }) => field)).size).toBe(errors.length)
         for (const { code, message } of errors) {
-          expect(FIELD_CODES).toContain(code)
+          expect(Object.keys(FIELD_MEANINGS)).toContain(code)
           expect(message).not.toBe('')
         }
         const ranks = errors.map(({ field, code }) =>

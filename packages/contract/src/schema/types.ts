@@ -38,3 +38,15 @@ export function StringEnum<const Values extends readonly string[]>(
 ): TUnsafe<Values[number]> {
   return Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options })
 }
+
+/**
+ * Makes the schema of a string with documented values, by value, that may gain others: it accepts every string. The
+ * extension `x-enumDescriptions` is Redocly's.
+ */
+export function OpenEnum(
+  meanings: Readonly<Record<string, string>>,
+  options: { description: string; examples?: string[] },
+): TUnsafe<string> {
+  const known = { enum: Object.keys(meanings), 'x-enumDescriptions': meanings }
+  return Type.Unsafe<string>({ type: 'string', ...options, anyOf: [known, { type: 'string' }] })
+}

@@ -1,4 +1,4 @@
-import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE } from '@workflow-service/contract'
+import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE, type WebhookVerification } from '@workflow-service/contract'
 import {
   type AuditedBy,
   type Delivery,
@@ -86,7 +86,7 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
   }
 }
 
-function toBody(request: VerificationRequest, signingSecret: string | null): Record<string, unknown> {
+function toBody(request: VerificationRequest, signingSecret: string | null): WebhookVerification {
   return {
     type: VERIFICATION_TYPE,
     organization_id: request.organizationId,

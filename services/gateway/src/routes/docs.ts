@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { describePublicApi } from '@workflow-service/contract'
-import { SECURITY_HEADERS, writeJson } from '@workflow-service/service-kit'
+import { SECURITY_HEADERS, serveOpenApi } from '@workflow-service/service-kit'
+import type { GatewayConfig } from '../config.ts'
 import express, { type RequestHandler, type Response, Router } from 'express'
 
 const swaggerUi = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
@@ -54,12 +55,9 @@ const START_SCRIPT = `SwaggerUIBundle({
  * Creates `GET /v1/openapi.json` and the reference page at `/docs`, which need no key. They never answer 206, 304 or a
  * redirect: the contract has no such statuses.
  */
-export function docsRoutes(): RequestHandler {
+export function docsRoutes({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHandler {
   const router = Router({ caseSensitive: true, strict: true })
-  const document = Buffer.from(JSON.stringify(describePublicApi()))
-  router.get('/v1/openapi.json', (_req, res) => {
-    writeJson(res, { status: 200, body: document, requestId: String(res.locals['requestId']) })
-  })
+  router.get('/v1/openapi.json', serveOpenApi(describePublicApi, apiUrl))
   router.get('/docs', answerWith('text/html; charset=utf-8', PAGE))
   router.get('/docs/start.js', answerWith('text/javascript; charset=utf-8', START_SCRIPT))
   const readAsset = express.static(swaggerUi, {

@@ -1,0 +1,98 @@
+import { type Static, Type } from 'typebox'
+import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
+import type { DescribedWebhook } from '../schema/build-openapi.ts'
+import { CLOSED, JsonObject, Nullable } from '../schema/types.ts'
+import { PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
+
+/** The body of a verification request (contract README, "Verification request"). */
+export const WebhookVerification = Type.Object(
+  {
+    type: Type.Literal(VERIFICATION_TYPE, { description: 'Distinguishes a verification request from a payload.' }),
+    organization_id: Type.String({ description: 'Organization identifier.' }),
+    source_id: Type.String({ description: 'Webhook source identifier; constant for the life of the source.' }),
+    data: Type.Object(
+      {
+        target_url: Type.String({ description: 'The URL exactly as entered.' }),
+        signing_secret: Nullable(
+          Type.String({
+            description: 'The secret as entered; null if there is none. No other request carries the secret.',
+          }),
+        ),
+        body_example: JsonObject('The example request body as entered.'),
+      },
+      { ...CLOSED, title: 'WebhookVerificationData', description: 'The webhook source as entered.' },
+    ),
+  },
+  { ...CLOSED, title: 'WebhookVerification', description: 'The body of a verification request.' },
+)
+export type WebhookVerification = Static<typeof WebhookVerification>
+
+/** The body of a payload request (contract README, "Payload request"). */
+const WebhookPayload = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  additionalProperties: true,
+  title: 'WebhookPayload',
+  description:
+    "An object with the structure of the source's example request body: the same field names, nesting and value types.",
+})
+
+/** Headers of the requests to endpoints (contract README, "Service token"). */
+const WebhookHeaders = Type.Object(
+  {
+    'X-Service-Token': Type.Optional(
+      Type.String({
+        description:
+          'Base64 of `<timestamp>.<signature>`: the Unix time in seconds, and the HMAC-SHA256 of its digits keyed with the signing secret, as 64 lowercase hex digits. Sent if and only if the source has a signing secret.',
+        examples: [
+          'MTc1MDAwMDAwMC5lODlkNDUxNTNiYmY5ZGRkNTJlZjYwMTI2NDgyYTZkZDA1YjAwNjNhMmE0YWM3NTE5MmNjNDU2MzVhZGM3OWIy',
+        ],
+      }),
+    ),
+    'X-Request-Id': Type.String({
+      description: 'Identifier of the request that led to this one, for support.',
+      examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
+    }),
+  },
+  { title: 'WebhookHeaders', description: 'Headers of a request to an endpoint.' },
+)
+
+const UNAUTHORIZED = {
+  status: '401',
+  description: 'The check of `X-Service-Token` failed. Answer so before anything else.',
+}
+
+/** The requests that the service sends to a customer's endpoint. */
+export const WEBHOOKS: readonly DescribedWebhook[] = [
+  {
+    id: 'verification',
+    summary: 'Verification request',
+    description: `Sent once on each save or edit of a webhook source. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
+
+Check \`type\` before anything else, and do not process the request as workflow data.`,
+    tag: 'Webhooks',
+    headers: WebhookHeaders,
+    body: WebhookVerification,
+    bodyExamples: { verification: { summary: 'A source with a secret', value: VERIFICATION_EXAMPLE } },
+    answers: [
+      { status: '2XX', description: 'The endpoint confirms: the webhook source is saved.' },
+      UNAUTHORIZED,
+      { status: 'default', description: 'Any other status, a redirect, or no answer in time: nothing is saved.' },
+    ],
+  },
+  {
+    id: 'payload',
+    summary: 'Payload request',
+    description: `Sent when an agent posts data to the webhook source. Any 2xx status within 30 seconds means accepted. If its body is one line of at most 300 characters, the agent reads it.
+
+The service never resends a payload by itself. After another status the agent learns that the payload was not accepted; it may correct it and send again.`,
+    tag: 'Webhooks',
+    headers: WebhookHeaders,
+    body: WebhookPayload,
+    bodyExamples: { order: { summary: 'For an example with these three fields', value: PAYLOAD_EXAMPLE } },
+    answers: [
+      { status: '2XX', description: 'The payload is accepted.' },
+      UNAUTHORIZED,
+      { status: 'default', description: 'Any other status, redirects included: the payload is rejected.' },
+    ],
+  },
+]
