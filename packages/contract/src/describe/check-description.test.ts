@@ -25,6 +25,7 @@ describe('a description that the built-in agent can follow', () => {
     ['Send orders to Order intake and then to Billing.'],
     ['Send the customer to Billing and the order to Order intake.'],
     ['Send each order with name, e-mail and score to Order intake.'],
+    ['Send new leads with name and e-mail to Billing.'],
     ['- Order intake\n- Billing'],
     ["The order's data goes to Order intake, and a copy to Billing."],
     ['Each order goes to Order intake. It also goes to Billing.'],
@@ -41,6 +42,8 @@ describe('a description that needs rules', () => {
   test.each([
     ['Send it to Billing only if the total is over 100.'],
     ['Send it to Billing unless it is paid.'],
+    ['Send orders with a discount to Billing.'],
+    ['Leite Bestellungen mit einem Rabatt an Billing weiter.'],
     ['Post complaints to Billing; everything positive goes to Order intake.'],
     ['Address changes go to Order intake, Audit log to Billing.'],
     ['Inform Billing about refunds and Order intake about upgrades.'],

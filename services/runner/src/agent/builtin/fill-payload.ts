@@ -275,8 +275,11 @@ function findPlaceholder({ lastWords, isText, schema }: ExampleField, value: Con
   const text = value.trim()
   if (PLACEHOLDER.test(text) && !STATES.test(lastWords)) return { error: `${describeValue(value)} is no value` }
   const isChoice = /(?:^| )(?:id|sku|product|colou?r|size|variant|priority)(?: |$)/.test(lastWords) && CHOICE.test(text)
+  const isPostalCodeToo = /(?:^| )city(?: |$)/.test(lastWords) && /^(?:[A-Z]{1,2}-?)?\d{4,6}\s+\p{L}/u.test(text)
   const isSeveral = /(?:^| )id(?: |$)/.test(lastWords) && /\d\S*\s+(?:and|und|&|と)\s+\S*\d/u.test(text)
-  return isChoice || isSeveral ? { error: `${describeValue(value)} has more than one value` } : undefined
+  return isChoice || isSeveral || isPostalCodeToo
+    ? { error: `${describeValue(value)} has more than one value` }
+    : undefined
 }
 
 const CHOICE = /^\S+(?: \S+){0,2} (?:or|oder) \S+(?: \S+){0,2}$|または|もしくは/iu

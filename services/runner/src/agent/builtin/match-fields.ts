@@ -308,7 +308,7 @@ function isList({ schema }: ExampleField): boolean {
 
 /** Words before or after a name that say that its value replaces another. */
 const NEWER =
-  /^(?:new|newer|updated?|revised|changed|corrected?|amended|actual|current|final|latest|neu(?:e[nrs]?)?|aktuelle?[nrs]?|aktualisierte?[nrs]?|geänderte?[nrs]?|korrigierte?[nrs]?|(?:新しい|新|変更後の?|更新後の?|訂正後の?|修正後の?))(?:[\s_:-]+|(?<=[新いの後])(?=\p{L})|(?<=^[a-z]+)(?=\p{Lu}))|(?:[\s_-]+|\s*[（([])(?:new|now|jetzt|updated|revised|changed|corrected|amended|neu|aktuell|aktualisiert|geändert|korrigiert|新|変更後|更新後|訂正後|修正後)[)）\]]?$/iu
+  /^(?:new|newer|updated?|revised|changed|corrected?|amended|actual|current|final|latest|neu(?:e[nrs]?)?|aktuelle?[nrs]?|aktualisierte?[nrs]?|geänderte?[nrs]?|korrigierte?[nrs]?|(?:新しい|新|変更後の?|更新後の?|訂正後の?|修正後の?))(?:[\s_:-]+|(?<=[新いの後])(?=\p{L})|(?<=^[a-z]+)(?=\p{Lu}))|(?:[\s_-]+|\s*[（([])(?:new|now|jetzt|updated|revised|changed|corrected|amended|neu|aktuell|aktualisiert|geändert|korrigiert|新|変更後|更新後|訂正後|修正後)[)）\]]?$|[\s_]+(?:after|nach|less|minus|abzüglich)[\s_]+(?:the[\s_]+)?\p{L}{2,20}$/iu
 
 /** Objects of values that replace others. */
 const NEWER_PART =

@@ -11,7 +11,7 @@ import {
 } from './context-value.ts'
 import { toWords } from './name-words.ts'
 import { findRepeatedName } from './repeated-name.ts'
-import { readLines } from './read-lines.ts'
+import { findRetraction, readLines } from './read-lines.ts'
 
 const NO_NAMES: KnownNames = {
   isField: () => false,
@@ -30,6 +30,10 @@ export function parseContext(context: string): ContextObject {
  * whole, in a code fence or between lines; otherwise lines and tables. Any other text has no names.
  */
 export function readContext(context: string, known: KnownNames): ReadContext {
+  return withProblem(readNames(context, known), findRetraction(context))
+}
+
+function readNames(context: string, known: KnownNames): ReadContext {
   const whole = parseStructure(context.trim())
   if (whole !== undefined) return withProblem(readJson([openEnvelope(whole, known)]), repeatedNameProblem(context))
   const blocks = [...context.matchAll(FENCED)]

@@ -98,6 +98,16 @@ const CORRECTION =
 const HARMLESS_APOLOGY =
   /(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})|(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})/giu
 
+/** Words by which a text takes back what it says elsewhere, also inside a value. */
+const RETRACTION =
+  /(?<!\p{L})(?:ignore|disregard|forget)\s{1,3}(?:my|our)\s{1,3}(?:\p{L}{1,20}\s{1,3}){0,2}(?:e-?mails?|messages?|orders?|requests?|notes?|tickets?|inquiry|enquiry)(?!\p{L})|(?<!\p{L})not cancel(?:l?ing)?(?!\p{L})[^.!?\n]{0,30}after all|(?<!\p{L})(?:doch nicht stornieren|hat sich erledigt)(?!\p{L})/iu
+
+/** Why no value of the context counts: it takes back what it says. */
+export function findRetraction(context: string): string | undefined {
+  const found = RETRACTION.exec(context)?.[0]
+  return found === undefined ? undefined : `the text takes something back: ${JSON.stringify(found)}`
+}
+
 function correctionProblem(text: string): string | undefined {
   return CORRECTION.test(text.replace(HARMLESS_APOLOGY, ''))
     ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`

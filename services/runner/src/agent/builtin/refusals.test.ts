@@ -23,6 +23,24 @@ describe('a context is refused', () => {
     ],
     ['two names of one field', order, 'Client: Ada\nKunde: Eve', 'customer (the context has different values'],
     ['a correction beside the values', order, 'Total: 5\nActually, it is 6.', 'the context (the text corrects itself'],
+    [
+      'a mail that takes back an earlier one inside a value',
+      { ...order, reason: 'x' },
+      'Order ID: A\nReason: not cancelling after all, please ignore my earlier mail',
+      'the context (the text takes something back: "not cancelling after all")',
+    ],
+    [
+      'a total and a smaller one',
+      order,
+      'Total: 20\nTotal after discount: 18',
+      'total ("Total after discount" may be meant',
+    ],
+    [
+      'a city with its postal code',
+      { id: 'x', city: 'y' },
+      'ID: 1\nCity: 01067 Dresden',
+      'city ("01067 Dresden" has more',
+    ],
     ['a correction in Japanese', order, '合計：5\n訂正：合計は6です。', 'the context (the text corrects itself'],
     [
       'a name for several fields',
