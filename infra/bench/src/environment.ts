@@ -42,7 +42,10 @@ export interface ProcessLimits {
   readonly openFiles?: number
 }
 
-/** PostgreSQL and RabbitMQ for one part of the benchmark, and functions that start services on them. */
+/**
+ * PostgreSQL and RabbitMQ for one part of the benchmark, and functions that start services on them. A service gets free
+ * ports, unless `env` has `PORT` and `METRICS_PORT`.
+ */
 export interface Environment {
   readonly postgres: PrivatePostgres
   readonly rabbitMq: PrivateRabbitMq
@@ -100,22 +103,22 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
     client,
     internalHeaders: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
     async startGateway(env = {}, limits) {
-      const [port, readyPort] = [await freePort(), await freePort()]
+      const [port, readyPort] = [await portIn(env, 'PORT'), await portIn(env, 'METRICS_PORT')]
       const ownEnv = { METRICS_PORT: String(readyPort), RATE_LIMIT_PER_MINUTE: '0' }
       return startService('gateway', { ...ownEnv, ...env }, { port, readyPort }, limits)
     },
     async startDispatcher(env = {}, limits) {
-      const port = await freePort()
+      const port = await portIn(env, 'PORT')
       const ownEnv = { INTERNAL_API_TOKEN: TOKEN, SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
       return startService('dispatcher', { ...ownEnv, ...env }, { port, readyPort: port }, limits)
     },
     async startRunner(dispatcherUrl, env = {}) {
-      const port = await freePort()
+      const port = await portIn(env, 'PORT')
       const ownEnv = { INTERNAL_API_TOKEN: TOKEN, DISPATCHER_URL: dispatcherUrl }
       return startService('runner', { ...ownEnv, ...env }, { port, readyPort: port })
     },
     async startApp(dispatcherUrl, env = {}) {
-      const [port, readyPort] = [await freePort(), await freePort()]
+      const [port, readyPort] = [await portIn(env, 'PORT'), await portIn(env, 'METRICS_PORT')]
       const ownEnv = { METRICS_PORT: String(readyPort), INTERNAL_API_TOKEN: TOKEN, DISPATCHER_URL: dispatcherUrl }
       return startService('app', { ...ownEnv, ...env }, { port, readyPort })
     },
@@ -135,6 +138,10 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
       await Promise.all([postgres.stop(), rabbitMq.stop()])
     },
   }
+}
+
+async function portIn(env: Record<string, string>, name: 'PORT' | 'METRICS_PORT'): Promise<number> {
+  return env[name] === undefined ? await freePort() : Number(env[name])
 }
 
 /** Node with these arguments; with a limit a shell sets it and becomes Node, so the process id is Node's. */
