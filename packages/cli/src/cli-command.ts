@@ -8,6 +8,8 @@ export interface CommandResult {
   readonly text: (terminal: Terminal) => string
   /** 1 when a part of the command failed. Default 0. */
   readonly exitStatus?: 0 | 1
+  /** Whether the command has printed its result itself, as it went. */
+  readonly isPrinted?: boolean
 }
 
 /** Gets the parameters that commander passes to an action: the command's arguments, then its options. */
@@ -34,7 +36,8 @@ export function createRun(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void
       if (!result) return
       const { json: isJson = false } = parameters.find(isOptions) ?? {}
       const { terminal } = ctx
-      terminal.write(isJson ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
+      if (!result.isPrinted)
+        terminal.write(isJson ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
       onResult(result.exitStatus ?? 0)
     }
 }

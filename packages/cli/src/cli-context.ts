@@ -1,3 +1,4 @@
+import { text as readAll } from 'node:stream/consumers'
 import type { EventTopic } from '@workflow-service/contract'
 import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
 import { type CliConfig, readCliConfig } from './config.ts'
@@ -12,6 +13,8 @@ export interface CliContext {
   dispatcher(): DispatcherClient
   /** Hints at a change for the pages of the application that are open. */
   hint(organizationId: string, ...topics: EventTopic[]): void
+  /** Reads standard input to its end. */
+  readInput(): Promise<string>
   /** Returns a signal that aborts on Ctrl-C. Until a command calls this, Ctrl-C ends the process. */
   interrupted(): AbortSignal
   dispose(): Promise<void>
@@ -22,6 +25,8 @@ export interface CliOverrides {
   terminal?: Terminal
   env?: NodeJS.ProcessEnv
   interrupted?: AbortSignal
+  /** What standard input has. */
+  input?: string
 }
 
 /** Longer than in the services, because a manifest may have thousands of workflows. */
@@ -48,6 +53,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
       hints ??= createHintSender({ db: openDatabase(), onError: () => {} })
       hints.add(organizationId, ...topics)
     },
+    readInput: async () => overrides.input ?? (await readAll(process.stdin)),
     interrupted: () => {
       if (overrides.interrupted) return overrides.interrupted
       const controller = new AbortController()

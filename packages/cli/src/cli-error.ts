@@ -14,6 +14,11 @@ export class CliError extends Error {
   }
 }
 
+/** Wrong usage that only the values of several arguments show. Exit status 2. */
+export class UsageError extends CliError {
+  override name = 'UsageError'
+}
+
 /** What the user can do about an error of PostgreSQL, by SQLSTATE. */
 const SQLSTATE_ADVICE: Record<string, string> = {
   '28P01': 'the password in DATABASE_URL is wrong.',
@@ -72,5 +77,5 @@ function describeCause(error: unknown): string {
 /** Names the database without its password. */
 function describeDatabase(config: CliConfig): string {
   const { hostname, port, pathname, username } = new URL(config.databaseUrl())
-  return `PostgreSQL at ${username}@${hostname}:${port || '5432'}${pathname}`
+  return `PostgreSQL at ${username && `${username}@`}${hostname}:${port || '5432'}${pathname}`
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, SharedSettings, splitList } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
+import { type TObject, Type } from 'typebox'
 import { localEnvFile, readLocalDir } from './local-folder.ts'
 
 /** The settings of `wf` are those of the services. Each command reads only the group that it needs. */
@@ -35,32 +35,49 @@ export interface CliConfig {
   readonly isLocal: boolean
 }
 
+/** They belong to one installation: a command must not combine the database of one with the dispatcher of another. */
+const INSTALLATION = ['DISPATCHER_URL', 'INTERNAL_API_TOKEN', 'SECRETS_KEY'] as const
+
 /**
- * Reads the environment if it has DATABASE_URL, else the file `.local/env` that the local stack writes. The two are never
- * mixed: a command must not combine the database of one installation with the dispatcher of another.
+ * Reads the environment if it has DATABASE_URL, else the file `.local/env` that the local stack writes, with the variables that are
+ * given in the environment in place of the file's. Without DATABASE_URL, one of `INSTALLATION` that differs from the file's is an error
+ * of every setting.
  */
 export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliConfig {
   const file = localEnvFile(readLocalDir(processEnv))
   const isLocal = !processEnv['DATABASE_URL']?.trim() && existsSync(file)
-  const env = isLocal ? { ...processEnv, ...parseEnv(readFileSync(file, 'utf8')) } : processEnv
+  const saved = isLocal ? parseEnv(readFileSync(file, 'utf8')) : {}
+  const given = Object.fromEntries(Object.entries(processEnv).filter(([, value]) => value?.trim()))
+  const env = { ...saved, ...given }
+  const others = INSTALLATION.filter((name) => isLocal && name in given && given[name] !== saved[name])
+  const read = <Schema extends TObject>(schema: Schema) => {
+    if (others.length > 0) {
+      throw new SettingsError(
+        others.map(
+          (name) => `${name} is not that of ${file}. Set DATABASE_URL too, or unset ${name} to use that file.`,
+        ),
+      )
+    }
+    return readSettings(schema, env)
+  }
   return {
     isLocal,
-    databaseUrl: () => readSettings(DatabaseSettings, env).DATABASE_URL,
+    databaseUrl: () => read(DatabaseSettings).DATABASE_URL,
     dispatcher: () => {
-      const settings = readSettings(DispatcherSettings, env)
+      const settings = read(DispatcherSettings)
       // There are several tokens during a rotation; the dispatcher accepts each of them.
       return { url: settings.DISPATCHER_URL, token: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '' }
     },
-    appUrl: () => readSettings(AppUrlSettings, env).APP_URL,
-    secretsKeys: () => splitList(readSettings(SecretsSettings, env).SECRETS_KEY),
+    appUrl: () => read(AppUrlSettings).APP_URL,
+    secretsKeys: () => splitList(read(SecretsSettings).SECRETS_KEY),
     hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
     queue: () => {
-      if (isLocal) {
+      if (isLocal && !env['AMQP_URL']?.trim()) {
         throw new SettingsError([
           'AMQP_URL is missing. The local stack of npm start does not use RabbitMQ; its queue is in its own process. Example: AMQP_URL=amqp://localhost:5672',
         ])
       }
-      const settings = readSettings(QueueSettings, env)
+      const settings = read(QueueSettings)
       return { url: settings.AMQP_URL, queueType: settings.AMQP_QUEUE_TYPE }
     },
   }

@@ -1,6 +1,7 @@
 import {
   type DeliveryOut,
   type ErrorResponse,
+  type FieldError,
   formatActor,
   type WebhookSourceIn,
   type WebhookSourceOut,
@@ -15,7 +16,7 @@ export class DispatcherError extends CliError {
   readonly code: string
 
   constructor(error: ErrorResponse['error']) {
-    const details = error.details?.map(({ field, message }) => `${field} ${message}`) ?? []
+    const details = error.details?.map(describeDetail) ?? []
     super(details.length > 1 ? details.join('; ') : error.message, error)
     this.code = error.code
   }
@@ -96,6 +97,11 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
       return body as DeliveryOut
     },
   }
+}
+
+/** The message is the rest of a sentence about the field, or a sentence of its own. */
+function describeDetail({ field, message }: FieldError): string {
+  return /^\p{Lu}/u.test(message) ? `${field}: ${message}` : `${field} ${message}`
 }
 
 function sourcePath(organizationId: string, sourceId: string): string {

@@ -6,6 +6,7 @@ import {
   type OrganizationName,
 } from '@workflow-service/database'
 import type { CliContext } from './cli-context.ts'
+import { listKnown } from './choose-from.ts'
 import { CliError } from './cli-error.ts'
 
 /** A webhook source; a deleted one is named by its id. */
@@ -37,8 +38,9 @@ export async function findSource(
   ) {
     return { id: text.toLowerCase(), name: `deleted source ${text}` }
   }
-  const names = sources.map(({ name }) => `  ${name}`).join('\n')
-  throw new CliError(
-    `${organization.name} has no webhook source ${isId ? text : JSON.stringify(text)}.${names && ` It has:\n${names}`}`,
+  const known = listKnown(
+    text,
+    sources.map(({ name }) => name),
   )
+  throw new CliError(`${organization.name} has no webhook source ${isId ? text : JSON.stringify(text)}.${known}`)
 }

@@ -1,6 +1,15 @@
 import type { JournalStep, ModelAnswerPart, RunStatus, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import type { RunDelivery, RunDetails } from '@workflow-service/database'
-import { type Format, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from './terminal.ts'
+import {
+  type Column,
+  type Format,
+  paint,
+  renderTable,
+  showDuration,
+  showTime,
+  type Terminal,
+  withoutControls,
+} from './terminal.ts'
 
 export const STATUS_COLOURS: Record<RunStatus, Format> = {
   queued: 'cyan',
@@ -8,6 +17,12 @@ export const STATUS_COLOURS: Record<RunStatus, Format> = {
   waiting: 'yellow',
   succeeded: 'green',
   failed: 'red',
+}
+
+const STARTERS: Record<RunDetails['origin'], string> = {
+  api: 'the public API',
+  app: 'a person or the operator',
+  auto_run: 'its schedule',
 }
 
 /** One event of a run: a headline, and the text or JSON that belongs to it. */
@@ -20,11 +35,25 @@ interface TimelineEntry {
 
 /** Formats a run: its main facts, the events with their times, and a table of its deliveries. */
 export function formatRun(terminal: Terminal, run: RunDetails): string {
-  return [
-    formatFacts(terminal, run),
-    ...timelineOf(run).map((entry) => formatEntry(terminal, run, entry)),
-    formatDeliveries(terminal, run.deliveries),
-  ].join('')
+  const { head, news, deliveries } = createRunFormatter(terminal)
+  return [head(run), news(run), deliveries(run)].join('')
+}
+
+/** Formats the parts of a run as it goes. `news` gives each event once. */
+export function createRunFormatter(
+  terminal: Terminal,
+): Record<'head' | 'news' | 'deliveries', (run: RunDetails) => string> {
+  let printed = 0
+  return {
+    head: (run) => formatFacts(terminal, run),
+    news: (run) => {
+      const entries = timelineOf(run)
+      const texts = entries.slice(printed).map((entry) => formatEntry(terminal, run, entry))
+      printed = entries.length
+      return texts.join('')
+    },
+    deliveries: (run) => formatDeliveries(terminal, run.deliveries),
+  }
 }
 
 function formatFacts(terminal: Terminal, run: RunDetails): string {
@@ -34,7 +63,7 @@ function formatFacts(terminal: Terminal, run: RunDetails): string {
   const facts: [string, string][] = [
     ['workflow', `${run.workflow_name}  ${run.workflow_id}`],
     ['session', `${run.session_id}, start number ${run.number}`],
-    ['started by', run.origin === 'api' ? 'the public API' : 'its schedule'],
+    ['started by', STARTERS[run.origin]],
     ['request', run.request_id],
     ['organization', run.organization_id],
     ...listWaiting(run),
@@ -93,7 +122,7 @@ function stepEntries(step: JournalStep): TimelineEntry[] {
   const at = step.createdAt
   switch (step.kind) {
     case 'message':
-      return [{ at, headline: `message to the agent (${step.data.agent})`, body: step.data.text }]
+      return [{ at, headline: `message to the agent (${step.data.agent})`, body: withoutTags(step.data.text) }]
     case 'model_answer':
       return [
         { at, headline: `${step.data.model} answered, turn ${step.data.turn}${showTokens(step.data)}` },
@@ -147,21 +176,27 @@ function toolCallEntry(at: Date, { tool, arguments: given, delivery }: ToolCallS
 
 function toolResultEntry(at: Date, { tool, ok, text, delivery }: ToolResultStep): TimelineEntry {
   const colour = ok ? 'green' : 'red'
-  if (!delivery) return { at, headline: `${tool} ${ok ? 'answered' : 'failed'}`, colour, body: text }
+  const body = withoutTags(text)
+  if (!delivery) return { at, headline: `${tool} ${ok ? 'answered' : 'failed'}`, colour, body }
   const status = delivery.status === null ? '' : ` with status ${delivery.status}`
-  return { at, headline: `${delivery.source_name}: ${delivery.outcome}${status}`, colour, body: text }
+  return { at, headline: `${delivery.source_name}: ${delivery.outcome}${status}`, colour, body }
+}
+
+/** Replaces the tags that mark text from outside for a model by what is in them. Tags that do not match are part of a text. */
+function withoutTags(text: string): string {
+  return text.replaceAll(/<(data-[0-9a-f]{16}) of="[^"\n]*">\n(.*?)\n<\/\1>/gs, '$2')
 }
 
 function formatDeliveries(terminal: Terminal, deliveries: readonly RunDelivery[]): string {
   if (deliveries.length === 0) return ''
-  const columns = [
-    { title: 'SENT (UTC)', value: (row: RunDelivery) => showTime(row.created_at) },
-    { title: 'TO', value: (row: RunDelivery) => row.source_name ?? row.source_id },
-    { title: 'OUTCOME', value: (row: RunDelivery) => row.outcome },
-    { title: 'STATUS', value: (row: RunDelivery) => (row.status === null ? '–' : String(row.status)) },
-    { title: 'TOOK', value: (row: RunDelivery) => showDuration(row.duration_ms) },
-    { title: 'DELIVERY', value: (row: RunDelivery) => row.id },
-    { title: 'REASON OR ANSWER', value: (row: RunDelivery) => row.reason ?? row.answer ?? '' },
+  const columns: readonly Column<RunDelivery>[] = [
+    { title: 'SENT (UTC)', time: (row) => row.created_at },
+    { title: 'TO', value: (row) => row.source_name ?? row.source_id, cut: 'name' },
+    { title: 'OUTCOME', value: (row) => row.outcome },
+    { title: 'STATUS', value: (row) => (row.status === null ? '–' : String(row.status)) },
+    { title: 'TOOK', value: (row) => showDuration(row.duration_ms) },
+    { title: 'DELIVERY', value: (row) => row.id, cut: 'id' },
+    { title: 'REASON OR ANSWER', value: (row) => row.reason ?? row.answer ?? '' },
   ]
   return `\n${paint(terminal, 'bold', 'Deliveries')}\n${renderTable(terminal, columns, deliveries, '')}`
 }

@@ -1,5 +1,6 @@
 import { UUID_PATTERN } from '@workflow-service/contract'
 import { InvalidArgumentError } from 'commander'
+import { UsageError } from './cli-error.ts'
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -45,6 +46,15 @@ function isoTime(text: string): Date {
   const [, day, time = '00:00:00', zone = 'Z'] =
     /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? []
   return new Date(day === undefined ? Number.NaN : `${day}T${time}${zone}`)
+}
+
+/** @throws UsageError if no time is both at or after `since` and before `until`. */
+export function checkPeriod({ since, until }: { readonly since?: Date; readonly until?: Date }): void {
+  if (since && until && since >= until) {
+    throw new UsageError(
+      `--since (${since.toISOString()}) must be before --until (${until.toISOString()}): nothing is in between.`,
+    )
+  }
 }
 
 /** Parses items separated by commas, each one of `values`. @throws InvalidArgumentError */

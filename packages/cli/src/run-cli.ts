@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { createRun } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
@@ -13,8 +14,10 @@ import { addSecretsCommands } from './commands/secrets.ts'
 import { addSessionsCommands } from './commands/sessions.ts'
 import { addSetupLinkCommand } from './commands/setup-link.ts'
 import { addSourcesCommands } from './commands/sources.ts'
+import { addStartCommand } from './commands/start.ts'
 import { addUsersCommands } from './commands/users.ts'
-import { toCliError } from './cli-error.ts'
+import { addWorkflowsCommands } from './commands/workflows.ts'
+import { toCliError, UsageError } from './cli-error.ts'
 import { paint } from './terminal.ts'
 
 /** 0: success; 1: error; 2: wrong usage. */
@@ -31,7 +34,7 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     printError(ctx, error, args.includes('--json'))
-    return 1
+    return error instanceof UsageError ? 2 : 1
   } finally {
     await ctx.dispose()
   }
@@ -44,6 +47,7 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
       'Operates the Workflow Automation Service: applies manifests, manages keys, shows runs and deliveries.',
     )
     .usage('COMMAND [options]')
+    .version(readVersion(), '-V, --version', 'print the version')
     .addHelpText('after', SETTINGS_HELP)
     .exitOverride()
     .showHelpAfterError('(run it with --help for usage)')
@@ -64,6 +68,8 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addSetupLinkCommand(program, run)
   addUsersCommands(program, run)
   addKeysCommands(program, run)
+  addWorkflowsCommands(program, run)
+  addStartCommand(program, run)
   addSourcesCommands(program, run)
   addLogsCommand(program, run)
   addRunsCommands(program, run)
@@ -71,6 +77,11 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addQueueCommands(program, run)
   addSecretsCommands(program, run)
   return program
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
 }
 
 const SETTINGS_HELP = `

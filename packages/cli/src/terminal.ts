@@ -1,7 +1,6 @@
 import { relative } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { styleText } from 'node:util'
-import Table from 'cli-table3'
 import stringWidth from 'string-width'
 
 /** The output of a command line program. */
@@ -49,18 +48,35 @@ export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, te
   return terminal.isColoured ? styleText(format, text, { validateStream: false }) : text
 }
 
-/** A column of a table. Only the last one is wrapped, so the others should be short. */
-export interface Column<Row> {
+/** A column of a table: of texts, or of times in UTC. */
+export type Column<Row> = TextColumn<Row> | TimeColumn<Row>
+
+interface TextColumn<Row> {
   readonly title: string
   /** Returns plain text. Control characters in it are replaced. */
   readonly value: (row: Row) => string
   readonly colour?: (row: Row) => Format | undefined
+  /** Used on a terminal on which the table does not fit. */
+  readonly shortValue?: (row: Row) => string
+  /** How a text that is too long for the terminal is cut. Default: it is not, and that of the last column is wrapped between words. */
+  readonly cut?: keyof typeof CUT_WIDTHS
 }
 
-const GAP = 2
-const LAST_COLUMN_MIN_WIDTH = 24
+interface TimeColumn<Row> {
+  readonly title: string
+  readonly time: (row: Row) => Date | string | null
+}
 
-/** Formats rows as a table without borders, or returns `whenEmpty` if there are none. */
+/** The least width of a name, and of the beginning of an id: it tells the ids of a millisecond apart, and `wf` accepts it as an id. */
+const CUT_WIDTHS = { name: 8, id: 19, never: Infinity }
+const LAST_COLUMN_MIN_WIDTH = 16
+const GAP = 2
+
+/**
+ * Formats rows as a table without borders, or returns `whenEmpty` if there are none. In a file or a pipe, each row is one line with
+ * all values in full. On a terminal, the table fits its width: columns use their short form, then the widest ones are cut, and the
+ * last one continues on further lines.
+ */
 export function renderTable<Row>(
   terminal: Terminal,
   columns: readonly Column<Row>[],
@@ -68,51 +84,132 @@ export function renderTable<Row>(
   whenEmpty: string,
 ): string {
   if (rows.length === 0) return `${whenEmpty}\n`
+  const full = layOut(columns.map(toTextColumn), rows)
+  const total = terminal.columns ?? Infinity
+  const { titles, texts, widths } = totalOf(full.widths) <= total ? full : layOut(columns.map(toShortColumn), rows)
+  const fitted = fitWidths(columns, titles, widths, total)
+  const formatRow = (cells: readonly string[], formats: readonly (Format | undefined)[]): string => {
+    const lines = cells.map((cell, index) =>
+      index === cells.length - 1 ? wrapWords(cell, fitted[index]!) : [cutText(cell, fitted[index]!)],
+    )
+    return Array.from({ length: Math.max(...lines.map(({ length }) => length)) }, (_, line) => {
+      const parts = lines.map((each, index) => {
+        const text = each[line] ?? ''
+        const format = formats[index]
+        const painted = format === undefined || text === '' ? text : paint(terminal, format, text)
+        return `${painted}${' '.repeat(Math.max(0, fitted[index]! - stringWidth(text)))}`
+      })
+      return `${parts.join(' '.repeat(GAP)).trimEnd()}\n`
+    }).join('')
+  }
+  return [
+    formatRow(
+      titles,
+      titles.map(() => 'dim'),
+    ),
+    ...texts.map((cells, index) =>
+      formatRow(
+        cells,
+        columns.map((column) => ('time' in column ? undefined : column.colour?.(rows[index]!))),
+      ),
+    ),
+  ].join('')
+}
+
+function toTextColumn<Row>(column: Column<Row>): TextColumn<Row> {
+  return 'time' in column ? { title: column.title, value: (row) => showTime(column.time(row)) } : column
+}
+
+/** Times without year and seconds. */
+function toShortColumn<Row>(column: Column<Row>): TextColumn<Row> {
+  if (!('time' in column)) return { ...column, value: column.shortValue ?? column.value }
+  const { title, time } = column
+  return { title: title.replace(' (UTC)', ''), value: (row) => showTime(time(row)).slice(-14, -3) || '–' }
+}
+
+interface Layout {
+  readonly titles: readonly string[]
+  readonly texts: readonly (readonly string[])[]
+  /** The width of the widest text of each column. */
+  readonly widths: readonly number[]
+}
+
+function layOut<Row>(columns: readonly TextColumn<Row>[], rows: readonly Row[]): Layout {
   const texts = rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))
-  const colWidths = widthsOf(terminal, columns, texts)
-  const head = columns.map(({ title }) => paint(terminal, 'dim', title))
-  const painted = rows.map((row, rowIndex) =>
-    columns.map(({ colour }, index) => {
-      const text = texts[rowIndex]?.[index] ?? ''
-      const format = colour?.(row)
-      return format === undefined ? text : paint(terminal, format, text)
-    }),
-  )
-  const parts = Array.from({ length: Math.ceil(rows.length / ROWS_PER_TABLE) }, (_, part) => {
-    const table = new Table({ ...STYLE, colWidths, ...(part === 0 ? { head } : {}) })
-    table.push(...painted.slice(part * ROWS_PER_TABLE, (part + 1) * ROWS_PER_TABLE))
-    return table.toString().split('\n')
-  })
-  return parts
-    .flat()
-    .map((line) => `${line.trimEnd()}\n`)
-    .join('')
-}
-
-/** Rows per table of cli-table3, whose time grows with the square of the rows. */
-const ROWS_PER_TABLE = 100
-
-const LINES = ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right', 'left']
-const MORE_LINES = ['left-mid', 'mid', 'mid-mid', 'right', 'right-mid']
-const STYLE = {
-  chars: { ...Object.fromEntries([...LINES, ...MORE_LINES].map((name) => [name, ''])), middle: ' '.repeat(GAP) },
-  style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-  wordWrap: true,
-}
-
-/** Makes each column as wide as its widest text, and limits the last one to the width of the terminal. */
-function widthsOf(
-  { columns: total }: Terminal,
-  columns: readonly { title: string }[],
-  texts: readonly string[][],
-): number[] {
   const widths = columns.map(({ title }, index) =>
     texts.reduce((widest, row) => Math.max(widest, stringWidth(row[index] ?? '')), title.length),
   )
-  if (total === undefined) return widths
-  const others = widths.slice(0, -1).reduce((sum, width) => sum + width + GAP, 0)
-  const rest = Math.max(LAST_COLUMN_MIN_WIDTH, total - others - 1)
-  return widths.map((width, index) => (index === widths.length - 1 ? Math.min(width, rest) : width))
+  return { titles: columns.map(({ title }) => title), texts, widths }
+}
+
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1))
+}
+
+/** Narrows the widest columns until the table fits, none below its minimum. */
+function fitWidths<Row>(
+  columns: readonly Column<Row>[],
+  titles: readonly string[],
+  widths: readonly number[],
+  total: number,
+): number[] {
+  const minimums = columns.map((column, index) => {
+    const isLast = index === columns.length - 1
+    const cut = 'cut' in column && column.cut !== undefined ? CUT_WIDTHS[column.cut] : undefined
+    const minimum = cut ?? (isLast && !('time' in column) ? LAST_COLUMN_MIN_WIDTH : Infinity)
+    return Math.min(widths[index]!, Math.max(minimum, titles[index]!.length))
+  })
+  const fitted = [...widths]
+  for (let excess = totalOf(fitted) - total; excess > 0; excess -= 1) {
+    const widest = fitted.reduce(
+      (found, width, index) => (width > minimums[index]! && (found === -1 || width > fitted[found]!) ? index : found),
+      -1,
+    )
+    if (widest === -1) break
+    fitted[widest]! -= 1
+  }
+  return fitted
+}
+
+const GRAPHEMES = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/** Cuts a text to a width, after a whole word unless the word is long. The cut is marked by "…". */
+function cutText(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text
+  const start = text.slice(0, startLength(text, width - 1))
+  const lastSpace = start.lastIndexOf(' ')
+  const isWhole = text.charAt(start.length) === ' '
+  return `${(!isWhole && lastSpace >= start.length / 2 ? start.slice(0, lastSpace) : start).trimEnd()}…`
+}
+
+/** The length of the longest beginning of the text that has at most this width. */
+function startLength(text: string, width: number): number {
+  let used = 0
+  for (const { segment, index } of GRAPHEMES.segment(text)) {
+    used += stringWidth(segment)
+    if (used > width) return index
+  }
+  return text.length
+}
+
+/** Breaks a text into lines of a width between its words. A word that is longer than a line is cut. */
+function wrapWords(text: string, width: number): string[] {
+  if (stringWidth(text) <= width) return [text]
+  const lines: string[] = []
+  let line = ''
+  let lineWidth = 0
+  for (const word of text.split(' ')) {
+    const shown = cutText(word, width)
+    const shownWidth = stringWidth(shown)
+    if (line !== '' && lineWidth + 1 + shownWidth > width) {
+      lines.push(line)
+      line = ''
+      lineWidth = 0
+    }
+    lineWidth += (line === '' ? 0 : 1) + shownWidth
+    line += `${line === '' ? '' : ' '}${shown}`
+  }
+  return [...lines, line]
 }
 
 /** Replaces control characters by spaces: names and answers come from outside and could contain escape sequences. */

@@ -107,8 +107,8 @@ describe('wf runs list', () => {
 
   test.each([
     ['--status', 'lost'],
-    ['--workflow', 'Forward'],
     ['--session', 'x'],
+    ['--session', '0199d4a6-58a0-7b6e-9c39-6b1f2a3c4d5e0'],
     ['--since', 'x'],
     ['--limit', '-1'],
   ])('exits with 2 on %s %s', async (option, value) => {

@@ -5,6 +5,7 @@
 export * from './app/index.ts'
 export * from './describe/check-description.ts'
 export * from './errors.ts'
+export { findSimilar } from './find-similar.ts'
 export * from './internal/actor.ts'
 export * from './internal/openapi.ts'
 export * from './internal/operations.ts'

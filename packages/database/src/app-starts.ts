@@ -1,14 +1,17 @@
 import { DatabaseError } from 'pg'
-import { recordAuditEvent } from './audit-events.ts'
+import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
 import { deriveId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
 import { isSessionVisible, isVisible, type Viewer, viewerOf } from './viewer.ts'
-import type { WorkflowEdit } from './workflow-edits.ts'
+import type { EditingPerson } from './workflow-edits.ts'
 
-/** A start by a person in the application. */
-export interface AppStart extends WorkflowEdit {
+/** A start by a person in the application, or by the operator. */
+export interface AppStart {
+  readonly workflowId: string
+  readonly principal: EditingPerson | (AuditPrincipal & { readonly userId: null })
+  readonly requestId: string
   /** Chosen by the caller: a repeated request starts nothing new. */
   readonly runId: string
   /** The session to start in; null for a new one. */
@@ -23,7 +26,7 @@ export type AppStartOutcome =
   | { readonly kind: Exclude<StartRefusal, 'idempotency_conflict'> | 'organization_suspended' | 'id_taken' }
 
 const FIND_START = `
-  SELECT organization_id = $1 AND workflow_id = $3 AND session_id = $4 AND context = $5 AND user_id = $6 AS "isSame"
+  SELECT organization_id = $1 AND workflow_id = $3 AND session_id = $4 AND context = $5 AND user_id IS NOT DISTINCT FROM $6 AS "isSame"
   FROM starts WHERE id = $2`
 
 // The session's row is locked by the statement before, so that numbers are in commit order.
@@ -97,7 +100,7 @@ async function record(
       context,
       userId,
       requestId,
-      viewerOf(principal).memberId,
+      principal.userId === null ? null : viewerOf(principal).memberId,
     ])
     const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
     if (kind !== 'accepted') return { kind } as AppStartOutcome

@@ -136,7 +136,20 @@ export {
   renameOrganization,
   setOrganizationSuspended,
 } from './organizations.ts'
-export { listRuns, type RunDelivery, type RunDetails, type RunRow, showRun, showSession } from './reports.ts'
+export {
+  findIdsByPrefix,
+  findWorkflowsByName,
+  listRuns,
+  listSessionRows,
+  listWorkflowNames,
+  type RunDelivery,
+  type RunDetails,
+  type RunFilter,
+  type RunRow,
+  showRun,
+  showSession,
+  type WorkflowName,
+} from './reports.ts'
 export {
   claimNextRun,
   type ClaimedRun,

@@ -1,12 +1,13 @@
 /**
- * What only `wf` reads. Rows are named like the columns, because `wf --json` prints them. `showRun` and `showSession` are
- * unscoped: an operator knows the id, not the organization.
+ * What only `wf` reads. Rows are named like the columns, because `wf --json` prints them. `showRun`, `showSession` and
+ * `findIdsByPrefix` are unscoped: an operator knows the id, not the organization.
  */
 import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { listApprovalsOfRun } from './approvals.ts'
 import type { Database } from './client.ts'
 import { readSteps } from './journal.ts'
+import { workflowSearchText } from './search-text.ts'
 import type { SessionRow } from './sessions.ts'
 
 /** A run as `wf runs list` prints it. `id` is the id of the start. */
@@ -27,6 +28,7 @@ export interface RunFilter {
   readonly status?: RunStatus
   readonly workflowId?: string
   readonly sessionId?: string
+  readonly ids?: readonly string[]
   /** Accepted at this time or later. */
   readonly since?: Date
   /** Accepted before this time. */
@@ -40,7 +42,7 @@ export async function listRuns(
   organizationId: string,
   filter: RunFilter,
 ): Promise<RunRow[]> {
-  const { status, workflowId, sessionId, since, until, limit } = filter
+  const { status, workflowId, sessionId, ids, since, until, limit } = filter
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const { rows } = await db.pool.query<RunRow>(
     `SELECT id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at
@@ -49,6 +51,7 @@ export async function listRuns(
        ${status ? `AND status = ${escapeLiteral(status)}` : ''}
        ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}
        ${sessionId ? `AND session_id = ${escapeLiteral(sessionId)}` : ''}
+       ${ids ? `AND id IN (${ids.map(escapeLiteral).join()})` : ''}
      ORDER BY created_at DESC, id DESC LIMIT $4`,
     [organizationId, since ?? '-infinity', until ?? 'infinity', limit],
   )
@@ -61,7 +64,7 @@ export interface RunDetails extends RunRow {
   readonly workflow_name: string
   /** Its position in the session, from 1. */
   readonly number: number
-  readonly origin: 'api' | 'auto_run'
+  readonly origin: 'api' | 'auto_run' | 'app'
   readonly context: string
   readonly input_message: string
   readonly request_id: string
@@ -113,16 +116,97 @@ export async function showRun(db: Pick<Database, 'pool'>, runId: string): Promis
   return { ...run, steps, deliveries: deliveries.rows, approvals }
 }
 
+const SESSION_COLUMNS = `id, organization_id, is_open, created_at, closed_at,
+  last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
+  CASE WHEN lease_owner IS NOT NULL
+    THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
+      'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`
+
 /** Any session; null when there is none with this id. */
 export async function showSession(db: Pick<Database, 'pool'>, sessionId: string): Promise<SessionRow | null> {
-  const { rows } = await db.pool.query<SessionRow>(
-    `SELECT id, organization_id, is_open, created_at, closed_at,
-       last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
-       CASE WHEN lease_owner IS NOT NULL
-         THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
-           'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease
-     FROM sessions WHERE id = $1`,
-    [sessionId],
-  )
+  const { rows } = await db.pool.query<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE id = $1`, [sessionId])
   return rows[0] ?? null
+}
+
+/** Sessions of the organization, newest first. */
+export async function listSessionRows(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  { isOpen, limit }: { isOpen?: boolean | undefined; limit: number },
+): Promise<SessionRow[]> {
+  const { rows } = await db.pool.query<SessionRow>(
+    `SELECT ${SESSION_COLUMNS} FROM sessions
+     WHERE organization_id = $1 ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+     ORDER BY created_at DESC, id DESC LIMIT $2`,
+    [organizationId, limit],
+  )
+  return rows
+}
+
+/** The ids of runs, or of sessions, that begin with these digits, at most `limit`. Hyphens are optional. */
+export async function findIdsByPrefix(
+  db: Pick<Database, 'pool'>,
+  table: 'starts' | 'sessions',
+  prefix: string,
+  limit: number,
+): Promise<string[]> {
+  const digits = prefix.replaceAll('-', '')
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT id FROM ${table} WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`,
+    [digits.padEnd(32, '0'), digits.padEnd(32, 'f'), limit],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** A workflow in a list for an operator to choose from. */
+export interface WorkflowName {
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * The workflow with this id, or those with this name, oldest first, at most `limit`: those with exactly this name, or else those
+ * whose names differ in case.
+ */
+export async function findWorkflowsByName(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  wanted: { id: string } | { name: string },
+  limit: number,
+): Promise<WorkflowName[]> {
+  if ('id' in wanted) {
+    const { rows } = await db.pool.query<WorkflowName>(
+      'SELECT id, name FROM workflows WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL',
+      [organizationId, wanted.id],
+    )
+    return rows
+  }
+  const searchText = workflowSearchText(wanted.name, '')
+  const { rows } = await db.pool.query<WorkflowName & { isExact: boolean }>(
+    `WITH candidate AS MATERIALIZED (
+       SELECT id, name, search_text, created_at FROM workflows
+       WHERE workflow_search_grams(organization_id, search_text, 1)
+           @> (SELECT workflow_search_grams($1, $2, least(char_length($2), 3)))
+         AND organization_id = $1 AND deleted_at IS NULL
+     )
+     SELECT id, name, name = $3 AS "isExact" FROM candidate
+     WHERE starts_with(search_text, $2) ORDER BY name = $3 DESC, created_at, id LIMIT $4`,
+    [organizationId, searchText, wanted.name, limit],
+  )
+  const exact = rows.filter(({ isExact }) => isExact)
+  return (exact.length > 0 ? exact : rows).map(({ id, name }) => ({ id, name }))
+}
+
+/** The names of the organization's oldest workflows, for an operator to choose from. */
+export async function listWorkflowNames(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  limit: number,
+): Promise<WorkflowName[]> {
+  const { rows } = await db.pool.query<WorkflowName>(
+    `SELECT id, name FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL
+     ORDER BY created_at, id LIMIT $2`,
+    [organizationId, limit],
+  )
+  return rows
 }

@@ -1,3 +1,4 @@
+import { findSimilar } from '@workflow-service/contract'
 import {
   type CelFunc,
   CelScalar,
@@ -10,7 +11,6 @@ import {
 } from '@bufbuild/cel'
 import { describeMismatch } from './describe-call.ts'
 import { environment, LOOP, VARIABLES } from './environment.ts'
-import { findSimilar } from './find-similar.ts'
 
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']

@@ -1,5 +1,4 @@
-import { truncateText } from '@workflow-service/contract'
-import { findSimilar } from './find-similar.ts'
+import { findSimilar, truncateText } from '@workflow-service/contract'
 import type { Rules } from './parse-rules.ts'
 import type { RuleError } from './rule-place.ts'
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   findRulesShapeErrors,
+  findSimilar,
   PAYLOAD_MAX_DEPTH,
   RuleDelivery,
   RULES_MAX_BYTES,
@@ -20,7 +21,6 @@ import {
 } from 'yaml'
 import type { Evaluation } from './evaluation.ts'
 import { compileExpression, type Expression, ExpressionError } from './expression.ts'
-import { findSimilar } from './find-similar.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 

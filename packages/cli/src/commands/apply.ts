@@ -19,7 +19,7 @@ import type { DispatcherClient } from '../dispatcher-client.ts'
 import { manifestFileError, readManifestFiles } from '../manifest-file.ts'
 import { CliError } from '../cli-error.ts'
 import { formatEdit, formatPlan, THING_NAMES } from '../format-plan.ts'
-import { paint, renderTable, type Terminal } from '../terminal.ts'
+import { type Column, paint, renderTable, type Terminal } from '../terminal.ts'
 
 /** `wf apply FILE…` */
 export function addApplyCommand(program: Command, run: Run): void {
@@ -318,21 +318,21 @@ function toText({ organization, users, apiKeys, sources, workflows, sessions }: 
   const section = <Row extends { outcome: Outcome }>(
     title: string,
     rows: readonly Row[],
-    columns: readonly { title: string; value: (row: Row) => string }[],
+    columns: readonly Column<Row>[],
   ) => {
     if (rows.length === 0) return ''
     const [first, ...rest] = columns
     return `\n${paint(terminal, 'bold', title)}\n${renderTable<Row>(terminal, [first!, outcome, ...rest], rows, '')}`
   }
-  const id = { title: 'ID', value: (row: { id: string }) => row.id }
-  const name = { title: 'NAME', value: (row: { name: string }) => row.name }
+  const id = { title: 'ID', value: (row: { id: string }) => row.id, cut: 'id' as const }
+  const name = { title: 'NAME', value: (row: { name: string }) => row.name, cut: 'name' as const }
   return [
     `${paint(terminal, 'bold', organization.name)}  ${organization.id}  ${organization.outcome}\n`,
     section('Users', users, [{ title: 'EMAIL', value: ({ email }) => email }]),
     section('API keys', apiKeys, [
       name,
       { title: 'SCOPES', value: ({ scopes, revoked }) => (revoked ? 'revoked' : scopes.join(', ')) },
-      { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)` },
+      { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)`, cut: 'never' },
     ]),
     section('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),
     section('Workflows', workflows, [

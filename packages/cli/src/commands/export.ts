@@ -4,13 +4,13 @@ import { addCommand, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findOrganization } from '../find-organization.ts'
-import { parseId } from '../parse-options.ts'
+import { findWorkflowId } from '../find-workflow.ts'
 
 /** `wf export [ORGANIZATION]` */
 export function addExportCommand(program: Command, run: Run): void {
   addCommand(program, 'export', 'Print an organization as a manifest that changes nothing when it is applied.')
     .argument('[organization]', 'its id or name; not needed if there is only one')
-    .option('--workflow <id>', 'only this workflow, with the users that it lists', parseId)
+    .option('--workflow <workflow>', 'only this workflow, by id or name, with the users that it lists')
     .addHelpText('after', HELP)
     .action(run(exportOrganization))
 }
@@ -28,12 +28,13 @@ interface Options {
 
 async function exportOrganization(ctx: CliContext, given: string | undefined, options: Options): Promise<undefined> {
   const organization = await findOrganization(ctx, given)
-  const { workflow: workflowId, json: isJson = false } = options
+  const { workflow, json: isJson = false } = options
+  const workflowId = await findWorkflowId(ctx, organization, workflow)
   const isFound = await writeManifest(
     ctx.database(),
     organization.id,
     { format: isJson ? 'json' : 'yaml', workflowId },
     ctx.terminal.write,
   )
-  if (!isFound) throw new CliError(`${organization.name} has no workflow ${workflowId}.`)
+  if (!isFound) throw new CliError(`${organization.name} has no workflow ${workflow}.`)
 }

@@ -14,7 +14,7 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { parseExpiry, parseList } from '../parse-options.ts'
-import { CliError } from '../cli-error.ts'
+import { CliError, UsageError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 
 interface CreateOptions {
@@ -44,10 +44,16 @@ export function addKeysCommands(program: Command, run: Run): void {
 }
 
 async function create(ctx: CliContext, given: string | undefined, options: CreateOptions): Promise<CommandResult> {
+  if (given !== undefined && options.name !== undefined) {
+    throw new UsageError(`The key is named twice: ${options.name} by --name, and ${given}. Give one name.`)
+  }
   const organization = await findOrganization(ctx, options.organization)
   const { key, prefix } = createApiKey()
   const name = given ?? options.name ?? prefix
-  if (name.trim() === '' || name.length > 200) throw new CliError('The name of a key must have 1 to 200 characters.')
+  if (name.trim() === '' || name.length > 200) throw new UsageError('The name of a key must have 1 to 200 characters.')
+  if (/\p{Cc}/u.test(name)) {
+    throw new UsageError('The name of a key must be one line, without tabs and other control characters.')
+  }
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
   const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey, operatorOf(organization.id)).catch(
     (error: unknown) => {
@@ -74,13 +80,17 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
       renderTable(
         terminal,
         [
-          { title: 'NAME', value: ({ name }) => name },
+          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
           { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
           { title: 'PREFIX', value: ({ prefix }) => prefix },
-          { title: 'SCOPES', value: ({ scopes }) => scopes.join(', ') },
-          { title: 'CREATED', value: ({ createdAt }) => showTime(createdAt) },
-          { title: 'LAST USED', value: ({ lastUsedAt }) => showTime(lastUsedAt) },
-          { title: 'EXPIRES', value: ({ expiresAt }) => showTime(expiresAt) },
+          { title: 'SCOPES', value: ({ scopes }) => scopes.join(', '), shortValue: ({ scopes }) => scopes.join() },
+          { title: 'CREATED', time: ({ createdAt }) => createdAt },
+          { title: 'LAST USED', time: ({ lastUsedAt }) => lastUsedAt },
+          {
+            title: 'EXPIRES',
+            value: ({ expiresAt }) => showTime(expiresAt),
+            shortValue: ({ expiresAt }) => showTime(expiresAt).slice(0, 10),
+          },
         ],
         keys,
         `${organization.name} has no API keys. Create one with wf keys create.`,

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
 import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
 import { type Command, Option } from 'commander'
@@ -6,7 +5,8 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { findSource } from '../find-source.ts'
-import { parseLimit, parseTime } from '../parse-options.ts'
+import { followDeliveries, isFinished } from '../follow-deliveries.ts'
+import { checkPeriod, parseLimit, parseTime } from '../parse-options.ts'
 import { type Column, type Format, paint, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
 
 interface LogsOptions {
@@ -19,11 +19,6 @@ interface LogsOptions {
   limit: number
   json?: boolean
 }
-
-const POLL_MS = 1_000
-/** How far each poll reads back before the newest entry, because transactions commit out of order. */
-const OVERLAP_MS = 5_000
-const PAGE_SIZE = 100
 
 /** `wf logs SOURCE` */
 export function addLogsCommand(program: Command, run: Run): void {
@@ -41,6 +36,7 @@ export function addLogsCommand(program: Command, run: Run): void {
 }
 
 async function logs(ctx: CliContext, text: string, options: LogsOptions): Promise<CommandResult | undefined> {
+  checkPeriod(options)
   const organization = await findOrganization(ctx, options.organization)
   const source = await findSource(ctx, organization, text, { includeDeleted: true })
   const { outcome, kind, since, until, limit } = options
@@ -75,12 +71,12 @@ const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
 }
 
 const COLUMNS: readonly Column<Delivery>[] = [
-  { title: 'TIME (UTC)', value: ({ createdAt }) => showTime(createdAt) },
+  { title: 'TIME (UTC)', time: ({ createdAt }) => createdAt },
   { title: 'KIND', value: ({ kind }) => kind },
   { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => OUTCOME_COLOURS[outcome] },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
-  { title: 'RUN', value: ({ runId }) => runId ?? '–' },
+  { title: 'RUN', value: ({ runId }) => runId ?? '–', cut: 'id' },
   { title: 'REASON OR ANSWER', value: describeDelivery },
 ]
 
@@ -89,10 +85,7 @@ function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'
   return reason ?? (answer === null ? '' : JSON.stringify(answer))
 }
 
-/**
- * Prints the newest entries and then, every second, those that finished since, oldest first and each one once. A poll
- * reads from the oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
- */
+/** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(
   ctx: CliContext,
   organizationId: string,
@@ -100,30 +93,9 @@ async function follow(
   newest: readonly Delivery[],
   isJson: boolean,
 ): Promise<void> {
-  const signal = ctx.interrupted()
-  let newestMs = newest[0]?.createdAt.getTime() ?? Date.now()
-  const read = async (sinceMs: number) => {
-    const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
-    return await readAll(ctx, organizationId, { ...query, since })
-  }
-  const overlap = await read(newestMs - OVERLAP_MS)
-  let printed = new Set([...newest, ...overlap].filter(isFinished).map(({ id }) => id))
-  let found: readonly Delivery[] = overlap
   ctx.terminal.write(newest.filter(isFinished).toReversed().map(toLine).join(''))
-  while (!signal.aborted) {
-    await sleep(POLL_MS, undefined, { signal }).catch(() => {})
-    const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())
-    found = await read(Math.min(newestMs - OVERLAP_MS, ...unfinishedMs))
-    const finished = found.filter(isFinished)
-    ctx.terminal.write(
-      finished
-        .filter(({ id }) => !printed.has(id))
-        .toReversed()
-        .map(toLine)
-        .join(''),
-    )
-    printed = new Set(finished.map(({ id }) => id))
-    newestMs = Math.max(newestMs, ...found.map(({ createdAt }) => createdAt.getTime()))
+  for await (const news of followDeliveries(ctx, organizationId, query, newest, ctx.interrupted())) {
+    ctx.terminal.write(news.map(toLine).join(''))
   }
 
   function toLine(delivery: Delivery): string {
@@ -139,25 +111,6 @@ async function follow(
     ]
     return `${columns.join('  ').trimEnd()}\n`
   }
-}
-
-/** Reads all pages of the query, newest first. */
-async function readAll(ctx: CliContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
-  const all: Delivery[] = []
-  for (;;) {
-    const last = all.at(-1)
-    const page = await listDeliveries(ctx.database(), organizationId, {
-      ...query,
-      limit: PAGE_SIZE,
-      ...(last ? { after: last } : {}),
-    })
-    all.push(...page)
-    if (page.length < PAGE_SIZE) return all
-  }
-}
-
-function isFinished({ outcome }: Delivery): boolean {
-  return outcome !== 'in_flight'
 }
 
 function toJson(delivery: Delivery): object {

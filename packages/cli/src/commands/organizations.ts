@@ -67,7 +67,7 @@ async function list(ctx: CliContext): Promise<CommandResult> {
       renderTable(
         terminal,
         [
-          { title: 'ID', value: ({ id }) => id },
+          { title: 'ID', value: ({ id }) => id, cut: 'id' },
           {
             title: 'STATE',
             value: ({ isSuspended }) => (isSuspended ? 'suspended' : 'active'),

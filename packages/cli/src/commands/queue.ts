@@ -5,7 +5,7 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { parseLimit } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
-import { paint, renderTable, showTime } from '../terminal.ts'
+import { paint, renderTable } from '../terminal.ts'
 
 /** `wf queue show` */
 export function addQueueCommands(program: Command, run: Run): void {
@@ -39,10 +39,10 @@ async function show(ctx: CliContext, { limit }: { limit: number }): Promise<Comm
 }
 
 const COLUMNS = [
-  { title: 'DEAD SINCE (UTC)', value: ({ diedAt }: DeadLetter) => showTime(diedAt) },
+  { title: 'DEAD SINCE (UTC)', time: ({ diedAt }: DeadLetter) => diedAt },
   { title: 'REASON', value: ({ reason }: DeadLetter) => reason },
   { title: 'TYPE', value: ({ type }: DeadLetter) => type ?? '–' },
-  { title: 'DETAIL', value: ({ detail }: DeadLetter) => detail },
+  { title: 'DETAIL', value: ({ detail }: DeadLetter) => detail, cut: 'name' as const },
   { title: 'BODY', value: ({ body }: DeadLetter) => body },
 ]
 

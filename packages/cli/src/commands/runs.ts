@@ -14,10 +14,14 @@ import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
+import { findId, parseIdPrefix } from '../find-by-id.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
-import { parseId, parseLimit, parseTime } from '../parse-options.ts'
+import { findWorkflowId } from '../find-workflow.ts'
+import { followRun } from '../follow-run.ts'
+import { followRuns } from '../follow-runs.ts'
+import { checkPeriod, parseId, parseLimit, parseTime } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
-import { type Column, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
+import { type Column, renderTable, showDuration, withoutControls } from '../terminal.ts'
 import { STATUS_COLOURS, formatRun } from '../format-run.ts'
 
 interface ListOptions {
@@ -25,6 +29,8 @@ interface ListOptions {
   status?: RunStatus
   workflow?: string
   session?: string
+  follow?: boolean
+  json?: boolean
   since?: Date
   until?: Date
   limit: number
@@ -37,25 +43,30 @@ export function addRunsCommands(program: Command, run: Run): void {
     .description('List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.')
   withOrganization(addCommand(runs, 'list', 'List runs, newest first.'))
     .addOption(new Option('--status <status>', 'only runs with this status').choices(RUN_STATUSES))
-    .option('--workflow <id>', 'only runs of this workflow', parseId)
-    .option('--session <id>', 'only runs of this session', parseId)
+    .option('--workflow <workflow>', 'only runs of this workflow, by id or name')
+    .option('--session <id>', 'only runs of this session', parseIdPrefix)
+    .option(
+      '-f, --follow',
+      'keep printing runs as their status changes, until Ctrl-C; with --json, one object per line',
+    )
     .option(
       '--since <time>',
       'accepted from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d',
       parseTime,
     )
-    .option('--until <time>', 'accepted before this time', parseTime)
+    .addOption(new Option('--until <time>', 'accepted before this time').argParser(parseTime).conflicts('follow'))
     .option('--limit <n>', 'maximum number of runs', parseLimit, 50)
     .action(run(list))
   addCommand(runs, 'show', 'Show a run: its journal with times, and its deliveries.')
-    .argument('<id>', 'the id of the run, which is the id of the start', parseId)
+    .argument('<id>', 'the id of the run, which is the id of the start; the beginning of it is enough', parseIdPrefix)
+    .option('-f, --follow', 'show how it goes, until its end or Ctrl-C; with --json, one object per line')
     .action(run(show))
   addCommand(runs, 'approve', 'Approve the waiting payloads of a run. They are sent exactly as shown.')
-    .argument('<id>', 'the id of the run', parseId)
+    .argument('<id>', 'the id of the run', parseIdPrefix)
     .option('--delivery <id>', 'only this delivery', parseId)
     .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'approved', options)))
   addCommand(runs, 'decline', 'Decline the waiting payloads of a run. They are never sent.')
-    .argument('<id>', 'the id of the run', parseId)
+    .argument('<id>', 'the id of the run', parseIdPrefix)
     .option('--delivery <id>', 'only this delivery', parseId)
     .option('--reason <text>', 'why; the agent reads it', parseReason)
     .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'declined', options)))
@@ -68,11 +79,11 @@ interface DecisionOptions {
 
 async function decide(
   ctx: CliContext,
-  runId: string,
+  prefix: string,
   decision: 'approved' | 'declined',
   { delivery: deliveryId, reason }: DecisionOptions,
 ): Promise<CommandResult> {
-  const { organization_id: organizationId } = await findRun(ctx, runId)
+  const { id: runId, organization_id: organizationId } = await findRun(ctx, prefix)
   const request = { decision, reason: reason ?? null, runId, deliveryId }
   const outcome = await decideApprovals(ctx.database(), request, operatorOf(organizationId))
   const what = deliveryId === undefined ? `Run ${runId}` : `Delivery ${deliveryId}`
@@ -96,11 +107,15 @@ function parseReason(text: string): string {
   return reason
 }
 
-async function list(ctx: CliContext, options: ListOptions): Promise<CommandResult> {
+async function list(ctx: CliContext, options: ListOptions): Promise<CommandResult | undefined> {
+  checkPeriod(options)
   const organization = await findOrganization(ctx, options.organization)
   const { status, workflow, session, since, until, limit } = options
-  const filter = { status, workflowId: workflow, sessionId: session, since, until, limit }
+  const workflowId = await findWorkflowId(ctx, organization, workflow)
+  const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session)
+  const filter = { status, workflowId, sessionId, since, until, limit }
   const runs = await listRuns(ctx.database(), organization.id, filter)
+  if (options.follow) return await followRuns(ctx, organization.id, filter, runs, options.json ?? false)
   const ids = runs.map((row) => row.workflow_id)
   const names = await findWorkflowNames(ctx.database(), organization.id, ids)
   const hints = await findHints(ctx, organization.id, runs)
@@ -124,12 +139,18 @@ async function findHints(ctx: CliContext, organizationId: string, runs: readonly
   return lines.length === 0 ? '' : `\n${lines.join('\n')}\n`
 }
 
-async function show(ctx: CliContext, id: string): Promise<CommandResult> {
-  const details = await findRun(ctx, id)
+async function show(
+  ctx: CliContext,
+  prefix: string,
+  options: { follow?: boolean; json?: boolean },
+): Promise<CommandResult> {
+  const details = await findRun(ctx, prefix)
+  if (options.follow) return await followRun(ctx, details, options.json ?? false)
   return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
 }
 
-async function findRun(ctx: CliContext, id: string): Promise<RunDetails> {
+async function findRun(ctx: CliContext, prefix: string): Promise<RunDetails> {
+  const id = await findId(ctx, 'run', prefix)
   const details = await showRun(ctx.database(), id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
   return details
@@ -138,11 +159,11 @@ async function findRun(ctx: CliContext, id: string): Promise<RunDetails> {
 /** Returns the columns of a table of runs. `names` maps the workflows' ids to their names. */
 export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
   return [
-    { title: 'ACCEPTED (UTC)', value: (row) => showTime(row.created_at) },
+    { title: 'ACCEPTED (UTC)', time: (row) => row.created_at },
     { title: 'STATUS', value: (row) => row.status, colour: (row) => STATUS_COLOURS[row.status] },
     { title: 'TOOK', value: totalDuration },
-    { title: 'RUN', value: (row) => row.id },
-    { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id },
+    { title: 'RUN', value: (row) => row.id, cut: 'id' },
+    { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id, cut: 'name' },
     { title: 'ERROR', value: (row) => row.error ?? '' },
   ]
 }

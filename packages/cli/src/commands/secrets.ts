@@ -37,8 +37,8 @@ async function rotate(ctx: CliContext): Promise<CommandResult> {
       const summary = `${rotated} encrypted again, ${current} already had the first key.\n`
       if (failed.length === 0) return summary
       const columns = [
-        { title: 'ORGANIZATION', value: (row: (typeof failed)[number]) => row.organizationId },
-        { title: 'SOURCE', value: (row: (typeof failed)[number]) => row.sourceId },
+        { title: 'ORGANIZATION', value: (row: (typeof failed)[number]) => row.organizationId, cut: 'id' as const },
+        { title: 'SOURCE', value: (row: (typeof failed)[number]) => row.sourceId, cut: 'id' as const },
         { title: 'REASON', value: (row: (typeof failed)[number]) => row.reason },
       ]
       return `${summary}${paint(terminal, 'red', `${failed.length} could not be decrypted:`)}\n${renderTable(terminal, columns, failed, '')}`

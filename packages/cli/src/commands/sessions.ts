@@ -2,34 +2,41 @@ import {
   closeSession,
   findWorkflowNames,
   listRuns,
+  listSessionRows,
   newId,
   openSession,
   operatorOf,
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
+import { findId, parseIdPrefix } from '../find-by-id.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
-import { parseId } from '../parse-options.ts'
+import { parseId, parseLimit } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 import { runColumns, toRunJson } from './runs.ts'
 
-/** `wf sessions open|close|show` */
+/** `wf sessions open|list|close|show` */
 export function addSessionsCommands(program: Command, run: Run): void {
   const sessions = program
     .command('sessions')
-    .description('Open, close and show sessions. The starts of a session run one after another.')
+    .description('Open, list, close and show sessions. The starts of a session run one after another.')
   withOrganization(addCommand(sessions, 'open', 'Create a session, or reopen a closed one.'))
     .argument('[id]', 'its id (default: a new one)', parseId)
     .action(run(open))
+  withOrganization(addCommand(sessions, 'list', 'List the sessions, newest first.'))
+    .addOption(new Option('--open', 'only open sessions').conflicts('closed'))
+    .option('--closed', 'only closed sessions')
+    .option('--limit <n>', 'maximum number of sessions', parseLimit, 50)
+    .action(run(list))
   addCommand(sessions, 'close', 'Close a session. It accepts no more starts; accepted ones still run.')
-    .argument('<id>', 'its id', parseId)
+    .argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
     .action(run(close))
   addCommand(sessions, 'show', 'Show a session with its newest runs.')
-    .argument('<id>', 'its id', parseId)
+    .argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
     .action(run(show))
 }
 
@@ -49,8 +56,45 @@ async function open(
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
-async function close(ctx: CliContext, id: string): Promise<CommandResult> {
-  const { organization_id: organizationId } = await findSession(ctx, id)
+async function list(
+  ctx: CliContext,
+  { open: onlyOpen, closed: onlyClosed, limit, ...options }: ListOptions,
+): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const isOpen = onlyOpen ? true : onlyClosed ? false : undefined
+  const sessions = await listSessionRows(ctx.database(), organization.id, { isOpen, limit })
+  return {
+    json: sessions,
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'SESSION', value: ({ id }) => id, cut: 'id' },
+          {
+            title: 'STATE',
+            value: (session) => (session.is_open ? 'open' : 'closed'),
+            colour: (session) => (session.is_open ? 'green' : 'dim'),
+          },
+          { title: 'STARTS', value: ({ starts }) => String(starts) },
+          { title: 'WAITING', value: ({ starts, finished }) => String(starts - finished) },
+          { title: 'CREATED (UTC)', time: (session) => session.created_at },
+          { title: 'CLOSED (UTC)', time: (session) => session.closed_at },
+        ],
+        sessions,
+        isOpen === undefined ? `${organization.name} has no sessions yet.` : 'No sessions match.',
+      ),
+  }
+}
+
+interface ListOptions {
+  readonly organization?: string
+  readonly open?: boolean
+  readonly closed?: boolean
+  readonly limit: number
+}
+
+async function close(ctx: CliContext, prefix: string): Promise<CommandResult> {
+  const { id, organization_id: organizationId } = await findSession(ctx, prefix)
   const viewer = { organizationId, memberId: null }
   const isClosed = await closeSession(ctx.database(), viewer, id, operatorOf(organizationId))
   if (isClosed) ctx.hint(organizationId, 'sessions')
@@ -65,9 +109,9 @@ async function close(ctx: CliContext, id: string): Promise<CommandResult> {
 
 const MAX_RUNS = 20
 
-async function show(ctx: CliContext, id: string): Promise<CommandResult> {
-  const session = await findSession(ctx, id)
-  const organizationId = session.organization_id
+async function show(ctx: CliContext, prefix: string): Promise<CommandResult> {
+  const session = await findSession(ctx, prefix)
+  const { id, organization_id: organizationId } = session
   const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: MAX_RUNS })
   const names = await findWorkflowNames(
     ctx.database(),
@@ -89,7 +133,8 @@ async function show(ctx: CliContext, id: string): Promise<CommandResult> {
   }
 }
 
-async function findSession(ctx: CliContext, id: string): Promise<SessionRow> {
+async function findSession(ctx: CliContext, prefix: string): Promise<SessionRow> {
+  const id = await findId(ctx, 'session', prefix)
   const session = await showSession(ctx.database(), id)
   if (!session) throw new CliError(`There is no session ${id}.`)
   return session

@@ -27,10 +27,14 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
       renderTable(
         terminal,
         [
-          { title: 'NAME', value: ({ name }) => name },
-          { title: 'ID', value: ({ id }) => id },
+          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
+          { title: 'ID', value: ({ id }) => id, cut: 'id' },
           { title: 'SIGNED', value: ({ hasSigningSecret }) => (hasSigningSecret ? 'yes' : 'no') },
-          { title: 'CONFIRMED', value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never') },
+          {
+            title: 'CONFIRMED',
+            value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never'),
+            shortValue: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt).slice(0, 10) : 'never'),
+          },
           { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
         ],
         sources,

@@ -13,7 +13,7 @@ import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findOrganization } from '../find-organization.ts'
-import { paint, renderTable, showTime } from '../terminal.ts'
+import { paint, renderTable } from '../terminal.ts'
 
 /** `wf users list|role|reset-link` */
 export function addUsersCommands(program: Command, run: Run): void {
@@ -62,14 +62,14 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
       renderTable(
         terminal,
         [
-          { title: 'EMAIL', value: ({ email }) => email },
+          { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
           { title: 'ROLE', value: ({ role }) => role ?? 'none' },
           {
             title: 'STATE',
             value: ({ state }) => state,
             colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
           },
-          { title: 'LAST SEEN', value: ({ last_seen_at: time }) => showTime(time) },
+          { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
           { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
         ],
         users,

@@ -1,0 +1,167 @@
+import { START_CONFLICTS, type WorkflowDetailOut, type WorkflowRowOut } from '@workflow-service/contract'
+import {
+  findWorkflows,
+  listWorkflowRows,
+  readReadiness,
+  readWorkflowDetail,
+  type WorkflowReadiness,
+} from '@workflow-service/database'
+import type { Command } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findWorkflow } from '../find-workflow.ts'
+import { STATUS_COLOURS } from '../format-run.ts'
+import { parseLimit } from '../parse-options.ts'
+import { paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
+
+/** `wf workflows list|show` */
+export function addWorkflowsCommands(program: Command, run: Run): void {
+  const workflows = program
+    .command('workflows')
+    .description('List and show workflows. wf apply and the application change them.')
+  withOrganization(addCommand(workflows, 'list', 'List the workflows with their last runs, oldest first.'))
+    .option('--search <text>', 'only workflows whose name or description contains the text; ignores case')
+    .option('--limit <n>', 'maximum number of workflows', parseLimit, 100)
+    .addHelpText('after', '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice')
+    .action(run(list))
+  withOrganization(addCommand(workflows, 'show', 'Show a workflow: what it does, and whether it can be started.'))
+    .argument('<workflow>', 'its id or name')
+    .addHelpText(
+      'after',
+      '\nWith --json, the same document as GET /v1/workflows/{workflow_id}.\n\nExample:\n  wf workflows show "Forward orders"',
+    )
+    .action(run(show))
+}
+
+const PAGE_SIZE = 100
+
+async function list(
+  ctx: CliContext,
+  { search, limit, ...options }: { organization?: string; search?: string; limit: number },
+): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const viewer = { organizationId: organization.id, memberId: null }
+  const workflows: WorkflowRowOut[] = []
+  for (let isLast = false, after; !isLast && workflows.length < limit;) {
+    const page = await listWorkflowRows(ctx.database(), viewer, {
+      limit: Math.min(PAGE_SIZE, limit - workflows.length),
+      ...(search === undefined ? {} : { search }),
+      ...(after === undefined ? {} : { after }),
+    })
+    workflows.push(...page.rows)
+    after = page.next
+    isLast = after === undefined
+  }
+  const none =
+    search === undefined ? 'has no workflows. Create them with wf apply and a manifest' : 'has no such workflow'
+  return {
+    json: workflows,
+    text: (terminal) =>
+      renderTable(
+        terminal,
+        [
+          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
+          { title: 'ID', value: ({ id }) => id, cut: 'id' },
+          {
+            title: 'STATE',
+            value: ({ is_active: isActive }) => (isActive ? 'active' : 'inactive'),
+            colour: ({ is_active: isActive }) => (isActive ? 'green' : 'dim'),
+          },
+          { title: 'NEXT RUN (UTC)', time: (row) => row.next_run_at },
+          { title: 'LAST RUN (UTC)', time: (row) => row.last_run?.created_at ?? null },
+          {
+            title: 'RESULT',
+            value: (row) => row.last_run?.status ?? '–',
+            colour: (row) => (row.last_run ? STATUS_COLOURS[row.last_run.status] : undefined),
+            cut: 'never',
+          },
+        ],
+        workflows,
+        `${organization.name} ${none}.`,
+      ),
+  }
+}
+
+async function show(ctx: CliContext, given: string, options: { organization?: string }): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const { id } = await findWorkflow(ctx, organization, given)
+  const viewer = { organizationId: organization.id, memberId: null }
+  const detail = await readWorkflowDetail(ctx.database(), viewer, id)
+  const readiness = await readReadiness(ctx.database(), viewer, id)
+  const [document] = await findWorkflows(ctx.database(), [{ organizationId: organization.id, workflowId: id }])
+  if (!detail || !readiness || !document) throw new CliError(`${organization.name} has no workflow ${given} any more.`)
+  const { start, users, end } = document
+  return {
+    json: JSON.parse(`${start}${users?.json.toString() ?? ''}${end}`) as unknown,
+    text: (terminal) => formatWorkflow(terminal, detail, readiness),
+  }
+}
+
+function formatWorkflow(terminal: Terminal, workflow: WorkflowDetailOut, readiness: WorkflowReadiness): string {
+  const { name, id, scope, is_active: isActive, auto_run: schedule, users } = workflow
+  const everyone = scope === 'company_wide' ? 'everyone in the organization' : 'no user'
+  const facts: [string, string][] = [
+    ['id', id],
+    ['state', isActive ? 'active' : 'inactive'],
+    [
+      'access',
+      `${scope}: ${scope !== 'company_wide' && users.length > 0 ? users.map(({ email }) => email).join(', ') : everyone}`,
+    ],
+    ['schedule', describeSchedule(schedule)],
+    ['changed', `${showTime(workflow.updated_at)} UTC`],
+    ['can start', describeReadiness(readiness)],
+  ]
+  const lines = workflow.description.split('\n').map((line) => `  ${withoutControls(line)}`.trimEnd())
+  return [
+    `${paint(terminal, 'bold', withoutControls(name))}\n`,
+    ...facts.map(([fact, value]) => `  ${paint(terminal, 'dim', fact.padEnd(12))}  ${withoutControls(value)}\n`),
+    section(terminal, 'Description', workflow.description === '' ? '' : `${lines.join('\n')}\n`),
+    section(
+      terminal,
+      'Triggers',
+      renderTable(
+        terminal,
+        [
+          { title: 'SOURCE', value: (trigger) => trigger.trigger_source.slug, cut: 'name' },
+          { title: 'STATE', value: (trigger) => (trigger.is_active ? 'active' : 'paused') },
+          { title: 'NAME', value: (trigger) => trigger.name, cut: 'name' },
+          { title: 'EVENTS', value: ({ events }) => events.map(({ slug }) => slug).join(', ') },
+        ],
+        workflow.triggers,
+        '',
+      ),
+    ),
+    section(
+      terminal,
+      'Files',
+      renderTable(
+        terminal,
+        [
+          { title: 'BYTES', value: ({ size }) => String(size) },
+          { title: 'PATH', value: ({ path, name: file }) => [...path, file].join('/') },
+        ],
+        workflow.files,
+        '',
+      ),
+    ),
+  ].join('')
+}
+
+function section(terminal: Terminal, title: string, text: string): string {
+  return text.trim() === '' ? '' : `\n${paint(terminal, 'bold', title)}\n${text}`
+}
+
+function describeSchedule({ enabled, frequency, next_at: [next] }: WorkflowDetailOut['auto_run']): string {
+  if (!enabled || frequency === null) return enabled === null ? 'none' : 'off'
+  return next === undefined ? frequency : `${frequency}, next ${showTime(next)} UTC`
+}
+
+function describeReadiness({ isSuspended, violations }: WorkflowReadiness): string {
+  if (isSuspended) return 'no: the organization is suspended'
+  const violated = (['workflow_inactive', 'no_active_api_trigger', 'no_users_with_access'] as const).filter(
+    (rule) => violations[rule],
+  )
+  return violated.length === 0 ? 'yes' : `no: ${violated.map((rule) => START_CONFLICTS[rule]).join(' ')}`
+}

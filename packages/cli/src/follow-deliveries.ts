@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
+import type { CliContext } from './cli-context.ts'
+
+const POLL_MS = 1_000
+/** How far each poll reads back before the newest entry, because transactions commit out of order. */
+const OVERLAP_MS = 5_000
+const PAGE_SIZE = 100
+
+/**
+ * Yields, every second until the signal, the entries of a log that finished since, oldest first and each one once. A poll reads from the
+ * oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
+ * @param newest The newest entries, newest first, of which those that are finished were shown already.
+ */
+export async function* followDeliveries(
+  ctx: CliContext,
+  organizationId: string,
+  query: DeliveryQuery,
+  newest: readonly Delivery[],
+  signal: AbortSignal,
+): AsyncGenerator<readonly Delivery[]> {
+  let newestMs = newest[0]?.createdAt.getTime() ?? Date.now()
+  const read = async (sinceMs: number) => {
+    const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
+    return await readAll(ctx, organizationId, { ...query, since })
+  }
+  let found: readonly Delivery[] = await read(newestMs - OVERLAP_MS)
+  let seen = new Set([...newest, ...found].filter(isFinished).map(({ id }) => id))
+  while (!signal.aborted) {
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {})
+    const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())
+    found = await read(Math.min(newestMs - OVERLAP_MS, ...unfinishedMs))
+    const finished = found.filter(isFinished)
+    const before = seen
+    seen = new Set(finished.map(({ id }) => id))
+    newestMs = Math.max(newestMs, ...found.map(({ createdAt }) => createdAt.getTime()))
+    yield finished.filter(({ id }) => !before.has(id)).toReversed()
+  }
+}
+
+/** Reads all pages of the query, newest first. */
+async function readAll(ctx: CliContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
+  const all: Delivery[] = []
+  for (;;) {
+    const last = all.at(-1)
+    const page = await listDeliveries(ctx.database(), organizationId, {
+      ...query,
+      limit: PAGE_SIZE,
+      ...(last ? { after: last } : {}),
+    })
+    all.push(...page)
+    if (page.length < PAGE_SIZE) return all
+  }
+}
+
+export function isFinished({ outcome }: Delivery): boolean {
+  return outcome !== 'in_flight'
+}

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type RunDetails, showRun } from '@workflow-service/database'
+import type { CommandResult } from './cli-command.ts'
+import type { CliContext } from './cli-context.ts'
+import { createRunFormatter } from './format-run.ts'
+import { paint, type Terminal } from './terminal.ts'
+
+const POLL_MS = 300
+/** After which a run that no runner has begun gets a hint. */
+const QUEUED_HINT_MS = 10_000
+
+/**
+ * Prints a run as it goes, until its end or Ctrl-C: its facts, each event once, and its deliveries; with JSON, one object a line: the
+ * run whenever its status changes, and each step of its journal. The exit status is 1 if the run failed.
+ */
+export async function followRun(ctx: CliContext, first: RunDetails, isJson: boolean): Promise<CommandResult> {
+  const { terminal } = ctx
+  const signal = ctx.interrupted()
+  const print = isJson ? createJsonPrinter(terminal) : createTextPrinter(terminal, first)
+  let run = first
+  let hasHint = false
+  for (;;) {
+    print(run)
+    if (run.finished_at || signal.aborted) break
+    if (!hasHint && run.status === 'queued' && run.steps.length === 0 && ageOf(run) > QUEUED_HINT_MS) {
+      terminal.writeError('No runner has begun the run yet. Is a runner running, and is the session free?\n')
+      hasHint = true
+    }
+    await sleep(POLL_MS, undefined, { signal }).catch(() => {})
+    run = (await showRun(ctx.database(), run.id)) ?? run
+  }
+  return { json: undefined, text: () => '', isPrinted: true, exitStatus: run.status === 'failed' ? 1 : 0 }
+}
+
+function ageOf({ created_at: createdAt }: RunDetails): number {
+  return Date.now() - createdAt.getTime()
+}
+
+function createTextPrinter(terminal: Terminal, first: RunDetails): (run: RunDetails) => void {
+  const formatter = createRunFormatter(terminal)
+  terminal.write(formatter.head(first))
+  let isWaiting = false
+  return (run) => {
+    terminal.write(formatter.news(run))
+    if (run.status === 'waiting' && !isWaiting) {
+      const advice = `Approve it with wf runs approve ${run.id}, or decline it with wf runs decline ${run.id}.`
+      terminal.write(`${paint(terminal, 'yellow', advice)}\n`)
+    }
+    isWaiting = run.status === 'waiting'
+    if (run.finished_at) terminal.write(formatter.deliveries(run))
+  }
+}
+
+function createJsonPrinter(terminal: Terminal): (run: RunDetails) => void {
+  let status: string | undefined
+  let printed = 0
+  const write = (line: object) => terminal.write(`${JSON.stringify(line)}\n`)
+  return ({ steps, deliveries: _deliveries, approvals: _approvals, ...run }) => {
+    for (const { position, kind, data, createdAt } of steps.slice(printed)) {
+      write({ run_id: run.id, position, kind, data, created_at: createdAt })
+    }
+    printed = steps.length
+    if (run.status !== status) write(run)
+    status = run.status
+  }
+}
