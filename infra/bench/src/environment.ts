@@ -26,14 +26,20 @@ const POSTGRES_SETTINGS = {
   max_wal_size: '2GB',
 }
 
+/** A runner is ready only when RabbitMQ is, which takes a while to start on a busy machine. */
+const BOOT_TIMEOUT_MS = 120_000
+
 /** A service in a child process. */
 export interface Service {
+  /** Another one after each restart. */
   readonly process: StartedProcess
   readonly url: string
   /** The base URL of /readyz and /metrics. */
   readonly metricsUrl: string
   /** From the start of the process until /readyz answers 200. */
   readonly bootMs: number
+  /** Starts the process again, on the same ports, after it has ended. Resolves when /readyz answers 200. */
+  restart(): Promise<void>
 }
 
 /** Limits of the operating system for a service's process. */
@@ -69,7 +75,7 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
   await migrate({ databaseUrl: postgres.url })
   const client = new Client({ connectionString: postgres.url })
   await client.connect()
-  const started: StartedProcess[] = []
+  const started: Pick<StartedProcess, 'stop'>[] = []
   const commonEnv = {
     DATABASE_URL: postgres.url,
     AMQP_URL: rabbitMq.url,
@@ -84,17 +90,31 @@ export async function startEnvironment({ profile }: { profile?: string | undefin
     ports: { port: number; readyPort: number },
     limits: ProcessLimits = {},
   ): Promise<Service> {
-    const startedAt = performance.now()
     const folder = new URL(`../../../services/${name}/`, import.meta.url)
     const metricsUrl = `http://127.0.0.1:${ports.readyPort}`
-    const process = await startProcess({
-      ...withLimits([...profiling, ...(await argumentsOfStartScript(folder))], limits),
-      cwd: fileURLToPath(folder),
-      env: { ...commonEnv, PORT: String(ports.port), ...env },
-      readyWhen: { url: `${metricsUrl}/readyz` },
-    })
-    started.push(process)
-    return { process, url: `http://127.0.0.1:${ports.port}`, metricsUrl, bootMs: performance.now() - startedAt }
+    const launch = async (): Promise<StartedProcess> =>
+      await startProcess({
+        ...withLimits([...profiling, ...(await argumentsOfStartScript(folder))], limits),
+        cwd: fileURLToPath(folder),
+        env: { ...commonEnv, PORT: String(ports.port), ...env },
+        readyWhen: { url: `${metricsUrl}/readyz` },
+        timeoutMs: BOOT_TIMEOUT_MS,
+      })
+    const startedAt = performance.now()
+    let process = await launch()
+    const bootMs = performance.now() - startedAt
+    started.push({ stop: async (timeoutMs) => await process.stop(timeoutMs) })
+    return {
+      get process() {
+        return process
+      },
+      url: `http://127.0.0.1:${ports.port}`,
+      metricsUrl,
+      bootMs,
+      async restart() {
+        process = await launch()
+      },
+    }
   }
 
   return {

@@ -15,11 +15,13 @@ export async function causeIncidents(options: {
   parts: readonly Part[]
   random: Random
   untilMs: number
+  /** The shortest and the longest time between two incidents. Default 0.3 to 2.5 s. */
+  calmMs?: readonly [number, number]
   log: (line: string) => void
 }): Promise<number> {
-  const { parts, random, untilMs, log } = options
+  const { parts, random, untilMs, calmMs = CALM_MS, log } = options
   let incidents = 0
-  await pause(random.between(...CALM_MS))
+  await pause(random.between(...calmMs))
   while (performance.now() < untilMs) {
     const first = random.pick(parts)
     const second = random.chance(0.3) ? random.pick(parts.filter((part) => part !== first)) : undefined
@@ -27,7 +29,7 @@ export async function causeIncidents(options: {
     incidents += plans.length
     log(plans.map(({ description }) => description).join(' and '))
     await Promise.all(plans.map(({ act }) => act()))
-    await pause(random.between(...CALM_MS))
+    await pause(random.between(...calmMs))
   }
   return incidents
 }

@@ -8,8 +8,8 @@ export interface RequestedStart {
   readonly caller: number
   /** The position among the caller's starts. */
   readonly sequence: number
-  /** The ids of the 202 answer; undefined without one: then the start may or may not have been accepted. */
-  accepted: { readonly startId: string; readonly sessionId: string } | undefined
+  /** The ids of the 202 answer, and when it was requested, in ms since 1970; undefined without one: then the start may or may not have been accepted. */
+  accepted: { readonly startId: string; readonly sessionId: string; readonly requestedAt: number } | undefined
 }
 
 /** Callers that request starts until they are stopped. */
@@ -26,27 +26,37 @@ const MAX_BACKLOG_PER_CALLER = 25
 /** Longer than the gateway takes for any answer. */
 const REQUEST_TIMEOUT_MS = 8_000
 
+/** For whom and how often starts are requested. */
+export interface LoadOptions {
+  /** The gateways that callers use in turn. */
+  readonly gatewayUrls: readonly string[]
+  readonly workflowId: string
+  readonly apiKey: string
+  /** Begins the text of each start. Default: nothing. */
+  readonly name?: string
+  readonly callers: number
+  /** The shortest and the longest pause of a caller between two requests. */
+  readonly pauseMs: readonly [number, number]
+  /** A caller begins a new session after so many starts. Default: never. */
+  readonly startsPerSession?: number
+  readonly random: Random
+  /** The number of unfinished runs; called once a second. */
+  readonly countUnfinished: () => Promise<number>
+}
+
 /**
  * Starts callers that request starts over the public API. Each caller uses one session and waits for each answer, so that
  * starts are accepted in the order in which they are requested. It repeats most failed requests with the same
  * Idempotency-Key, and skips the others.
  */
-export function startLoad(options: {
-  gatewayUrl: string
-  workflowId: string
-  apiKey: string
-  callers: number
-  /** The shortest and the longest pause of a caller between two requests. */
-  pauseMs: readonly [number, number]
-  random: Random
-  /** The number of unfinished runs; called once a second. */
-  countUnfinished: () => Promise<number>
-}): Load {
-  const { gatewayUrl, workflowId, apiKey, callers, pauseMs, random, countUnfinished } = options
+export function startLoad(options: LoadOptions): Load {
+  const { gatewayUrls, workflowId, apiKey, name = '', callers, pauseMs, random, countUnfinished } = options
+  const { startsPerSession = Infinity } = options
   const requested: RequestedStart[] = []
   const wrongAnswers: string[] = []
   const stopping = new AbortController()
   const backlog = { isTooLong: false }
+  let requests = 0
 
   // Runs of one session run one after the other: without a limit, the backlog would take hours after the load ends.
   const watchBacklog = async (): Promise<void> => {
@@ -63,8 +73,9 @@ export function startLoad(options: {
   ): Promise<boolean> => {
     let answer: Response
     let body: unknown
+    const requestedAt = Date.now()
     try {
-      answer = await fetch(`${gatewayUrl}/v1/workflows/${workflowId}/start`, {
+      answer = await fetch(`${gatewayUrls[requests++ % gatewayUrls.length]}/v1/workflows/${workflowId}/start`, {
         method: 'POST',
         headers: {
           authorization: `Bearer ${apiKey}`,
@@ -80,7 +91,7 @@ export function startLoad(options: {
     }
     if (answer.status === 202) {
       const { id, session_id } = body as { id: string; session_id: string }
-      start.accepted = { startId: id, sessionId: session_id }
+      start.accepted = { startId: id, sessionId: session_id, requestedAt }
       return true
     }
     if (answer.status !== 503) wrongAnswers.push(`${start.text}: ${answer.status} ${JSON.stringify(body)}`)
@@ -91,12 +102,13 @@ export function startLoad(options: {
     let sessionId: string | undefined
     for (let sequence = 0; !stopping.signal.aborted; sequence++) {
       const start: RequestedStart = {
-        text: `caller ${caller} start ${sequence}`,
+        text: `${name}caller ${caller} start ${sequence}`,
         caller,
         sequence,
         accepted: undefined,
       }
       requested.push(start)
+      if (sequence % startsPerSession === 0) sessionId = undefined
       const isRepeated = random.chance(0.8)
       const key = isRepeated ? randomUUID() : undefined
       while (!(await request(start, sessionId, key))) {

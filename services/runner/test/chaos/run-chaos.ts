@@ -43,14 +43,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   log(`seed ${seed}`)
   const system = await startServiceSystem({ timing, log })
   try {
-    const { gatewayUrl, workflowId, apiKey, endpoint, db, parts } = system
+    const { gatewayUrl, organizationId, workflowId, apiKey, endpoint, db, parts } = system
     // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
     endpoint.answerWith((request) => ({ status: 204, delayMs: delayOf(request.text) }))
     const untilMs = performance.now() + seconds * 1_000
     const random = createRandom(seed)
     const pauseMs = [20, 400] as const
     const load = startLoad({
-      gatewayUrl,
+      gatewayUrls: [gatewayUrl],
       workflowId,
       apiKey,
       callers,
@@ -68,7 +68,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       intervalMs: 200,
       message: () => `all runs to end (seed ${seed})\n${system.output()}`,
     })
-    const findings = await checkRecord(db, load.requested, endpoint.requests)
+    const findings = await checkRecord(db, {
+      organizationId,
+      requested: load.requested,
+      arrivals: endpoint.requests.map(({ path, json }) => ({ path, text: (json as { message: string }).message })),
+      paths: ['/orders', '/audit'],
+    })
     const violations = [...load.wrongAnswers.map((answer) => `wrong answer: ${answer}`), ...findings.violations]
     const { accepted, succeeded, outcomeUnknown, payloads, retried } = findings
     log(

@@ -29,6 +29,7 @@ export interface Part {
 export interface ServiceSystem {
   readonly parts: readonly Part[]
   readonly gatewayUrl: string
+  readonly organizationId: string
   readonly workflowId: string
   readonly apiKey: string
   readonly endpoint: CustomerEndpoint
@@ -112,10 +113,16 @@ export async function startServiceSystem(options: {
     stops.push(...services.map((service) => () => service.kill()))
     log('starting the services')
     await Promise.all(services.map((service) => service.restart()))
-    const { workflowId, apiKey } = await setUpOrganization(db, dispatcherUrl, internalApiToken, endpoint)
+    const { organizationId, workflowId, apiKey } = await setUpOrganization(
+      db,
+      dispatcherUrl,
+      internalApiToken,
+      endpoint,
+    )
     return {
       parts: [...services, { name: 'postgres', ...bound(postgres) }, { name: 'rabbitmq', ...bound(rabbitMq) }],
       gatewayUrl: `http://127.0.0.1:${gatewayPort}`,
+      organizationId,
       workflowId,
       apiKey,
       endpoint,
@@ -178,7 +185,7 @@ async function setUpOrganization(
   dispatcherUrl: string,
   token: string,
   endpoint: CustomerEndpoint,
-): Promise<{ workflowId: string; apiKey: string }> {
+): Promise<{ organizationId: string; workflowId: string; apiKey: string }> {
   const organizationId = newId()
   const [applied] = await applyManifests(db, [
     toManifest({
@@ -213,5 +220,5 @@ async function setUpOrganization(
     })
     if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
   }
-  return { workflowId: applied!.workflows[0]!.id, apiKey: applied!.apiKeys[0]!.key! }
+  return { organizationId, workflowId: applied!.workflows[0]!.id, apiKey: applied!.apiKeys[0]!.key! }
 }
