@@ -30,6 +30,7 @@ const SECTIONS = [
   'Service token',
   'Endpoint addresses',
   'Deliveries',
+  'Retention',
   'Approvals',
   'Internal API',
   'Application',

@@ -213,7 +213,7 @@ export async function listAuditEvents(
 }
 
 /** The lowest UUIDv7 of a point in time. */
-function firstIdAt(timeMs: number): string {
+export function firstIdAt(timeMs: number): string {
   const hex = Math.max(0, timeMs).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }

@@ -19,6 +19,15 @@ export {
   touchApiKeys,
 } from './api-keys.ts'
 export {
+  deleteOldAuditEvents,
+  deleteOldJournals,
+  deleteOldRuns,
+  deleteOldSessions,
+  listOrganizationIds,
+  type RetentionBatch,
+  type RetentionResult,
+} from './retention.ts'
+export {
   type Account,
   changePassword,
   findAccountByEmail,

@@ -27,11 +27,16 @@ const FIRST_STEPS = `
       SELECT true FROM api_keys
       WHERE organization_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) LIMIT 1
     ) IS NOT NULL AS has_api_key,
-    (
-      SELECT true FROM (
-        SELECT started_at FROM starts WHERE organization_id = $1 ORDER BY created_at, id LIMIT 100
-      ) AS oldest WHERE started_at IS NOT NULL LIMIT 1
-    ) IS NOT NULL AS has_run`
+    coalesce(
+      (
+        SELECT true FROM (
+          SELECT started_at FROM starts WHERE organization_id = $1 ORDER BY created_at, id LIMIT 100
+        ) AS oldest WHERE started_at IS NOT NULL LIMIT 1
+      ),
+      -- Its runs may be deleted because of their age.
+      (SELECT true FROM usage_hours WHERE organization_id = $1 AND kind = 'organization' AND measure = 'run_ms' LIMIT 1),
+      false
+    ) AS has_run`
 
 // A delivery of a failed run is left out: the run is shown. So is one that was sent again and accepted.
 const ATTENTION = `

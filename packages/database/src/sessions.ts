@@ -44,7 +44,7 @@ export async function openSession(
   return await changeSession(
     db,
     'session.opened',
-    `UPDATE sessions SET is_open = true, closed_at = NULL WHERE organization_id = $1 AND id = $2 AND NOT is_open`,
+    `UPDATE sessions SET is_open = true, closed_at = NULL, last_used_at = now() WHERE organization_id = $1 AND id = $2 AND NOT is_open`,
     [organizationId, sessionId],
     by,
   )

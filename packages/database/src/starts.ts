@@ -161,6 +161,7 @@ const RECORD_STARTS: NamedStatement = {
     counted AS (
       UPDATE sessions SET
         last_start_number = last_start_number + added.starts,
+        last_used_at = now(),
         waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
       FROM (
         SELECT session_id, count(*) AS starts FROM outcome

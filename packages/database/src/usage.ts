@@ -184,6 +184,22 @@ const ROLL_UP_LOCK = 1_970_324_836
 /** Deliveries have an outcome by then; hours with runs that have not ended are rolled up again. */
 const DELAY_MINUTES = 2
 const MAX_HISTORY_DAYS = 92
+/** Until then, an hour with runs that had not ended is rolled up again. */
+const REPEAT_DAYS = 7
+
+/**
+ * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was rolled up.
+ * Rows that are deleted before would be missing in the usage.
+ */
+export const COUNTED_UNTIL = `(
+  SELECT greatest(hour + interval '1 hour', now() - interval '${MAX_HISTORY_DAYS + 1} days')
+  FROM usage_rollups ORDER BY hour DESC LIMIT 1
+)`
+
+/** SQL for the hours that may be counted again. */
+export const HOURS_COUNTED_AGAIN = `(
+  SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days'
+)`
 
 /**
  * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one process does
@@ -236,7 +252,7 @@ async function findHourToRollUp(db: Pick<Database, 'pool'>): Promise<Date | unde
        (SELECT hour FROM next, closed WHERE hour < until),
        (
          SELECT hour FROM usage_rollups
-         WHERE has_unfinished AND rolled_up_at < now() - interval '30 minutes' AND hour > now() - interval '7 days'
+         WHERE has_unfinished AND rolled_up_at < now() - interval '30 minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
          ORDER BY rolled_up_at LIMIT 1
        )
      ) AS hour`,
@@ -256,7 +272,9 @@ async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date, signal: AbortS
       if (!isActive) continue
       const { rows } = await countPeriod(db, { organizationId, ...period })
       const list = [...rows.values()]
-      hasUnfinished ||= list.some(({ measure, label }) => measure === 'starts' && /^(queued|running)$/.test(label))
+      hasUnfinished ||= list.some(
+        ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
+      )
       await writeHour(db, organizationId, hour, list)
     }
     const last = organizations.at(-1)

@@ -9,8 +9,12 @@ import {
   claimDeliveries,
   claimNextRun,
   type Database,
+  deleteOldAuditEvents,
   deleteOldDeliveries,
   deleteOldIdempotencyKeys,
+  deleteOldJournals,
+  deleteOldRuns,
+  deleteOldSessions,
   findDeliveryState,
   findPrincipals,
   findWorkflows,
@@ -47,6 +51,7 @@ const MAX_READ = 200
 
 const TABLES = [
   'api_keys',
+  'audit_events',
   'deliveries',
   'files',
   'idempotency_keys',
@@ -162,6 +167,10 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   findDeliveryState: (on) => findDeliveryState(on, id('deliveries', 1)),
   markAbandonedDeliveries: (on) => markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
   deleteOldDeliveries: (on) => deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
+  deleteOldRuns: (on) => deleteOldRuns(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldJournals: (on) => deleteOldJournals(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldSessions: (on) => deleteOldSessions(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
+  deleteOldAuditEvents: (on) => deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
   deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),
   startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }
@@ -198,6 +207,20 @@ async function seed({ pool }: Pooled): Promise<void> {
   await run(`INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
     SELECT gen_random_uuid(), :organization, '${id('workflows', 1)}', ${sqlId('sessions')}, 2, 'api', 'go', 'r'
     FROM generate_series(1, ${ROWS}) n`)
+  await run(`WITH ended AS (
+      INSERT INTO sessions (id, organization_id, created_at, last_used_at)
+      SELECT gen_random_uuid(), :organization, now() - interval '9 days', now() - interval '9 days'
+      FROM generate_series(1, ${ROWS}) n RETURNING id
+    )
+    INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at, finished_at)
+    SELECT gen_random_uuid(), :organization, '${id('workflows', 1)}', id, 1, 'api', 'go', 'r', 'succeeded',
+      now() - interval '9 days', now() - interval '9 days'
+    FROM ended`)
+  await run(`INSERT INTO sessions (id, organization_id, created_at, last_used_at)
+    SELECT gen_random_uuid(), :organization, now() - interval '20 days', now() - interval '20 days' FROM generate_series(1, ${ROWS}) n`)
+  await run(`INSERT INTO audit_events (id, at, actor_kind, actor_name, action)
+    SELECT (lpad(to_hex(extract(epoch FROM at)::bigint * 1000), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, at, 'operator', 'o', 'a'
+    FROM generate_series(1, ${ROWS}) n, LATERAL (SELECT now() - n * interval '1 hour' AS at) AS aged`)
   await run(`INSERT INTO run_steps (run_id, position, kind, data, epoch)
     SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO idempotency_keys (api_key_id, key, request_sha256, start_id, session_id, created_at)

@@ -30,7 +30,7 @@ describe('the settings of the dispatcher', () => {
       egressProxy: null,
       maxInFlight: 1_000,
       maxInFlightPerSource: 100,
-      logRetentionDays: 90,
+      retentionDays: { deliveries: 90, journals: 90, runs: 365, sessions: 365, auditEvents: 730 },
       databasePoolSize: 20,
     })
     expect(errorsOf({})).toHaveLength(3)
@@ -74,6 +74,11 @@ describe('the settings of the dispatcher', () => {
       'days that are not a number',
       { DELIVERY_LOG_RETENTION_DAYS: 'ever' },
       /^DELIVERY_LOG_RETENTION_DAYS must be a whole number/,
+    ],
+    [
+      'an audit log of fewer than 30 days',
+      { AUDIT_RETENTION_DAYS: '29' },
+      /^AUDIT_RETENTION_DAYS must be 0 or at least 30/,
     ],
     ["Node's own proxy switch", { NODE_USE_ENV_PROXY: '1' }, /^NODE_USE_ENV_PROXY .* WEBHOOK_EGRESS_PROXY=/],
     ['the same switch in NODE_OPTIONS', { NODE_OPTIONS: '--use-env-proxy' }, /^NODE_USE_ENV_PROXY/],

@@ -3,6 +3,13 @@ import { Type } from 'typebox'
 import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
 import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
 
+/** A mistake in a setting must not remove the traces of it. */
+const MIN_AUDIT_DAYS = 30
+
+function retentionSetting(days: number, description: string) {
+  return Type.Integer({ minimum: 0, maximum: 36_500, default: days, description, examples: [days] })
+}
+
 /** Every setting of the dispatcher. The settings table and `.env.example` are generated from it. */
 export const DispatcherSettings = Type.Object({
   DATABASE_URL: SharedSettings.DATABASE_URL,
@@ -41,13 +48,20 @@ export const DispatcherSettings = Type.Object({
     description: 'Maximum requests to one webhook source in flight, per process.',
     examples: [100],
   }),
-  DELIVERY_LOG_RETENTION_DAYS: Type.Integer({
-    minimum: 0,
-    maximum: 36_500,
-    default: 90,
-    description: 'Days that the delivery log is kept. 0 keeps it forever.',
-    examples: [90],
-  }),
+  DELIVERY_LOG_RETENTION_DAYS: retentionSetting(90, 'Days that the delivery log is kept. 0 keeps it forever.'),
+  JOURNAL_RETENTION_DAYS: retentionSetting(
+    90,
+    'Days that the journal of a run is kept after the run has ended. 0 keeps it as long as the run.',
+  ),
+  RUN_RETENTION_DAYS: retentionSetting(365, 'Days that a run is kept after it has ended. 0 keeps runs forever.'),
+  SESSION_RETENTION_DAYS: retentionSetting(
+    365,
+    'Days that a session is kept after its last start, and at least as long as its runs. 0 keeps sessions forever.',
+  ),
+  AUDIT_RETENTION_DAYS: retentionSetting(
+    730,
+    `Days that the audit log is kept, at least ${MIN_AUDIT_DAYS}. 0 keeps it forever.`,
+  ),
   DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
 })
 
@@ -67,8 +81,16 @@ export interface DispatcherConfig {
   egressProxy: EgressProxy | null
   maxInFlight: number
   maxInFlightPerSource: number
-  /** 0 keeps the log forever. */
-  logRetentionDays: number
+  retentionDays: RetentionDays
+}
+
+/** Days after which rows are deleted; 0 keeps them. */
+export interface RetentionDays {
+  readonly deliveries: number
+  readonly journals: number
+  readonly runs: number
+  readonly sessions: number
+  readonly auditEvents: number
 }
 
 /**
@@ -78,7 +100,7 @@ export interface DispatcherConfig {
 export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
   const settings = readSettings(DispatcherSettings, env, {
     parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy },
-    otherErrors: environmentErrors(env, process.execArgv),
+    otherErrors: [...environmentErrors(env, process.execArgv), ...auditErrors(env)],
   })
   return {
     databaseUrl: settings.DATABASE_URL,
@@ -93,8 +115,22 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
     egressProxy: settings.WEBHOOK_EGRESS_PROXY,
     maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
     maxInFlightPerSource: settings.MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE,
-    logRetentionDays: settings.DELIVERY_LOG_RETENTION_DAYS,
+    retentionDays: {
+      deliveries: settings.DELIVERY_LOG_RETENTION_DAYS,
+      journals: settings.JOURNAL_RETENTION_DAYS,
+      runs: settings.RUN_RETENTION_DAYS,
+      sessions: settings.SESSION_RETENTION_DAYS,
+      auditEvents: settings.AUDIT_RETENTION_DAYS,
+    },
   }
+}
+
+function auditErrors({ AUDIT_RETENTION_DAYS: text = '' }: NodeJS.ProcessEnv): string[] {
+  const days = Number(text)
+  if (!(days > 0 && days < MIN_AUDIT_DAYS)) return []
+  return [
+    `AUDIT_RETENTION_DAYS must be 0 or at least ${MIN_AUDIT_DAYS} (it is ${JSON.stringify(text)}). Example: AUDIT_RETENTION_DAYS=730`,
+  ]
 }
 
 /**

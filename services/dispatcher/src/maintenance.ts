@@ -1,20 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { deleteOldDeliveries, markAbandonedDeliveries } from '@workflow-service/database'
+import { markAbandonedDeliveries } from '@workflow-service/database'
 import { repeat } from '@workflow-service/service-kit'
 import type { AppContext } from './app-context.ts'
+import { applyRetention } from './retention.ts'
 
 const MARK_ABANDONED_EVERY_MS = 15_000
 const DELETE_OLD_EVERY_MS = 3_600_000
-const DELETE_BATCH_SIZE = 1_000
-/** Pause between two batches, so that the deletion of millions of entries leaves the database to the deliveries. */
-const DELETE_PAUSE_MS = 100
 
 /** The dispatcher's background tasks. Several dispatchers may run them at the same time. */
 export interface Maintenance {
   stop(): Promise<void>
 }
 
-/** Starts marking abandoned deliveries as `unknown` and deleting old entries of the delivery log. */
+/** Starts marking abandoned deliveries as `unknown` and deleting what is older than the retention settings. */
 export function startMaintenance(ctx: AppContext): Maintenance {
   const { logger } = ctx
   const tasks = [
@@ -24,17 +21,13 @@ export function startMaintenance(ctx: AppContext): Maintenance {
       logger,
       run: () => markAbandoned(ctx),
     }),
+    repeat({
+      name: 'delete old rows',
+      intervalMs: DELETE_OLD_EVERY_MS,
+      logger,
+      run: (signal) => applyRetention(ctx, signal),
+    }),
   ]
-  if (ctx.config.logRetentionDays > 0) {
-    tasks.push(
-      repeat({
-        name: 'delete old log entries',
-        intervalMs: DELETE_OLD_EVERY_MS,
-        logger,
-        run: (signal) => deleteOldLogEntries(ctx, signal),
-      }),
-    )
-  }
   return {
     stop: async () => {
       await Promise.all(tasks.map((task) => task.stop()))
@@ -53,22 +46,4 @@ async function markAbandoned(
   if (count === 0) return
   ctx.deliveryMetrics.countAbandoned(count)
   ctx.logger.warn({ count }, 'abandoned deliveries became unknown')
-}
-
-/** Deletes entries older than the retention in batches. Resolves to their number. */
-export async function deleteOldLogEntries(
-  ctx: Pick<AppContext, 'config' | 'db' | 'deliveryMetrics' | 'logger'>,
-  signal: AbortSignal,
-): Promise<number> {
-  const options = { olderThanDays: ctx.config.logRetentionDays, batchSize: DELETE_BATCH_SIZE }
-  let total = 0
-  let deleted: number
-  do {
-    deleted = await deleteOldDeliveries(ctx.db, options)
-    total += deleted
-    ctx.deliveryMetrics.countDeleted(deleted)
-    await sleep(DELETE_PAUSE_MS, undefined, { signal }).catch(() => {})
-  } while (deleted === DELETE_BATCH_SIZE && !signal.aborted)
-  if (total > 0) ctx.logger.info({ count: total }, 'old log entries deleted')
-  return total
 }

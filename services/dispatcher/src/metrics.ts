@@ -7,6 +7,8 @@ export interface DeliveryMetrics {
   count(kind: DeliveryKind, outcome: DeliveryOutcome, durationMs: number | null): void
   /** Counts log entries that were deleted because of their age. */
   countDeleted(entries: number): void
+  /** Counts other rows that were deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
+  countRetired(rows: string, count: number): void
   /** Counts deliveries of dead dispatchers that became `unknown`. */
   countAbandoned(deliveries: number): void
 }
@@ -35,6 +37,12 @@ export function createDeliveryMetrics(
     help: 'Entries of the delivery log deleted because of their age.',
     registers,
   })
+  const retired = new Counter({
+    name: 'retention_rows_deleted_total',
+    help: 'Rows deleted because of their age, by kind: runs, journal_steps, sessions, audit_events.',
+    labelNames: ['rows'],
+    registers,
+  })
   const abandoned = new Counter({
     name: 'webhook_deliveries_given_up_total',
     help: 'Deliveries of dead dispatchers that became unknown.',
@@ -56,6 +64,7 @@ export function createDeliveryMetrics(
       if (durationMs !== null) durations.observe({ kind, outcome }, durationMs / 1_000)
     },
     countDeleted: (entries) => deleted.inc(entries),
+    countRetired: (rows, count) => retired.inc({ rows }, count),
     countAbandoned: (count) => abandoned.inc(count),
   }
 }

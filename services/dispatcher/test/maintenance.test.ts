@@ -2,12 +2,22 @@ import { beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { createMetrics } from '@workflow-service/service-kit'
-import { deleteOldLogEntries } from '../src/maintenance.ts'
 import { createDeliveryMetrics } from '../src/metrics.ts'
+import { applyRetention, type RetentionCounts } from '../src/retention.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
+const KEEP = { deliveries: 0, journals: 0, runs: 0, sessions: 0, auditEvents: 0 }
 // The dispatcher's own retention is off: each test runs it itself.
-const dispatcher = useDispatcher({}, { DELIVERY_LOG_RETENTION_DAYS: '0' })
+const dispatcher = useDispatcher(
+  {},
+  {
+    DELIVERY_LOG_RETENTION_DAYS: '0',
+    JOURNAL_RETENTION_DAYS: '0',
+    RUN_RETENTION_DAYS: '0',
+    SESSION_RETENTION_DAYS: '0',
+    AUDIT_RETENTION_DAYS: '0',
+  },
+)
 
 beforeEach(async () => {
   await dispatcher.db.prisma.delivery.deleteMany()
@@ -34,10 +44,10 @@ async function record(sourceId: string, agesMs: number[], outcome = 'accepted'):
 
 const countEntries = (sourceId: string): Promise<number> => dispatcher.db.prisma.delivery.count({ where: { sourceId } })
 
-const deleteOld = (logRetentionDays: number): Promise<number> => {
+const apply = (days: Partial<typeof KEEP>, signal = new AbortController().signal): Promise<RetentionCounts> => {
   const ctx = {
     db: dispatcher.db,
-    config: { ...dispatcher.config, logRetentionDays },
+    config: { ...dispatcher.config, retentionDays: { ...KEEP, ...days } },
     logger: createCapturedLogger().logger,
     deliveryMetrics: createDeliveryMetrics(createMetrics('test'), {
       inFlight: () => 0,
@@ -45,13 +55,14 @@ const deleteOld = (logRetentionDays: number): Promise<number> => {
       unrecorded: () => 0,
     }),
   }
-  return deleteOldLogEntries(ctx, new AbortController().signal)
+  return applyRetention(ctx, signal)
 }
+const deleteOld = async (days: number): Promise<number> => (await apply({ deliveries: days })).deliveries
 
 describe('the retention', () => {
-  test('deletes the entries of every source that are older than its days, and no others', async () => {
+  test('deletes the entries of every source on the day after they are older than its days, and no others', async () => {
     const sources = Array.from({ length: 5 }, newId)
-    for (const source of sources) await record(source, [91 * DAY_MS, 90.01 * DAY_MS, 89.9 * DAY_MS, 0])
+    for (const source of sources) await record(source, [92 * DAY_MS, 91.01 * DAY_MS, 89.9 * DAY_MS, 0])
     const young = newId()
     await record(young, [1, 2, 3])
     expect(await deleteOld(90)).toBe(10)
@@ -74,6 +85,60 @@ describe('the retention', () => {
     await record(source, [100 * DAY_MS], 'in_flight')
     await deleteOld(90)
     expect(await countEntries(source)).toBe(1)
+  })
+})
+
+describe('the retention of runs, journals, sessions and audit events', () => {
+  /** Creates ended runs of organizations, each in a session of its own, with one step. */
+  async function createRuns(organizationIds: string[], runsOfEach: number, days: number): Promise<void> {
+    for (const organizationId of organizationIds) {
+      const workflowId = newId()
+      await dispatcher.db.pool.query(
+        `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
+         VALUES ($1, $2, 'w', '', 'company_wide', true, 'w')`,
+        [workflowId, organizationId],
+      )
+      await dispatcher.db.pool.query(
+        `WITH numbered AS (SELECT gen_random_uuid() AS session_id, gen_random_uuid() AS run_id, n FROM generate_series(1, $3::int) n),
+         session AS (
+           INSERT INTO sessions (id, organization_id, created_at, last_used_at, last_start_number, last_finished_number)
+           SELECT session_id, $2, now() - make_interval(days => $4), now() - make_interval(days => $4), 1, 1 FROM numbered
+         ),
+         run AS (
+           INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at, finished_at)
+           SELECT run_id, $2, $1, session_id, 1, 'api', 'go', 'r', 'succeeded', now() - make_interval(days => $4),
+             now() - make_interval(days => $4)
+           FROM numbered
+         )
+         INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT run_id, 0, 'note', '{}', 1 FROM numbered`,
+        [workflowId, organizationId, runsOfEach, days],
+      )
+    }
+  }
+
+  test('goes through all organizations, each thing by its own setting', async () => {
+    const organizations = [dispatcher.organizationId, await dispatcher.createOrganization()]
+    await createRuns(organizations, 3, 10)
+    await createRuns(organizations, 2, 20)
+    expect(await apply({ journals: 15 })).toMatchObject({ journalSteps: 4, runs: 0, sessions: 0 })
+    expect(await apply({ sessions: 1, runs: 30 })).toMatchObject({ runs: 0, sessions: 0 })
+    expect(await apply({ runs: 15 })).toMatchObject({ runs: 4, sessions: 0 })
+    expect(await apply({ runs: 15, sessions: 15 })).toMatchObject({ runs: 0, sessions: 4 })
+    expect(await apply({ runs: 1, sessions: 1, journals: 1 })).toMatchObject({ journalSteps: 6, runs: 6, sessions: 6 })
+    expect(await dispatcher.db.prisma.runStep.count()).toBe(0)
+  })
+
+  test('is gone on with by another process when one is stopped', async () => {
+    await createRuns([dispatcher.organizationId], 2_500, 10)
+    const stopping = new AbortController()
+    const stopped = apply({ runs: 5, sessions: 5 }, stopping.signal)
+    await waitUntil(async () => (await dispatcher.db.prisma.start.count()) < 2_500)
+    stopping.abort()
+    const first = await stopped
+    expect(first.runs).toBeLessThan(2_500)
+    const [second, third] = await Promise.all([apply({ runs: 5, sessions: 5 }), apply({ runs: 5, sessions: 5 })])
+    expect(first.runs + second.runs + third.runs).toBe(2_500)
+    expect(await dispatcher.db.prisma.session.count()).toBe(0)
   })
 })
 

@@ -8,7 +8,7 @@ export type { GatewayOverrides } from './app-context.ts'
 
 const STOP_GRACE_MS = 10_000
 const DELETE_KEYS_INTERVAL_MS = 60_000
-const DELETE_KEYS_BATCH_SIZE = 10_000
+const DELETE_KEYS_BATCH_SIZE = 2_000
 
 /** Starts the gateway. Rejects when it cannot listen; it does not wait for the database or RabbitMQ. */
 export async function startGateway(
@@ -25,7 +25,12 @@ export async function startGateway(
         intervalMs: DELETE_KEYS_INTERVAL_MS,
         firstDelayMs: DELETE_KEYS_INTERVAL_MS,
         logger,
-        run: () => deleteOldIdempotencyKeys(db, DELETE_KEYS_BATCH_SIZE),
+        run: async (signal) => {
+          while (
+            !signal.aborted &&
+            (await deleteOldIdempotencyKeys(db, DELETE_KEYS_BATCH_SIZE)) === DELETE_KEYS_BATCH_SIZE
+          );
+        },
       }),
     onRefusal: ({ code }) => gatewayMetrics.refusals.inc({ code }),
     stopGraceMs: STOP_GRACE_MS,

@@ -1,0 +1,397 @@
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import type { PoolClient } from 'pg'
+import {
+  acquireSessions,
+  appendSteps,
+  claimDeliveries,
+  createSession,
+  type Database,
+  deleteOldAuditEvents,
+  deleteOldDeliveries,
+  deleteOldIdempotencyKeys,
+  deleteOldJournals,
+  deleteOldRuns,
+  deleteOldSessions,
+  findSession,
+  findVisibleDelivery,
+  findVisibleRun,
+  finishRuns,
+  listEarlierRuns,
+  listSessions,
+  listVisibleRuns,
+  newId,
+  OPERATOR,
+  readOverview,
+  readUsage,
+  recordAuditEvent,
+  recordOutcomes,
+  recordStart,
+  recordStarts,
+  type RetentionBatch,
+  type RetentionResult,
+  rollUpUsage,
+  serializeStep,
+} from '../src/index.ts'
+import { createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
+
+const database = useTestDatabase()
+let db: Database
+let startable: Startable
+let sourceId: string
+
+beforeEach(async () => {
+  ;({ db } = database)
+  await db.prisma.organization.deleteMany()
+  await db.prisma.usageRollup.deleteMany()
+  startable = await createStartable(db)
+  sourceId = newId()
+  await db.pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     VALUES ($1, $2, 'Intake', 'intake', '', 'https://hooks.example.com', '{}')`,
+    [sourceId, startable.organizationId],
+  )
+})
+
+/** Ages a row, and all that belongs to it. */
+async function age(startId: string, days: number): Promise<void> {
+  for (const [table, key, columns] of [
+    ['starts', 'id', ['created_at', 'started_at', 'finished_at']],
+    ['run_steps', 'run_id', ['created_at']],
+    ['deliveries', 'run_id', ['created_at', 'finished_at']],
+    ['idempotency_keys', 'start_id', ['created_at']],
+  ] as const) {
+    const set = columns.map((column) => `${column} = ${column} - make_interval(days => $2)`).join(', ')
+    await db.pool.query(`UPDATE ${table} SET ${set} WHERE ${key} = $1`, [startId, days])
+  }
+  await db.pool.query(
+    `UPDATE sessions SET created_at = least(sessions.created_at, run.created_at), last_used_at = least(last_used_at, run.created_at)
+     FROM starts AS run WHERE run.id = $1 AND sessions.id = run.session_id`,
+    [startId],
+  )
+}
+
+type Run = Awaited<ReturnType<typeof start>> & { deliveryId: string }
+
+/** Starts and ends a run of one step and one delivery, and ages it. */
+async function endedRun(
+  days: number,
+  { sessionId, outcome = 'accepted' }: { sessionId?: string; outcome?: 'accepted' | 'unknown' } = {},
+): Promise<Run> {
+  const started = await start(db, startable, sessionId ?? null)
+  const owner = 'runner'
+  const options = { owner, leaseMs: 60_000, slots: 1, maxPerOrganization: 1, leasedByOrganization: new Map() }
+  const { sessions } = await acquireSessions(db, options, [started.sessionId])
+  const { lease, run } = sessions[0]!
+  const step = serializeStep({ kind: 'note', data: { code: 'payload_filled', text: 'a step' } })
+  await appendSteps(db, owner, [{ lease, runId: started.startId, position: 0, steps: [step] }])
+  const deliveryId = newId()
+  const { organizationId } = startable
+  await claimDeliveries(db, [
+    {
+      id: deliveryId,
+      organizationId,
+      sourceId,
+      requestBody: '{}',
+      runId: started.startId,
+      requestId: 'r',
+      lease,
+      resend: null,
+    },
+  ])
+  const answer = {
+    status: outcome === 'accepted' ? 200 : null,
+    reason: null,
+    mismatches: null,
+    durationMs: 1,
+    answer: null,
+  }
+  await recordOutcomes(db, [{ organizationId, id: deliveryId, result: { outcome, ...answer } }])
+  await finishRuns(db, owner, [
+    { lease, number: run!.number, status: 'succeeded', error: null, shouldClaimNext: false },
+  ])
+  await age(started.startId, days)
+  return { ...started, deliveryId }
+}
+
+type DeleteBatch = (db: Pick<Database, 'pool'>, batch: RetentionBatch) => Promise<RetentionResult>
+
+/** Runs all batches of the organization. Resolves to how many each deleted. */
+async function deleteAll(deleteBatch: DeleteBatch, olderThanDays: number, batchSize = 100): Promise<number[]> {
+  const counts: number[] = []
+  let after: RetentionResult['next']
+  do {
+    const batch = { organizationId: startable.organizationId, olderThanDays, batchSize, after }
+    const result = await deleteBatch(db, batch)
+    counts.push(result.deleted)
+    after = result.next
+  } while (after)
+  return counts
+}
+
+const runExists = async (startId: string): Promise<boolean> =>
+  (await db.prisma.start.count({ where: { id: startId } })) === 1
+const countSteps = async (runId: string): Promise<number> => await db.prisma.runStep.count({ where: { runId } })
+const admin = () => ({ organizationId: startable.organizationId, memberId: null })
+
+describe('old runs', () => {
+  test('are deleted with their journals, and younger ones are kept', async () => {
+    const [old, young] = [await endedRun(31), await endedRun(29)]
+    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1])
+    expect(await Promise.all([old, young].map(({ startId }) => runExists(startId)))).toEqual([false, true])
+    expect(await countSteps(old.startId)).toBe(0)
+    expect(await countSteps(young.startId)).toBe(1)
+  })
+
+  test('are as old as their end, and are kept until they end', async () => {
+    const late = await endedRun(31)
+    await db.prisma.start.update({
+      where: { id: late.startId },
+      data: { finishedAt: new Date(Date.now() - 86_400_000) },
+    })
+    const waiting = await start(db, startable)
+    await age(waiting.startId, 100)
+    expect(await deleteAll(deleteOldRuns, 30)).toEqual([0])
+  })
+
+  test('are kept while a delivery in the log is unknown', async () => {
+    const run = await endedRun(31, { outcome: 'unknown' })
+    expect(await deleteAll(deleteOldRuns, 30)).toEqual([0])
+    await deleteOldDeliveries(db, { olderThanDays: 29, batchSize: 10 })
+    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1])
+    expect(await runExists(run.startId)).toBe(false)
+  })
+
+  test('are kept while their Idempotency-Key is answered', async () => {
+    const idempotency = { key: 'order-1', requestSha256: Buffer.alloc(32) }
+    const again = () => recordStart(db, startable.organizationId, newStart(startable, { idempotency }))
+    const first = await again()
+    const { startId } = first as { startId: string }
+    await db.pool.query(
+      `UPDATE starts SET status = 'succeeded', created_at = now() - interval '2 days', finished_at = now() - interval '2 days'
+       WHERE id = $1`,
+      [startId],
+    )
+    expect(await deleteAll(deleteOldRuns, 1)).toEqual([0])
+    expect(await again()).toEqual({ ...first, kind: 'replayed' })
+    await db.pool.query(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`)
+    expect(await deleteAll(deleteOldRuns, 1)).toEqual([1])
+    expect(await deleteOldIdempotencyKeys(db, 10)).toBe(0)
+  })
+
+  test('are deleted in batches of runs, and of the rows and pieces of their journals', async () => {
+    for (let n = 0; n < 5; n += 1) await endedRun(31)
+    expect(await deleteAll(deleteOldRuns, 30, 2)).toEqual([2, 2, 1])
+    const large = [await endedRun(31), await endedRun(31), await endedRun(31)]
+    for (const { startId } of large) {
+      await db.pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+         SELECT $1, n, 'note', '{}', 1 FROM generate_series(1, 12000) n`,
+        [startId],
+      )
+    }
+    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1, 1, 1])
+  })
+
+  test('wait until the usage has counted them, and are counted as before afterwards', async () => {
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '10 days'`)
+    await endedRun(9)
+    await endedRun(9)
+    const usage = async () => {
+      const { buckets } = await readUsage(db, admin(), {
+        by: 'workflow',
+        since: new Date(Date.now() - 10 * 86_400_000),
+      })
+      return buckets
+        .filter(({ starts }) => Object.keys(starts).length > 0)
+        .map(({ starts, deliveries }) => [starts, deliveries])
+    }
+    const hour = `date_trunc('hour', now() - interval '10 days')`
+    await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (${hour}, false)`)
+    expect(await deleteAll(deleteOldRuns, 8)).toEqual([0])
+    expect(await deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(0)
+    await db.prisma.usageRollup.deleteMany()
+    await rollUpUsage(db)
+    expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
+    expect(await deleteAll(deleteOldRuns, 8)).toEqual([2])
+    expect(await deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(2)
+    expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
+    expect((await readOverview(db, admin())).steps.has_run).toBe(true)
+  })
+
+  test('are kept while their hour is counted again because of a run that has not ended', async () => {
+    await endedRun(3)
+    await db.pool.query(
+      `INSERT INTO usage_rollups (hour, has_unfinished) VALUES
+         (date_trunc('hour', now() - interval '3 days'), true), (date_trunc('hour', now() - interval '1 hour'), false)`,
+    )
+    expect(await deleteAll(deleteOldRuns, 2)).toEqual([0])
+    expect(await deleteAll(deleteOldJournals, 2)).toEqual([0])
+    await db.pool.query('UPDATE usage_rollups SET has_unfinished = false')
+    expect(await deleteAll(deleteOldJournals, 2)).toEqual([1])
+    expect(await deleteAll(deleteOldRuns, 2)).toEqual([1])
+  })
+
+  test('are not found any more, while their deliveries stay for admins', async () => {
+    const run = await endedRun(31)
+    await deleteAll(deleteOldRuns, 30)
+    expect(await findVisibleRun(db, admin(), run.startId)).toBeUndefined()
+    expect(await listVisibleRuns(db, admin(), { limit: 10 })).toEqual([])
+    const member = { ...admin(), memberId: newId() }
+    expect(await findVisibleDelivery(db, member, run.deliveryId)).toBeUndefined()
+    expect(await findVisibleDelivery(db, admin(), run.deliveryId)).toMatchObject({
+      run_id: run.startId,
+      workflow: null,
+      agent_answer: null,
+    })
+    const resend = { of: run.deliveryId, sentBy: null, sessionId: run.sessionId }
+    const { organizationId } = startable
+    const again = {
+      id: newId(),
+      organizationId,
+      sourceId,
+      requestBody: '{}',
+      runId: run.startId,
+      requestId: 'r',
+      lease: null,
+      resend,
+    }
+    expect(await claimDeliveries(db, [again])).toMatchObject([{ kind: 'claimed' }])
+  })
+})
+
+describe('old journals', () => {
+  test('are deleted, and their runs stay', async () => {
+    const [old, young] = [await endedRun(31), await endedRun(29)]
+    expect(await deleteAll(deleteOldJournals, 30)).toEqual([1])
+    expect(await Promise.all([old, young].map(({ startId }) => countSteps(startId)))).toEqual([0, 1])
+    expect(await findVisibleRun(db, admin(), old.startId)).toMatchObject({ status: 'succeeded', steps: [] })
+    const next = await start(db, startable, old.sessionId)
+    expect(
+      await listEarlierRuns(db, startable.organizationId, { sessionId: next.sessionId, number: 2, limit: 10 }),
+    ).toMatchObject([{ runId: old.startId, steps: [] }])
+  })
+
+  test('are looked for once: a batch begins where the one before ended, also after a crash', async () => {
+    for (let n = 0; n < 4; n += 1) await endedRun(31)
+    const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 2 }
+    const crashed = await db.pool.connect()
+    await crashed.query('BEGIN')
+    const inCrash = { pool: crashed as unknown as Database['pool'] }
+    expect(await deleteOldJournals(inCrash, batch)).toMatchObject({ deleted: 2 })
+    await crashed.query('ROLLBACK')
+    crashed.release()
+    expect(await deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
+    expect(await deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
+    expect(await deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
+  })
+
+  test('of a run that had not ended go with the run', async () => {
+    const run = await endedRun(31)
+    await db.pool.query(`UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1`, [run.startId])
+    expect(await deleteAll(deleteOldJournals, 30)).toEqual([0])
+    await db.pool.query(
+      `UPDATE starts SET status = 'succeeded', finished_at = now() - interval '31 days' WHERE id = $1`,
+      [run.startId],
+    )
+    expect(await deleteAll(deleteOldJournals, 30)).toEqual([0])
+    await deleteAll(deleteOldRuns, 30)
+    expect(await countSteps(run.startId)).toBe(0)
+  })
+})
+
+describe('old sessions', () => {
+  test('are deleted after their last start and their runs, open or closed', async () => {
+    const gone = await endedRun(31)
+    const withRun = await endedRun(31)
+    const continued = await endedRun(31)
+    await endedRun(1, { sessionId: continued.sessionId })
+    const opened = newId()
+    await createSession(db, startable.organizationId, opened)
+    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    await db.prisma.start.delete({ where: { id: gone.startId } })
+    expect(await deleteAll(deleteOldSessions, 30)).toEqual([1])
+    expect(await findSession(db, admin(), gone.sessionId)).toBeUndefined()
+    expect((await listSessions(db, admin(), { limit: 10 })).rows.map(({ id }) => id).toSorted()).toEqual(
+      [withRun.sessionId, continued.sessionId, opened].toSorted(),
+    )
+    const refused = await recordStart(db, startable.organizationId, newStart(startable, { sessionId: gone.sessionId }))
+    expect(refused).toEqual({ kind: 'session_not_found' })
+  })
+
+  test('that a customer continues are kept, also if their runs are deleted', async () => {
+    const { sessionId } = await endedRun(31)
+    const { startId } = await endedRun(3, { sessionId })
+    await deleteAll(deleteOldRuns, 2)
+    expect(await runExists(startId)).toBe(false)
+    await db.pool.query(`UPDATE sessions SET last_used_at = now() - interval '3 days'`)
+    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    expect(await start(db, startable, sessionId)).toMatchObject({ sessionId })
+    expect((await findSession(db, admin(), sessionId))?.start_count).toBe(3)
+  })
+
+  test('are not deleted under a start', async () => {
+    const { sessionId, startId } = await endedRun(31)
+    await deleteAll(deleteOldRuns, 30)
+    expect(await runExists(startId)).toBe(false)
+    const other = await db.pool.connect()
+    await other.query('BEGIN')
+    await recordStartOn(other, sessionId)
+    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    await other.query('COMMIT')
+    other.release()
+    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+  })
+})
+
+/** Records a start in the session, in the transaction of this connection. */
+async function recordStartOn(client: PoolClient, sessionId: string): Promise<void> {
+  const request = { organizationId: startable.organizationId, start: newStart(startable, { sessionId }) }
+  expect(await recordStarts({ pool: client as unknown as Database['pool'] }, [request])).toMatchObject([
+    { kind: 'accepted' },
+  ])
+}
+
+describe('two processes', () => {
+  test('share the work, and neither waits for the other', async () => {
+    // Makes the row in which the progress is stored.
+    await deleteAll(deleteOldJournals, 30)
+    for (let n = 0; n < 6; n += 1) await endedRun(31)
+    const other = await db.pool.connect()
+    await other.query('BEGIN')
+    const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 3 }
+    const inOther = { pool: other as unknown as Database['pool'] }
+    expect(await deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
+    expect(await deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
+    expect(await deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
+    expect(await deleteAll(deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
+    await other.query('COMMIT')
+    other.release()
+    expect(await db.prisma.start.count()).toBe(0)
+  })
+})
+
+describe('the audit log', () => {
+  test('loses what is older, in batches', async () => {
+    const record = async (days: number) => {
+      await recordAuditEvent(db.pool, {
+        actor: OPERATOR,
+        organizationId: startable.organizationId,
+        action: 'manifest.applied',
+      })
+      const old = new Date(Date.now() - days * 86_400_000)
+      await db.pool.query(
+        `UPDATE audit_events SET at = $1, id = (lpad(to_hex($2::bigint), 12, '0') || right(replace(id::text, '-', ''), 20))::uuid
+         WHERE at > now() - interval '1 minute'`,
+        [old, old.getTime()],
+      )
+    }
+    await db.prisma.auditEvent.deleteMany()
+    for (const days of [31, 31, 31, 29]) await record(days)
+    const options = { olderThanDays: 30, batchSize: 2 }
+    expect(await deleteOldAuditEvents(db, options)).toBe(2)
+    expect(await deleteOldAuditEvents(db, options)).toBe(1)
+    expect(await deleteOldAuditEvents(db, options)).toBe(0)
+    expect(await db.prisma.auditEvent.count()).toBe(1)
+  })
+})
