@@ -88,34 +88,34 @@ describe('the retention', () => {
   })
 })
 
-describe('the retention of runs, journals, sessions and audit events', () => {
-  /** Creates ended runs of organizations, each in a session of its own, with one step. */
-  async function createRuns(organizationIds: string[], runsOfEach: number, days: number): Promise<void> {
-    for (const organizationId of organizationIds) {
-      const workflowId = newId()
-      await dispatcher.db.pool.query(
-        `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
-         VALUES ($1, $2, 'w', '', 'company_wide', true, 'w')`,
-        [workflowId, organizationId],
-      )
-      await dispatcher.db.pool.query(
-        `WITH numbered AS (SELECT gen_random_uuid() AS session_id, gen_random_uuid() AS run_id, n FROM generate_series(1, $3::int) n),
-         session AS (
-           INSERT INTO sessions (id, organization_id, created_at, last_used_at, last_start_number, last_finished_number)
-           SELECT session_id, $2, now() - make_interval(days => $4), now() - make_interval(days => $4), 1, 1 FROM numbered
-         ),
-         run AS (
-           INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at, finished_at)
-           SELECT run_id, $2, $1, session_id, 1, 'api', 'go', 'r', 'succeeded', now() - make_interval(days => $4),
-             now() - make_interval(days => $4)
-           FROM numbered
-         )
-         INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT run_id, 0, 'note', '{}', 1 FROM numbered`,
-        [workflowId, organizationId, runsOfEach, days],
-      )
-    }
+/** Creates ended runs of organizations, each in a session of its own, with one step. */
+async function createRuns(organizationIds: string[], runsOfEach: number, days: number): Promise<void> {
+  for (const organizationId of organizationIds) {
+    const workflowId = newId()
+    await dispatcher.db.pool.query(
+      `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
+       VALUES ($1, $2, 'w', '', 'company_wide', true, 'w')`,
+      [workflowId, organizationId],
+    )
+    await dispatcher.db.pool.query(
+      `WITH numbered AS (SELECT gen_random_uuid() AS session_id, gen_random_uuid() AS run_id, n FROM generate_series(1, $3::int) n),
+       session AS (
+         INSERT INTO sessions (id, organization_id, created_at, last_used_at, last_start_number, last_finished_number)
+         SELECT session_id, $2, now() - make_interval(days => $4), now() - make_interval(days => $4), 1, 1 FROM numbered
+       ),
+       run AS (
+         INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at, finished_at)
+         SELECT run_id, $2, $1, session_id, 1, 'api', 'go', 'r', 'succeeded', now() - make_interval(days => $4),
+           now() - make_interval(days => $4)
+         FROM numbered
+       )
+       INSERT INTO run_steps (run_id, position, kind, data, epoch) SELECT run_id, 0, 'note', '{}', 1 FROM numbered`,
+      [workflowId, organizationId, runsOfEach, days],
+    )
   }
+}
 
+describe('the retention of runs, journals, sessions and audit events', () => {
   test('goes through all organizations, each thing by its own setting', async () => {
     const organizations = [dispatcher.organizationId, await dispatcher.createOrganization()]
     await createRuns(organizations, 3, 10)
