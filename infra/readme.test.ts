@@ -50,6 +50,11 @@ describe('README.md', () => {
     expect(manifestErrors(parse(codeBlock(text, 'yaml')))).toEqual([])
   })
 
+  test('shows the manifest of infra/local-stack/your-own.yaml, to which npm start leads', () => {
+    const yourOwn = readFileSync(join(root, 'infra/local-stack/your-own.yaml'), 'utf8')
+    expect(parse(yourOwn)).toEqual(parse(codeBlock(text, 'yaml')))
+  })
+
   test('shows an endpoint that accepts requests signed with the secret of the manifest, and no others', async () => {
     const [, secret = ''] = /^SIGNING_SECRET='(.+)' node endpoint\.mjs/m.exec(text) ?? []
     const [source] = (parse(codeBlock(text, 'yaml')) as ManifestExample).webhook_sources

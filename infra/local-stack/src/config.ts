@@ -1,4 +1,8 @@
+import { AppSettings } from '@workflow-service/app'
 import { readLocalDir } from '@workflow-service/cli/local-folder'
+import { DispatcherSettings } from '@workflow-service/dispatcher'
+import { GatewaySettings } from '@workflow-service/gateway'
+import { RunnerSettings } from '@workflow-service/runner'
 import { portSetting, readSettings, SharedSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 
@@ -18,15 +22,25 @@ const LocalSettings = Type.Object({
   LOG_LEVEL: SharedSettings.LOG_LEVEL,
 })
 
-/** Environment variables that the services get unchanged. The local stack sets all their other settings itself. */
-const PASSED_ON = [
-  'LOG_LEVEL',
-  'AGENT_MODEL',
-  'AGENT_BASE_URL',
-  'AGENT_API_KEY',
-  'RATE_LIMIT_PER_MINUTE',
-  'CORS_ORIGINS',
-]
+/** Settings that the local stack gives the services itself; those of the environment are not used. */
+export const OWN_SETTINGS = [
+  'DATABASE_URL',
+  'AMQP_URL',
+  'AMQP_QUEUE_TYPE',
+  'DISPATCHER_URL',
+  'INTERNAL_API_TOKEN',
+  'SECRETS_KEY',
+  'HOST',
+  'PORT',
+  'METRICS_PORT',
+] as const
+
+const SCHEMAS = [DispatcherSettings, RunnerSettings, GatewaySettings, AppSettings]
+
+/** Every setting of the services that the local stack does not set itself. */
+export const PASSED_ON: readonly string[] = [
+  ...new Set(SCHEMAS.flatMap(({ properties }) => Object.keys(properties))),
+].filter((name) => !(OWN_SETTINGS as readonly string[]).includes(name))
 
 /** The settings of the local stack. */
 export interface LocalConfig {
@@ -37,8 +51,10 @@ export interface LocalConfig {
   /** The port of the application; undefined lets `chooseAppPort` choose. */
   readonly appPort: number | undefined
   readonly logLevel: string
-  /** Settings that the services get unchanged. */
+  /** Settings of the services that the environment has. */
   readonly servicesEnv: NodeJS.ProcessEnv
+  /** Names of settings that the environment has and that are not used. */
+  readonly unusedSettings: readonly string[]
   /** Whether npm started the parent process. If npm is killed, the local stack stops too. */
   readonly isStartedByNpm: boolean
 }
@@ -52,6 +68,8 @@ export function readLocalConfig(env: NodeJS.ProcessEnv = process.env): LocalConf
     appPort: settings.APP_PORT,
     logLevel: settings.LOG_LEVEL,
     servicesEnv: Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
+    // PORT is a setting of the local stack too.
+    unusedSettings: OWN_SETTINGS.filter((name) => name !== 'PORT' && env[name]),
     isStartedByNpm: env['npm_lifecycle_event'] !== undefined,
   }
 }

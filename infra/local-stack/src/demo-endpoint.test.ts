@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { createServiceToken } from '@workflow-service/webhook-token'
 import { freePort } from '@workflow-service/testkit'
 import got from 'got'
@@ -63,9 +65,13 @@ describe('the demo endpoint', () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  test('recognises its own URLs on any port', () => {
+  test("recognises its own URLs on any port by the id of the demo's webhook source", async () => {
+    const demo = await readFile(join(import.meta.dirname, '../demo.yaml'), 'utf8')
+    const [, sourceId] = /webhook_sources:\n  - id: (\S+)/.exec(demo) ?? []
+    expect(endpoint.url.endsWith(`/${sourceId}`)).toBe(true)
     expect(isDemoEndpoint(endpoint.url)).toBe(true)
-    expect(isDemoEndpoint('http://127.0.0.1:9/other')).toBe(false)
+    expect(isDemoEndpoint(endpoint.url.replace(/:\d+/, ':9'))).toBe(true)
+    expect(isDemoEndpoint('http://127.0.0.1:4000/orders')).toBe(false)
     expect(isDemoEndpoint('https://acme.example/orders')).toBe(false)
   })
 })

@@ -22,7 +22,8 @@ export interface DemoEndpoint {
   close(): Promise<void>
 }
 
-const PATH = '/orders'
+/** The id of the demo's webhook source in demo.yaml is part of the path, so that no other endpoint has the same URL. */
+const PATH = '/orders/c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21'
 
 /**
  * Starts the endpoint on 127.0.0.1, on `port` if that is free, else on any free port. Calls `onWebhook` for each payload
@@ -58,10 +59,9 @@ function toUrl(port: number): string {
   return `http://127.0.0.1:${port}${PATH}`
 }
 
-/** Whether the URL is one of the demo's endpoint, on any port. */
+/** Whether the URL is that of the demo's endpoint, on any port. */
 export function isDemoEndpoint(url: string): boolean {
-  const { port } = new URL(url)
-  return toUrl(Number(port)) === url
+  return url === toUrl(Number(URL.parse(url)?.port))
 }
 
 async function handle(

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { Manifest, WorkflowStartOut } from '@workflow-service/contract'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ErrorResponse, Manifest, WorkflowStartOut } from '@workflow-service/contract'
 import {
   applyManifests,
   type Database,
@@ -12,6 +13,7 @@ import got from 'got'
 import { parse } from 'yaml'
 import type { DispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { isDemoEndpoint } from './demo-endpoint.ts'
+import { LocalStackError } from './local-stack-error.ts'
 
 /** The values of the placeholders in demo.yaml. */
 export interface DemoValues {
@@ -88,10 +90,56 @@ export async function syncEndpoint(
   await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
 }
 
-/** Whether the demo workflow has a run. */
-export async function hasDemoRun(db: Database, demo: Demo): Promise<boolean> {
-  const runs = await listRuns(db, demo.organizationId, { workflowId: demo.workflow.id, limit: 1 })
-  return runs.length > 0
+/** The demo's things as they are now: people may have renamed or deleted them. */
+export interface DemoState {
+  /** Undefined when it was deleted. */
+  readonly organization: { readonly id: string; readonly name: string } | undefined
+  /** The name of the webhook source; undefined when it was deleted. */
+  readonly sourceName: string | undefined
+  /** Whether the workflow can be started. */
+  readonly canStart: boolean
+  readonly hasRun: boolean
+}
+
+/** Finds the demo's things by their ids. */
+export async function findDemo(db: Database, { organizationId, workflow, source }: Demo): Promise<DemoState> {
+  const [organization] = await findOrganizations(db, { id: organizationId }, { limit: 1 })
+  const stored = await findWebhookSource(db, organizationId, source.id)
+  const { rowCount } = await db.pool.query(
+    'SELECT FROM workflows WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL AND is_active',
+    [organizationId, workflow.id],
+  )
+  const runs = await listRuns(db, organizationId, { workflowId: workflow.id, limit: 1 })
+  return {
+    organization,
+    sourceName: stored?.name,
+    canStart: organization !== undefined && !organization.isSuspended && rowCount === 1,
+    hasRun: runs.length > 0,
+  }
+}
+
+/** How the demo's run ended. */
+export interface EndedRun {
+  readonly status: 'succeeded' | 'failed'
+  readonly error: string | null
+}
+
+const POLL_MS = 250
+
+/** Resolves when the demo's run has ended; undefined if the signal aborts first. */
+export async function untilRunEnds(
+  db: Database,
+  demo: Demo,
+  start: DemoStart,
+  signal: AbortSignal,
+): Promise<EndedRun | undefined> {
+  const { session_id: sessionId } = start.response
+  while (!signal.aborted) {
+    const [run] = await listRuns(db, demo.organizationId, { sessionId, limit: 1 })
+    if (run?.status === 'succeeded' || run?.status === 'failed') return { status: run.status, error: run.error }
+    await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => {})
+  }
+  return undefined
 }
 
 /** The demo's start request to the public API, and the response. */
@@ -107,7 +155,10 @@ export interface DemoStart {
 const REQUEST_ID = 'demo-start'
 const CONTEXT = 'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 149.90\nexpress: yes'
 
-/** Starts the demo workflow through the public API. Its Idempotency-Key makes a second call return the same start. */
+/**
+ * Starts the demo workflow through the public API. Its Idempotency-Key makes a second call return the same start.
+ * @throws LocalStackError when the API refuses the start, for example because a person has revoked the key.
+ */
 export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo): Promise<DemoStart> {
   const url = startUrl(gatewayUrl, demo)
   const body = { context: CONTEXT }
@@ -121,9 +172,8 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
     throwHttpErrors: false,
   })
   if (response.statusCode !== 202) {
-    throw new Error(
-      `The public API answered the demo's start with ${response.statusCode}: ${JSON.stringify(response.body)}`,
-    )
+    const { error } = response.body as Partial<ErrorResponse>
+    throw new LocalStackError(`The public API answered ${response.statusCode}: ${error?.message ?? 'no message'}`)
   }
   return {
     url,

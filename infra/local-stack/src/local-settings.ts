@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { localEnvFile } from '@workflow-service/cli/local-folder'
+import { toShownPath } from '@workflow-service/cli/terminal'
 import { createApiKey } from '@workflow-service/database'
+import { describeFileError, LocalStackError } from './local-stack-error.ts'
 
 /** Secrets that the first start generates and `.local/env` keeps. */
 export interface LocalSecrets {
@@ -15,6 +17,21 @@ export interface LocalSecrets {
 
 const HEADER = `# Written by npm start, read by wf. Keep it secret: it gives access to everything in this folder.
 `
+
+/**
+ * Creates the folder of data, settings and logs if it does not exist. A new one ignores itself in git: it may be in the
+ * repository under any name, and holds secrets. @throws LocalStackError
+ */
+export async function createLocalDir(localDir: string): Promise<void> {
+  try {
+    const created = await mkdir(localDir, { recursive: true })
+    if (created !== undefined) await writeFile(join(localDir, '.gitignore'), '*\n')
+  } catch (error) {
+    throw new LocalStackError(`The folder ${toShownPath(localDir)} cannot be created: ${describeFileError(error)}.`, {
+      cause: error,
+    })
+  }
+}
 
 /** Reads the settings that the last start saved in `.local/env`; empty before the first start. */
 export async function readSavedSettings(localDir: string): Promise<NodeJS.Dict<string>> {
@@ -38,7 +55,6 @@ export async function saveSettings(localDir: string, settings: Readonly<Record<s
   const path = localEnvFile(localDir)
   const newPath = `${path}.new`
   try {
-    await mkdir(localDir, { recursive: true })
     await rm(newPath, { force: true })
     const handle = await open(newPath, 'wx', 0o600)
     try {

@@ -1,20 +1,31 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
-import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
 import { readAppConfig, startApp } from '@workflow-service/app'
 import { buildConsole } from '@workflow-service/console/build'
-import { createDatabase, migrate } from '@workflow-service/database'
+import { createDatabase, type Database, migrate } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
+import { SettingsError } from '@workflow-service/service-kit'
+import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
-import { applyDemo, curlCommand, type Demo, hasDemoRun, readDemo, startDemo, syncEndpoint } from './demo.ts'
+import {
+  applyDemo,
+  curlCommand,
+  type Demo,
+  type EndedRun,
+  findDemo,
+  readDemo,
+  startDemo,
+  syncEndpoint,
+  untilRunEnds,
+} from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
 import { startLocalPostgres } from './local-postgres.ts'
-import { completeSecrets, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
+import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
 import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
@@ -56,6 +67,8 @@ async function startAll(
   checkServiceSettings(config)
   await checkPort(config, savedSettings)
   const appPort = await chooseAppPort(config, savedSettings)
+  await createLocalDir(localDir)
+  if (config.unusedSettings.length > 0) screen.unusedSettings(config.unusedSettings)
   const loggers = await openLogs(config, screen, stack)
 
   // The page is built while PostgreSQL starts.
@@ -115,27 +128,37 @@ async function startAll(
   const dispatcher = createDispatcherClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
   await screen.step('Demo', async (setNote) => {
     const areSecretsNew = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
-    const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
-    if (!isApplied) await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
-    setNote(isApplied ? describeDemo(demo) : 'unchanged')
+    try {
+      const isApplied = await applyDemo(db, dispatcher, demo, { areSecretsNew })
+      if (!isApplied) await syncEndpoint(db, dispatcher, demo, { endpointUrl: endpoint.url, areSecretsNew })
+      setNote(isApplied ? describeDemo(demo) : 'unchanged')
+    } catch (error) {
+      // The service works without its demo, whose things people may have edited.
+      setNote(`left as it is: ${describeError(error)}`)
+    }
   })
   signal.throwIfAborted()
 
   const apiKey = secrets.DEMO_API_KEY
   const wf = wfCommand(localDir)
-  const isFirstStart = !(await hasDemoRun(db, demo))
-  if (isFirstStart) await showDemo({ gatewayUrl, apiKey, demo, screen, inbox, signal, wf })
+  const { organization, sourceName, canStart, hasRun } = await findDemo(db, demo)
+  const isFirstStart = canStart && !hasRun
+  if (isFirstStart) await showDemo({ gatewayUrl, apiKey, demo, db, screen, inbox, signal, wf })
   screen.ready({
     isFirstStart,
     gatewayUrl,
     appUrl,
-    setupLink: await makeSetupLink(db, { id: demo.organizationId, name: demo.manifest.organization.name }, appUrl),
-    curl: curlCommand(gatewayUrl, apiKey, demo),
+    setupLink: organization && (await makeSetupLink(db, organization, appUrl)),
+    demo: organization && {
+      organizationId: organization.id,
+      sourceName,
+      curl: canStart ? curlCommand(gatewayUrl, apiKey, demo) : undefined,
+    },
     wf,
     localDir,
     logsDir: logsDir(localDir),
   })
-  inbox.showAll(demo.source.name)
+  inbox.showAll(sourceName ?? demo.source.name)
 
   let isStopping = false
   const postgresFailure = postgres.exited.then(async () => {
@@ -158,9 +181,24 @@ function checkServiceSettings(config: LocalConfig): void {
     INTERNAL_API_TOKEN: 'x'.repeat(32),
     SECRETS_KEY: `${'A'.repeat(43)}=`,
   })
-  readRunnerConfig(services.runner('http://x'))
-  readAppConfig(services.app({ dispatcherUrl: 'http://x', gatewayUrl: 'http://x', appPort: 1 }))
-  readGatewayConfig(services.gateway)
+  const errors = [
+    () => readDispatcherConfig(services.dispatcher),
+    () => readRunnerConfig(services.runner('http://x')),
+    () => readAppConfig(services.app({ dispatcherUrl: 'http://x', gatewayUrl: 'http://x', appPort: 1 })),
+    () => readGatewayConfig(services.gateway),
+  ].flatMap(settingsErrors)
+  // Services share settings.
+  if (errors.length > 0) throw new SettingsError([...new Set(errors)])
+}
+
+function settingsErrors(read: () => unknown): readonly string[] {
+  try {
+    read()
+    return []
+  } catch (error) {
+    if (error instanceof SettingsError) return error.errors
+    throw error
+  }
 }
 
 /** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */
@@ -186,43 +224,59 @@ async function startServices(
   const addresses = { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appPort }
   const app = await startApp(readAppConfig(services.app(addresses)), { sessionQueue, logger: loggers.app })
   stack.defer(async () => await app.stop())
-  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: app.url }
+  // A given APP_URL is the address as people type it, for example that of a proxy.
+  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: config.servicesEnv['APP_URL'] ?? app.url }
 }
 
-/** How long to wait for the demo's webhook, which takes a fraction of a second. */
+/** How long to wait for the demo's webhook. The built-in agent takes a fraction of a second; a model may take longer. */
 const WEBHOOK_TIMEOUT_MS = 20_000
 
-/** Starts the demo workflow through the public API, and shows the webhook that the endpoint receives. */
+/** Starts the demo workflow through the public API, and shows the webhook that the endpoint receives, or why there is none. */
 async function showDemo(options: {
   gatewayUrl: string
   apiKey: string
   demo: Demo
+  db: Database
   screen: Screen
   inbox: WebhookInbox
   signal: AbortSignal
   wf: string
 }): Promise<void> {
-  const { gatewayUrl, apiKey, demo, screen, inbox, signal, wf } = options
-  const start = await startDemo(gatewayUrl, apiKey, demo)
+  const { gatewayUrl, apiKey, demo, db, screen, inbox, signal, wf } = options
+  const start = await startDemo(gatewayUrl, apiKey, demo).catch((error: unknown) => describeError(error))
+  if (typeof start === 'string') {
+    screen.warning(`The demo workflow was not started. ${start}`)
+    return
+  }
   screen.demoStarted(demo.workflow.name, start)
+  const details = `${wf} runs show ${start.response.id}`
+  const showEnd = ({ status, error }: EndedRun): void => {
+    const what = status === 'failed' ? `The demo's run failed: ${error}` : "The demo's run ended without a webhook."
+    screen.warning(what, `All that happened: ${details}`)
+  }
+  const ended = untilRunEnds(db, demo, start, signal).catch(() => undefined)
   const timeout = AbortSignal.timeout(WEBHOOK_TIMEOUT_MS)
-  const webhook = await Promise.race([inbox.waitFor(start.requestId), untilAborted([timeout, signal])])
+  const received = inbox.waitFor(start.requestId)
+  // The endpoint has the webhook before the run ends.
+  const result = await Promise.race([received, ended, untilAborted([timeout, signal])])
   signal.throwIfAborted()
-  if (webhook) screen.webhookReceived(demo.source.name, webhook, start.sentAt)
-  else screen.demoTimedOut(`To see why: ${wf} runs show ${start.response.id}`)
+  if (result && 'token' in result) {
+    screen.webhookReceived(demo.source.name, result, start.sentAt)
+  } else if (result) {
+    showEnd(result)
+  } else {
+    screen.warning("The demo's run has not ended yet. Its webhook shows here when it arrives.", `The run: ${details}`)
+    void ended.then((run) => run?.status === 'failed' && showEnd(run))
+  }
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 async function untilAborted(signals: AbortSignal[]): Promise<undefined> {
   const any = AbortSignal.any(signals)
   if (!any.aborted) await once(any, 'abort')
-}
-
-/** The command that runs `wf` with the settings of this folder. */
-function wfCommand(localDir: string): string {
-  const command = 'npm run -s wf --'
-  if (localDir === readLocalDir({})) return command
-  const path = toShownPath(localDir)
-  return `LOCAL_DIR=${/^[\w./-]+$/.test(path) ? path : `'${path}'`} ${command}`
 }
 
 function describeDemo({ manifest }: Demo): string {

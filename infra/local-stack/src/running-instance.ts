@@ -2,14 +2,15 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { freePort } from '@workflow-service/dev-servers'
 import got from 'got'
+import { startCommand } from './commands.ts'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
 /** Checks that the port is free before anything is started or written. @throws LocalStackError */
-export async function checkPort({ port }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<void> {
+export async function checkPort({ port, localDir }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<void> {
   const error = await listenError(port)
   if (error && (await isRunning(savedSettings, port))) throw alreadyRunningError(savedSettings)
-  if (error) throw portError('PORT', port, error)
+  if (error) throw portError(localDir, 'PORT', port, error)
 }
 
 const DEFAULT_APP_PORT = 8083
@@ -19,14 +20,19 @@ const DEFAULT_APP_PORT = 8083
  * application has to know it before it listens: it compares the origin of requests with its own address.
  * @throws LocalStackError if the configured one is taken.
  */
-export async function chooseAppPort({ appPort }: LocalConfig, savedSettings: NodeJS.Dict<string>): Promise<number> {
+export async function chooseAppPort(
+  { appPort, localDir }: LocalConfig,
+  savedSettings: NodeJS.Dict<string>,
+): Promise<number> {
   if (appPort) {
     const error = await listenError(appPort)
-    if (error) throw portError('APP_PORT', appPort, error)
+    if (error) throw portError(localDir, 'APP_PORT', appPort, error)
     return appPort
   }
-  const { APP_URL: lastUrl } = savedSettings
-  const preferred = appPort === 0 ? [] : [lastUrl ? Number(new URL(lastUrl).port) : DEFAULT_APP_PORT, DEFAULT_APP_PORT]
+  const lastUrl = URL.parse(savedSettings['APP_URL'] ?? '')
+  // A given APP_URL is that of a proxy: its port is not the one to listen on.
+  const lastPort = lastUrl?.hostname === LOCAL_HOST ? Number(lastUrl.port) : DEFAULT_APP_PORT
+  const preferred = appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]
   for (const port of preferred) if (!(await listenError(port))) return port
   return await freePort()
 }
@@ -46,15 +52,15 @@ async function listenError(port: number): Promise<NodeJS.ErrnoException | undefi
   }
 }
 
-function portError(setting: string, port: number, error: NodeJS.ErrnoException): LocalStackError {
+function portError(localDir: string, setting: string, port: number, error: NodeJS.ErrnoException): LocalStackError {
   if (error.code === 'EACCES') {
-    return new LocalStackError(`This user may not listen on port ${port}. Use another one: ${setting}=8090 npm start`)
+    const command = startCommand(localDir, { [setting]: 8090 })
+    return new LocalStackError(`This user may not listen on port ${port}. Use another one: ${command}`)
   }
-  const otherPort = port > 65_000 ? 8090 : port + 10
-  return new LocalStackError(
-    `Another program uses port ${port}. Stop that program, or use another port: ${setting}=${otherPort} npm start`,
-    { cause: error },
-  )
+  const command = startCommand(localDir, { [setting]: port > 65_000 ? 8090 : port + 10 })
+  return new LocalStackError(`Another program uses port ${port}. Stop that program, or use another port: ${command}`, {
+    cause: error,
+  })
 }
 
 /** Whether the local stack that saved these settings still answers; with `port`, only if it listens on that port. */

@@ -18,7 +18,9 @@ export interface Screen {
   demoStarted(workflowName: string, start: DemoStart): void
   /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
   webhookReceived(sourceName: string, webhook: ReceivedWebhook, startedAt?: Date): void
-  demoTimedOut(hint: string): void
+  /** Prints what did not work, and below it what to do. The local stack keeps running. */
+  warning(message: string, hint?: string): void
+  unusedSettings(names: readonly string[]): void
   ready(facts: ReadyFacts): void
   stopping(): void
   line(text?: string): void
@@ -31,8 +33,16 @@ export interface ReadyFacts {
   readonly appUrl: string
   /** The one-time link that makes its reader the owner of the demo's organization; undefined once it has an owner. */
   readonly setupLink: { readonly url: string; readonly organizationName: string } | undefined
-  /** The command that starts the demo workflow again. */
-  readonly curl: string
+  /** Undefined when the demo's organization was deleted. */
+  readonly demo:
+    | {
+        readonly organizationId: string
+        /** Undefined when the webhook source was deleted. */
+        readonly sourceName: string | undefined
+        /** The command that starts the demo workflow again; undefined when it cannot be started. */
+        readonly curl: string | undefined
+      }
+    | undefined
   /** The command that runs `wf` on this local stack. */
   readonly wf: string
   readonly localDir: string
@@ -117,11 +127,15 @@ export function createScreen(terminal: Terminal): Screen {
       line()
       line('Stopping: runs and requests in progress finish first …')
     },
-    demoTimedOut: (hint) => {
+    warning: (message, hint) => {
       line()
-      line(colour('yellow', `The demo's webhook has not arrived yet. ${hint}`))
+      line(colour('yellow', withoutControls(message)))
+      if (hint) line(hint)
     },
-    ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, curl, wf, localDir, logsDir }) => {
+    unusedSettings: (names) => {
+      line(colour('yellow', `Not used, because npm start sets its own: ${names.join(', ')}`))
+    },
+    ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, demo, wf, localDir, logsDir }) => {
       const headings: string[] = []
       if (!isFirstStart) headings.push('Ready, with the data of the last time')
       if (setupLink) headings.push('Next: open the application')
@@ -134,21 +148,26 @@ export function createScreen(terminal: Terminal): Screen {
         line(`The application: ${colour('cyan', appUrl)}`)
       }
       line()
-      line(
-        `${isFirstStart ? 'Or start the workflow again' : 'Start the workflow'} through the API, from another terminal:`,
-      )
-      line()
-      indented(curl)
-      line()
-      const facts: [string, string][] = [
-        ['API reference', `${gatewayUrl}/docs`],
-        ['Runs', `${wf} runs list`],
-        ['Deliveries', `${wf} logs "Order intake"`],
-        ['Your own', `copy infra/local-stack/demo.yaml, edit it, then ${wf} apply FILE`],
+      if (demo?.curl) {
+        const again = isFirstStart ? 'Or start the workflow again' : 'Start the workflow'
+        line(`${again} through the API, from another terminal:`)
+        line()
+        indented(demo.curl)
+        line()
+      }
+      const facts: [string, string][] = [['API reference', `${gatewayUrl}/docs`]]
+      if (demo) {
+        // By its id: a name may change, and there may be a second organization soon.
+        const organization = `--organization ${demo.organizationId}`
+        facts.push(['Runs', `${wf} runs list ${organization}`])
+        if (demo.sourceName) facts.push(['Deliveries', `${wf} logs ${quote(demo.sourceName)} ${organization}`])
+      }
+      facts.push(
+        ['Your own', `copy infra/local-stack/your-own.yaml, edit it, then ${wf} apply FILE`],
         ['Logs', toShownPath(logsDir)],
         ['Data', `${toShownPath(localDir)}, kept until you remove it`],
         ['Stop', 'Ctrl-C'],
-      ]
+      )
       for (const [name, value] of facts) line(`${colour('dim', name.padEnd(13))}  ${value}`)
       line()
     },
@@ -157,6 +176,11 @@ export function createScreen(terminal: Terminal): Screen {
       terminal.writeError(`\n  ${colour('red', '✗')} ${first}\n${rest.map((more) => `    ${more}\n`).join('')}\n`)
     },
   }
+}
+
+/** Quotes a text for a shell. */
+function quote(text: string): string {
+  return /^[\w .-]+$/.test(text) ? `"${text}"` : `'${withoutControls(text).replaceAll("'", String.raw`'\''`)}'`
 }
 
 function prettyJson(text: string): string {

@@ -17,13 +17,17 @@ export interface Addresses {
   readonly appPort: number
 }
 
-/** Returns the environment of each service. AMQP_URL is a required setting; the in-process queue replaces the broker. */
+/**
+ * Returns the environment of each service: the given settings, and those that the local stack sets itself. AMQP_URL is a required setting; the in-process queue replaces the broker.
+ */
 export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TOKEN, SECRETS_KEY }: SharedSettings) {
+  const given = config.servicesEnv
   const shared = {
-    ...config.servicesEnv,
+    // Four services in one process need fewer connections than four processes.
+    DATABASE_POOL_SIZE: '10',
+    ...given,
     DATABASE_URL,
     HOST: LOCAL_HOST,
-    DATABASE_POOL_SIZE: '10',
     AMQP_URL: 'amqp://in-process',
   }
   return {
@@ -32,16 +36,16 @@ export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TO
       PORT: '0',
       INTERNAL_API_TOKEN,
       SECRETS_KEY,
-      WEBHOOK_ALLOWED_SUBNETS: ALLOWED_SUBNETS,
+      WEBHOOK_ALLOWED_SUBNETS: [ALLOWED_SUBNETS, given['WEBHOOK_ALLOWED_SUBNETS'] ?? ''].join(','),
     },
     runner: (dispatcherUrl: string) => ({ ...shared, PORT: '0', INTERNAL_API_TOKEN, DISPATCHER_URL: dispatcherUrl }),
     gateway: { ...shared, PORT: String(config.port), METRICS_PORT: '0' },
     app: ({ dispatcherUrl, gatewayUrl, appPort }: Addresses) => ({
+      APP_URL: `http://${LOCAL_HOST}:${appPort}`,
+      API_URL: gatewayUrl,
       ...shared,
       PORT: String(appPort),
       METRICS_PORT: '0',
-      APP_URL: `http://${LOCAL_HOST}:${appPort}`,
-      API_URL: gatewayUrl,
       INTERNAL_API_TOKEN,
       DISPATCHER_URL: dispatcherUrl,
     }),

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -16,6 +18,7 @@ const interruptAt = join(import.meta.dirname, 'support/interrupt-at.ts')
 const START_MS = 120_000
 /** The last line that a start prints. */
 const READY = 'Ctrl-C'
+const DEMO_ORGANIZATION = '7a3c1f5e-0d52-4c8e-9b1a-3f6f4f0f9a10'
 
 type Stack = Awaited<ReturnType<typeof startProcess>>
 
@@ -71,8 +74,49 @@ function isAlive(pid: number): boolean {
 }
 
 async function listRuns(): Promise<{ status: string }[]> {
-  const { stdout } = await wf(localDir, 'runs', 'list', '--json')
+  const { stdout } = await wf(localDir, 'runs', 'list', '--organization', DEMO_ORGANIZATION, '--json')
   return JSON.parse(stdout) as { status: string }[]
+}
+
+/** Runs the `wf` commands that the screen shows below "Runs" and "Deliveries". */
+async function runHints(output: string): Promise<Awaited<ReturnType<typeof wf>>[]> {
+  const hints = [...output.matchAll(/(?:Runs|Deliveries) +LOCAL_DIR=\S+ npm run -s wf -- (.+)\n/g)]
+  return await Promise.all(
+    hints.map(async ([, args = '']) =>
+      wf(localDir, ...[...args.matchAll(/"([^"]+)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')),
+    ),
+  )
+}
+
+/** Applies a manifest with an endpoint that answers "mine". */
+async function applyWithEndpoint(edit: (manifest: string, endpointUrl: string) => string, file: string): Promise<void> {
+  const endpoint = createServer((_request, response) => response.end('mine')).listen(0, '127.0.0.1')
+  try {
+    await once(endpoint, 'listening')
+    const url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/orders`
+    const path = join(folder, file)
+    await writeFile(path, edit(await readFile(join(import.meta.dirname, '..', file), 'utf8'), url))
+    expect(await wf(localDir, 'apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
+  } finally {
+    endpoint.close()
+  }
+}
+
+/** Makes a second organization from the file to which the screen leads. */
+async function applyYourOwn(): Promise<void> {
+  await applyWithEndpoint((text, url) => text.replace(/endpoint_url: .+/, `endpoint_url: ${url}`), 'your-own.yaml')
+}
+
+/** Applies the demo's manifest with other names, an endpoint that ends in /orders, and no signing secret. */
+async function applyEditedDemo(): Promise<void> {
+  const edit = (text: string, url: string): string =>
+    text
+      .replace('Acme (demo)', 'My shop')
+      .replaceAll('Order intake', 'My intake')
+      .replace(/api_keys:\n.+\n/, '')
+      .replace(/endpoint_url: .+/, `endpoint_url: ${url}`)
+      .replace(/signing_secret: .+/, 'signing_secret: null')
+  await applyWithEndpoint(edit, 'demo.yaml')
 }
 
 /** Does what the page behind the setup link does. */
@@ -108,7 +152,7 @@ describe('npm start', () => {
       expect(positions).not.toContain(-1)
       expect(output).not.toContain('\u001b')
       expect(output).toContain('"order_id": "A-1001"')
-      expect(output).toMatch(/Runs +LOCAL_DIR=\S+ npm run -s wf -- runs list\n/)
+      expect(existsSync(join(localDir, '.gitignore'))).toBe(true)
 
       const saved = await readEnvFile()
       expect((await stat(join(localDir, 'env'))).mode & 0o777).toBe(0o600)
@@ -138,6 +182,13 @@ describe('npm start', () => {
         organization: { name: 'Acme (demo)' },
       })
 
+      await applyYourOwn()
+      expect(await runHints(output)).toEqual([
+        { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
+        { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
+      ])
+      await applyEditedDemo()
+
       const pid = await postgresPid()
       first.kill('SIGINT')
       expect(await first.exited).toMatchObject({ code: 0 })
@@ -153,6 +204,14 @@ describe('npm start', () => {
       expect(second.stdout).toContain('Ready, with the data of the last time')
       expect(second.stdout).toContain(`The application: ${appUrl}\n`)
       expect(second.stdout).not.toContain('/setup#')
+      expect(second.stdout).toContain('✓ Demo · unchanged')
+      expect(await runHints(second.stdout)).toEqual([
+        { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
+        { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
+      ])
+      // The latest request to the webhook source verified the edited copy's endpoint. The demo's own answers 204.
+      const { stdout: log } = await wf(localDir, 'logs', 'My intake', '--organization', 'My shop', '--json')
+      expect((JSON.parse(log) as { status: number }[])[0]?.status).toBe(200)
       expect(await listRuns()).toHaveLength(2)
       expect(await readEnvFile()).toMatchObject({
         DEMO_API_KEY: saved['DEMO_API_KEY'],
@@ -190,16 +249,38 @@ describe('npm start', () => {
     try {
       const { code, stderr } = await failedStart()
       expect(code).toBe(1)
-      expect(stderr).toContain(`Another program uses port ${port}. Stop that program, or use another port: PORT=`)
+      expect(stderr).toContain(`Another program uses port ${port}. Stop that program, or`)
+      expect(stderr).toMatch(/use another port: LOCAL_DIR=\S+ PORT=\d+ npm start/)
       expect(existsSync(localDir)).toBe(false)
     } finally {
       other.close()
     }
   })
 
+  test(
+    "says why the demo's run has failed, as soon as it has",
+    async () => {
+      const model = createServer((_request, response) => response.writeHead(401).end('{}')).listen(0, '127.0.0.1')
+      try {
+        await once(model, 'listening')
+        const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}`
+        const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: baseUrl, AGENT_API_KEY: 'a wrong key' }
+        const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
+        expect(stack.stdout).toContain("The demo's run failed: model_unauthorized: The model's API answered 401")
+        expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
+        expect(stack.stdout).toContain('https://workflows.example.com/setup#')
+        expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
+      } finally {
+        model.close()
+      }
+    },
+    START_MS,
+  )
+
   test('names every invalid setting before anything is started', async () => {
-    const { code, stderr } = await failedStart({ AGENT_MODEL: 'gpt' })
+    const { code, stderr } = await failedStart({ AGENT_MODEL: 'gpt', DELIVERY_LOG_RETENTION_DAYS: 'ten' })
     expect(code).toBe(1)
+    expect(stderr).toContain('DELIVERY_LOG_RETENTION_DAYS must be a whole number')
     expect(stderr).toMatch(/AGENT_MODEL must .*Example: AGENT_MODEL=/)
     expect(existsSync(localDir)).toBe(false)
   })

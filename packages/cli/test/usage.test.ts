@@ -45,6 +45,8 @@ describe('wf', () => {
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/^Error: PostgreSQL at u@127\.0\.0\.1:1\/x does not answer .*Check that it is running/)
     expect(stderr).not.toContain('hunter2')
+    const withoutUser = await wf({ DATABASE_URL: 'postgres://127.0.0.1:1/x' }, ['runs', 'list'])
+    expect(withoutUser.stderr).toContain('PostgreSQL at 127.0.0.1:1/x does not answer')
   })
 
   test('prints an error as JSON with --json', async () => {

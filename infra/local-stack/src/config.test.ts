@@ -1,0 +1,65 @@
+import { AppSettings, readAppConfig } from '@workflow-service/app'
+import { DispatcherSettings, readDispatcherConfig } from '@workflow-service/dispatcher'
+import { GatewaySettings, readGatewayConfig } from '@workflow-service/gateway'
+import { readRunnerConfig, RunnerSettings } from '@workflow-service/runner'
+import { describe, expect, test } from '@jest/globals'
+import { OWN_SETTINGS, readLocalConfig } from './config.ts'
+import { servicesEnv } from './services-env.ts'
+
+const schemas = { dispatcher: DispatcherSettings, runner: RunnerSettings, gateway: GatewaySettings, app: AppSettings }
+const own = new Set<string>(OWN_SETTINGS)
+
+/** The first example of every setting that the local stack does not set itself. */
+const given = Object.fromEntries(
+  Object.values(schemas).flatMap(({ properties }) =>
+    (Object.entries<object>(properties) as [string, { examples: unknown[] }][]).flatMap(([name, { examples }]) =>
+      own.has(name) ? [] : [[name, String(examples[0])]],
+    ),
+  ),
+)
+
+function envOfServices(env: NodeJS.ProcessEnv): Record<keyof typeof schemas, NodeJS.ProcessEnv> {
+  const services = servicesEnv(readLocalConfig(env), {
+    DATABASE_URL: 'postgres://own',
+    INTERNAL_API_TOKEN: 'x'.repeat(32),
+    SECRETS_KEY: `${'A'.repeat(43)}=`,
+  })
+  return {
+    ...services,
+    runner: services.runner('http://own'),
+    app: services.app({ dispatcherUrl: 'http://own', gatewayUrl: 'http://own', appPort: 1 }),
+  }
+}
+
+describe('the settings of the local stack', () => {
+  test('are handed on to each service that has them in its schema', () => {
+    const services = envOfServices(given)
+    for (const [name, { properties }] of Object.entries(schemas)) {
+      const expected = Object.keys(properties).filter((setting) => !own.has(setting))
+      const got = services[name as keyof typeof schemas]
+      // The demo's endpoint is on loopback, whatever else is allowed.
+      expect(got).toMatchObject({
+        ...Object.fromEntries(expected.map((setting) => [setting, given[setting]])),
+        ...(name === 'dispatcher'
+          ? { WEBHOOK_ALLOWED_SUBNETS: `127.0.0.0/8,::1/128,${given['WEBHOOK_ALLOWED_SUBNETS']}` }
+          : {}),
+      })
+    }
+    expect(readDispatcherConfig(services.dispatcher).logRetentionDays).toBe(90)
+    expect(readAppConfig(services.app).appUrl).toBe(given['APP_URL'])
+    expect(readGatewayConfig(services.gateway).rateLimitPerMinute).toBe(600)
+    expect(readRunnerConfig(services.runner).concurrency).toBe(100)
+  })
+
+  test('that the local stack sets itself are not taken from the environment, and named', () => {
+    const foreign = Object.fromEntries(OWN_SETTINGS.map((name) => [name, name === 'PORT' ? '8080' : 'foreign']))
+    expect(JSON.stringify(envOfServices(foreign))).not.toContain('foreign')
+    expect(readLocalConfig(foreign).unusedSettings).toEqual(OWN_SETTINGS.filter((name) => name !== 'PORT'))
+  })
+
+  test('that are not given have the defaults of the local stack', () => {
+    const { app, runner } = envOfServices({ LOG_LEVEL: '' })
+    expect(app).toMatchObject({ APP_URL: 'http://127.0.0.1:1', API_URL: 'http://own', DATABASE_POOL_SIZE: '10' })
+    expect(runner).not.toHaveProperty('LOG_LEVEL')
+  })
+})
