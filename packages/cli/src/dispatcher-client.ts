@@ -1,12 +1,12 @@
 import {
   type DeliveryOut,
   type ErrorResponse,
-  type FieldError,
   formatActor,
   type WebhookSourceIn,
   type WebhookSourceOut,
 } from '@workflow-service/contract'
 import { OPERATOR } from '@workflow-service/database'
+import { describeFieldError } from '@workflow-service/service-kit'
 import got, { type Method, RequestError } from 'got'
 import { CliError } from './cli-error.ts'
 
@@ -16,7 +16,7 @@ export class DispatcherError extends CliError {
   readonly code: string
 
   constructor(error: ErrorResponse['error']) {
-    const details = error.details?.map(describeDetail) ?? []
+    const details = error.details?.map(describeFieldError) ?? []
     super(details.length > 1 ? details.join('; ') : error.message, error)
     this.code = error.code
   }
@@ -97,11 +97,6 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
       return body as DeliveryOut
     },
   }
-}
-
-/** The message is the rest of a sentence about the field, or a sentence of its own. */
-function describeDetail({ field, message }: FieldError): string {
-  return /^\p{Lu}/u.test(message) ? `${field}: ${message}` : `${field} ${message}`
 }
 
 function sourcePath(organizationId: string, sourceId: string): string {

@@ -30,7 +30,12 @@ describe('422 validation_error', () => {
       const answer = await callDispatcher(strict.url, 'PUT', dispatcher.sourcePath(newId()), source)
       expect(answer).toMatchObject({
         status: 422,
-        body: { error: { details: [{ field: 'endpoint_url', code: 'url_not_public' }] } },
+        body: {
+          error: {
+            message: expect.stringMatching(/^endpoint_url: The endpoint must be publicly reachable: /),
+            details: [{ field: 'endpoint_url', code: 'url_not_public' }],
+          },
+        },
       })
     }
     expect(dispatcher.endpoint.requests).toHaveLength(0)

@@ -62,9 +62,15 @@ export function invalidFields(violations: readonly FieldError[], omittedCount = 
   const left = violations.length + omittedCount - ERROR_DETAILS_MAX
   const more = left > 0 ? `${others} more, of which details leaves out ${left}` : `${others} more`
   const rest = others > 0 ? ` (and ${more})` : ''
-  return new ApiError('validation_error', `${first?.field ?? 'body'} ${first?.message ?? 'is not valid'}${rest}.`, {
+  const what = first ? describeFieldError(first) : 'body is not valid'
+  return new ApiError('validation_error', `${what}${rest}.`, {
     details: violations.slice(0, ERROR_DETAILS_MAX),
   })
+}
+
+/** Puts a field before its message, which is a predicate ("must be a string") or a sentence ("The URL must not be empty"). */
+export function describeFieldError({ field, message }: Pick<FieldError, 'field' | 'message'>): string {
+  return `${field}${/^\p{Lu}/u.test(message) ? ':' : ''} ${message}`
 }
 
 /** Creates a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */

@@ -473,10 +473,10 @@ describe('checkUrl', () => {
       'The URL must start with https:// or http://',
       'The URL must start with https:// or http:// and then name a host',
       'The URL must not contain a user name or password: use a signing secret',
-      'must be publicly reachable: 127.0.0.1 is not a public address (loopback, 127.0.0.0/8)',
-      'must be publicly reachable: the host is another spelling of 8.8.8.8: write it like that',
-      'must be publicly reachable: the host name "wiki" has no top-level domain',
-      'must be publicly reachable: host names that end in .internal are private',
+      'The endpoint must be publicly reachable: 127.0.0.1 is not a public address (loopback, 127.0.0.0/8)',
+      'The endpoint must be publicly reachable: the host is another spelling of 8.8.8.8: write it like that',
+      'The endpoint must be publicly reachable: the host name "wiki" has no top-level domain',
+      'The endpoint must be publicly reachable: host names that end in .internal are private',
     ])
   })
 

@@ -148,6 +148,6 @@ function refuse(code: UrlErrorCode, message: string): RefusedUrl {
 }
 
 function refuseAsNotPublic(detail: string, address: string | null = null): RefusedUrl {
-  const message = `must be publicly reachable: ${detail}`
+  const message = `The endpoint must be publicly reachable: ${detail}`
   return { isAllowed: false, code: 'url_not_public', message, detail, address }
 }
