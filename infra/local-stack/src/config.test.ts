@@ -45,7 +45,7 @@ describe('the settings of the local stack', () => {
           : {}),
       })
     }
-    expect(readDispatcherConfig(services.dispatcher).logRetentionDays).toBe(90)
+    expect(readDispatcherConfig(services.dispatcher).maxInFlight).toBe(1000)
     expect(readAppConfig(services.app).appUrl).toBe(given['APP_URL'])
     expect(readGatewayConfig(services.gateway).rateLimitPerMinute).toBe(600)
     expect(readRunnerConfig(services.runner).concurrency).toBe(100)
