@@ -1,0 +1,184 @@
+import { Page, type PagePromise, toPagePromise } from './page.ts'
+import { type ApiRequest, type Fetch, sendRequest } from './send-request.ts'
+import type { ListParams, Organization, PageInfo, StartConfirmation, StartParams, Workflow } from './types.ts'
+
+export interface ClientOptions extends CallLimits {
+  /** An API key of the organization, `wfk_…`. Keep it out of code and of public web pages. */
+  apiKey: string
+  /** The address of the service, such as `https://api.example.com`; paths like `/v1/organization` are appended. */
+  baseUrl: string
+  /** Sent with every request. */
+  headers?: Record<string, string>
+  /** Used in place of the global `fetch`, for a proxy, for logs or in tests. */
+  fetch?: Fetch
+}
+
+/** Limits of a call; those of a call go before those of the client. */
+export interface CallLimits {
+  /** Attempts after the first one. Default 2; 0 switches retries off. */
+  maxRetries?: number
+  /** Milliseconds for one attempt, until its whole answer is read. Default 15,000. */
+  timeoutMs?: number
+  /** Milliseconds for the call in all, delays between attempts included. Default 90,000. */
+  totalTimeoutMs?: number
+}
+
+export interface RequestOptions extends CallLimits {
+  /** Ends the call when it aborts. */
+  signal?: AbortSignal
+  /** Sent as `X-Request-Id` with each attempt, to find the call in the service's logs. Absent: the service makes one. */
+  requestId?: string
+  /** Sent in addition. */
+  headers?: Record<string, string>
+}
+
+export interface StartOptions extends RequestOptions {
+  /**
+   * Names the start: for 24 hours, the same key with the same start gives the same confirmation and starts nothing again.
+   * 1 to 255 characters. Absent: a random one for this call, the same for each of its attempts.
+   */
+  idempotencyKey?: string
+}
+
+export interface OrganizationApi {
+  /** Reads the organization that the API key belongs to. */
+  get(options?: RequestOptions): Promise<Organization>
+}
+
+export interface WorkflowsApi {
+  /** Lists all workflows, oldest first, active or not: `await` gives a page, `for await` the workflows of all pages. */
+  list(params?: ListParams, options?: RequestOptions): PagePromise<Workflow>
+  get(id: string, options?: RequestOptions): Promise<Workflow>
+  /** Starts the workflow. Resolves once the start is recorded; the workflow runs a moment later. */
+  start(id: string, params: StartParams, options?: StartOptions): Promise<StartConfirmation>
+}
+
+interface RawPage {
+  data: Workflow[]
+  pagination: PageInfo
+}
+
+const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
+
+/** The request id of each result; results themselves have the documented fields only. */
+const requestIds = new WeakMap<object, string>()
+
+/** Returns the id by which the service's logs know the request that gave this result. */
+export function requestIdOf(result: Organization | Workflow | StartConfirmation | Page<unknown>): string | undefined {
+  return requestIds.get(result)
+}
+
+/**
+ * A client of the public API. Every method rejects with an `ApiError`, `ConnectionError`, `TimeoutError` or `AbortError`,
+ * and with a `TypeError` for arguments that cannot be sent.
+ */
+export class WorkflowClient {
+  readonly organization: OrganizationApi
+  readonly workflows: WorkflowsApi
+
+  /** Throws a `TypeError` if the key, the address or a limit cannot be used. */
+  constructor(options: ClientOptions) {
+    const send = createSend(options)
+    this.organization = { get: (call) => send<Organization>('/v1/organization', call) }
+    const readPage = async (params: ListParams, call: RequestOptions | undefined): Promise<Page<Workflow>> => {
+      const query = new URLSearchParams()
+      for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value))
+      const text = query.toString()
+      const raw = await send<RawPage>(`/v1/workflows${text && `?${text}`}`, call)
+      const page = new Page(raw, (cursor) => readPage({ ...params, cursor }, call))
+      copyRequestId(raw, page)
+      return page
+    }
+    this.workflows = {
+      list: (params = {}, call) => toPagePromise(readPage(params, call)),
+      get: async (id, call) => send<Workflow>(pathOf(id), call),
+      start: async (id, { sessionId, ...body }, { idempotencyKey = randomKey(), ...call } = {}) =>
+        send<StartConfirmation>(`${pathOf(id)}/start`, call, {
+          // Unknown fields are passed on: the service names them in its error.
+          body: JSON.stringify(sessionId === undefined ? body : { ...body, session_id: sessionId }),
+          idempotencyKey,
+        }),
+    }
+  }
+}
+
+type Send = <Value extends object>(
+  path: string,
+  call?: RequestOptions,
+  start?: { body: string; idempotencyKey: string },
+) => Promise<Value>
+
+function createSend({ apiKey, baseUrl, fetch, headers, ...limits }: ClientOptions): Send {
+  if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new TypeError('apiKey must be an API key of the organization (wfk_…): is its setting missing?')
+  }
+  if (typeof baseUrl !== 'string' || !/^https?:\/\/[^/]/i.test(baseUrl)) {
+    throw new TypeError(
+      'baseUrl must be the address of the service, such as https://api.example.com: is its setting missing?',
+    )
+  }
+  const root = new URL(baseUrl).href.replace(/\/+$/, '')
+  limitsOf(limits)
+  return async <Value extends object>(
+    path: string,
+    { signal, requestId, headers: callHeaders, ...callLimits }: RequestOptions = {},
+    start?: { body: string; idempotencyKey: string },
+  ) => {
+    const request: ApiRequest = {
+      // Looked up with each call, so that a global `fetch` replaced later counts.
+      fetch: fetch ?? globalThis.fetch,
+      method: start ? 'POST' : 'GET',
+      url: `${root}${path}`,
+      headers: toHeaders(
+        { accept: 'application/json', ...(start && { 'content-type': 'application/json' }) },
+        headers,
+        callHeaders,
+        { authorization: `Bearer ${apiKey}`, 'x-request-id': requestId, 'idempotency-key': start?.idempotencyKey },
+      ),
+      ...start,
+      ...limitsOf(limits, callLimits),
+      ...(signal && { signal }),
+    }
+    const { value, requestId: answeredId } = await sendRequest(request)
+    if (answeredId !== null) requestIds.set(value as object, answeredId)
+    return value as Value
+  }
+}
+
+/** Returns the last given value of each header. `Headers` refuses what HTTP cannot carry, before anything is sent. */
+function toHeaders(...given: readonly (Record<string, string | undefined> | undefined)[]): Record<string, string> {
+  const headers = new Headers()
+  for (const each of given) {
+    for (const [name, value] of Object.entries(each ?? {})) if (value !== undefined) headers.set(name, value)
+  }
+  return Object.fromEntries(headers)
+}
+
+/** Returns the last given value of each limit. */
+function limitsOf(...given: readonly CallLimits[]): Required<CallLimits> {
+  const limits = { ...DEFAULT_LIMITS }
+  for (const each of given) {
+    for (const name of ['maxRetries', 'timeoutMs', 'totalTimeoutMs'] as const) limits[name] = each[name] ?? limits[name]
+  }
+  const { maxRetries, timeoutMs, totalTimeoutMs } = limits
+  if (!(Number.isInteger(maxRetries) && maxRetries >= 0))
+    throw new TypeError('maxRetries must be a whole number from 0')
+  if (!(timeoutMs > 0 && totalTimeoutMs > 0)) throw new TypeError('timeoutMs and totalTimeoutMs must be above 0')
+  return limits
+}
+
+function copyRequestId(from: object, to: object): void {
+  const id = requestIds.get(from)
+  if (id !== undefined) requestIds.set(to, id)
+}
+
+function pathOf(id: string): string {
+  // `.` and `..` would change the path.
+  if (typeof id !== 'string' || !/[^.]/.test(id)) throw new TypeError("id must be a workflow's id")
+  return `/v1/workflows/${encodeURIComponent(id)}`
+}
+
+/** `crypto.randomUUID` is missing on web pages without TLS. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
