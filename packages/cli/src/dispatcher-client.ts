@@ -5,7 +5,7 @@ import {
   type WebhookSourceIn,
   type WebhookSourceOut,
 } from '@workflow-service/contract'
-import { OPERATOR } from '@workflow-service/database'
+import { newId, OPERATOR } from '@workflow-service/database'
 import { describeFieldError } from '@workflow-service/service-kit'
 import got, { type Method, RequestError } from 'got'
 import { CliError } from './cli-error.ts'
@@ -37,17 +37,28 @@ export interface DispatcherClient {
   ): Promise<{ isNew: boolean; source: WebhookSourceOut }>
   /** Sends the verification request of the stored source, as the operator. @throws DispatcherError */
   testWebhookSource(organizationId: string, sourceId: string): Promise<DeliveryOut>
+  /** Sends a payload that belongs to no run, once. @throws DispatcherError */
+  sendPayload(organizationId: string, sourceId: string, payload: object): Promise<DeliveryOut>
 }
 
 /** A save waits for the verification request, at most 10 s, and possibly for another save of the source. */
 const TIMEOUT_MS = 30_000
+/** A payload may wait for a slot, and then 30 s for its endpoint. */
+const PAYLOAD_TIMEOUT_MS = 90_000
+
+interface CallOptions {
+  readonly json?: object
+  readonly searchParams?: Record<string, string>
+  readonly headers?: Record<string, string>
+  readonly timeoutMs?: number
+}
 
 /** Creates a client that never retries, because each save may send a request to a customer's endpoint. */
 export function createDispatcherClient({ url, token }: { url: string; token: string }): DispatcherClient {
   const call = async (
     method: Method,
     path: string,
-    options: { json?: object; searchParams?: Record<string, string>; headers?: Record<string, string> } = {},
+    options: CallOptions = {},
   ): Promise<{ status: number; body: unknown }> => {
     const { statusCode, body } = await send(method, `${url.replace(/\/$/, '')}/${path}`, options)
     const answer = parse(body)
@@ -62,7 +73,7 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
     throw new CliError(`The server at ${url} is not a dispatcher (it answered ${statusCode}). Check DISPATCHER_URL.`)
   }
 
-  const send = async (method: Method, target: string, options: { headers?: Record<string, string> }) => {
+  const send = async (method: Method, target: string, { timeoutMs = TIMEOUT_MS, ...options }: CallOptions) => {
     try {
       return await got(target, {
         method,
@@ -70,7 +81,7 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
         headers: { authorization: `Bearer ${token}`, ...options.headers },
         responseType: 'text',
         retry: { limit: 0 },
-        timeout: { request: TIMEOUT_MS },
+        timeout: { request: timeoutMs },
         followRedirect: false,
         throwHttpErrors: false,
       })
@@ -94,6 +105,11 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
       const actor = formatActor({ user_id: null, name: OPERATOR.name, address: null })
       const path = `${sourcePath(organizationId, sourceId)}/test`
       const { body } = await call('POST', path, { headers: { 'X-Actor': actor } })
+      return body as DeliveryOut
+    },
+    sendPayload: async (organizationId, sourceId, payload) => {
+      const json = { organization_id: organizationId, source_id: sourceId, payload }
+      const { body } = await call('PUT', `internal/deliveries/${newId()}`, { json, timeoutMs: PAYLOAD_TIMEOUT_MS })
       return body as DeliveryOut
     },
   }

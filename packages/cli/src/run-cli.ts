@@ -3,8 +3,10 @@ import { Command, CommanderError } from 'commander'
 import { createRun } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
 import { addApplyCommand } from './commands/apply.ts'
+import { addCompletionCommands } from './commands/completion.ts'
 import { addExportCommand } from './commands/export.ts'
 import { addKeysCommands } from './commands/keys.ts'
+import { addListenCommand } from './commands/listen.ts'
 import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
 import { addOrganizationsCommands } from './commands/organizations.ts'
@@ -71,11 +73,13 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addWorkflowsCommands(program, run)
   addStartCommand(program, run)
   addSourcesCommands(program, run)
+  addListenCommand(program, run)
   addLogsCommand(program, run)
   addRunsCommands(program, run)
   addSessionsCommands(program, run)
   addQueueCommands(program, run)
   addSecretsCommands(program, run)
+  addCompletionCommands(program, run)
   return program
 }
 

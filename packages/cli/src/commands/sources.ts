@@ -1,22 +1,42 @@
 import type { DeliveryOut } from '@workflow-service/contract'
-import { listWebhookSources, type WebhookSource } from '@workflow-service/database'
+import { findWebhookSource, listWebhookSources, type WebhookSource } from '@workflow-service/database'
 import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findOrganization, withOrganization } from '../find-organization.ts'
 import { findSource } from '../find-source.ts'
+import { readJsonObject } from '../read-json.ts'
 import { paint, renderTable, showDuration, showTime } from '../terminal.ts'
 
-/** `wf sources list|test` */
+/** `wf sources list|test|send` */
 export function addSourcesCommands(program: Command, run: Run): void {
-  const sources = program.command('sources').description('List and test webhook sources.')
+  const sources = program.command('sources').description('List and test webhook sources, and send a sample.')
   withOrganization(addCommand(sources, 'list', 'List the webhook sources by name. Secrets are never shown.')).action(
     run(list),
   )
   withOrganization(addCommand(sources, 'test', 'Send the verification request again and show the result.'))
     .argument('<source>', 'its name or id')
     .action(run(test))
+  withOrganization(
+    addCommand(sources, 'send', 'Send one payload to a webhook source, as a run would, and show the result.'),
+  )
+    .argument('<source>', 'its name or id')
+    .option(
+      '--payload <file>',
+      'the payload, as a JSON object; - is standard input (default: the example of the source)',
+    )
+    .addHelpText('after', SEND_HELP)
+    .action(run(send))
 }
+
+const SEND_HELP = `
+The dispatcher sends it, with everything that it does for a run: it compares it with the example, signs it, checks the address, and logs it,
+without a run. The endpoint cannot tell it from the payload of a run. A source that asks for approvals refuses it.
+
+Examples:
+  wf sources send "Order intake"
+  echo '{"order_id": "TEST-1"}' | wf sources send "Order intake" --payload -
+`
 
 async function list(ctx: CliContext, options: { organization?: string }): Promise<CommandResult> {
   const organization = await findOrganization(ctx, options.organization)
@@ -53,6 +73,27 @@ async function test(ctx: CliContext, text: string, options: { organization?: str
     text: (terminal) =>
       `${paint(terminal, isConfirmed ? 'green' : 'red', isConfirmed ? 'Confirmed.' : 'Not confirmed.')} ${describe(source.name, delivery)}\n`,
     exitStatus: isConfirmed ? 0 : 1,
+  }
+}
+
+async function send(
+  ctx: CliContext,
+  text: string,
+  options: { organization?: string; payload?: string },
+): Promise<CommandResult> {
+  const organization = await findOrganization(ctx, options.organization)
+  const { id, name } = await findSource(ctx, organization, text, { includeDeleted: false })
+  const payload = await (options.payload === undefined
+    ? findWebhookSource(ctx.database(), organization.id, id).then((source) => source?.exampleRequestBody ?? {})
+    : readJsonObject(ctx, options.payload))
+  const delivery = await ctx.dispatcher().sendPayload(organization.id, id, payload)
+  const isAccepted = delivery.outcome === 'accepted'
+  const answer = delivery.answer === null ? '' : `It answered ${JSON.stringify(delivery.answer)}.\n`
+  return {
+    json: delivery,
+    text: (terminal) =>
+      `${paint(terminal, isAccepted ? 'green' : 'red', isAccepted ? 'Accepted.' : 'Not accepted.')} ${describe(name, delivery)}\n${answer}`,
+    exitStatus: isAccepted ? 0 : 1,
   }
 }
 

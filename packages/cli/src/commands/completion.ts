@@ -1,0 +1,91 @@
+import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
+import type { CommandResult, Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { type Candidate, createCompletion } from '../complete-words.ts'
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+type Shell = (typeof SHELLS)[number]
+
+/** `wf completion bash|zsh|fish`, and the hidden command that the scripts call. */
+export function addCompletionCommands(program: Command, run: Run): void {
+  program
+    .command('completion')
+    .description('Print the script that completes commands, options and names in a shell.')
+    .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
+    .addHelpText('after', HELP)
+    .action(run(printScript))
+  program
+    .command('complete', { hidden: true })
+    .argument('[words...]', 'the words after "wf", the last one to be completed')
+    .action(
+      run(async (ctx: CliContext, words: string[]): Promise<CommandResult> => {
+        const candidates = await createCompletion(program, ctx)(words)
+        return { json: candidates, text: () => candidates.map(toLine).join('') }
+      }),
+    )
+}
+
+const HELP = `
+The names of organizations, workflows, webhook sources, keys, users, and the newest runs and sessions come from the database.
+
+Examples:
+  alias wf='npm run -s wf --'
+  source <(wf completion bash)            in ~/.bashrc
+  source <(wf completion zsh)             in ~/.zshrc, after compinit
+  wf completion fish > ~/.config/fish/completions/wf.fish
+`
+
+function toLine({ value, description }: Candidate): string {
+  return `${value}\t${description}\n`
+}
+
+async function printScript(_ctx: CliContext, shell: Shell): Promise<CommandResult> {
+  // The paths, because aliases are not expanded in functions, and npm would take longer than wf.
+  const command = [process.execPath, fileURLToPath(new URL('../main.ts', import.meta.url))].map(quote).join(' ')
+  const script = SCRIPTS[shell](command)
+  return await Promise.resolve({ json: script, text: () => script })
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+const SCRIPTS: Record<Shell, (command: string) => string> = {
+  bash: (command) => `_wf() {
+  local line value word=\${COMP_WORDS[COMP_CWORD]} words=("\${COMP_WORDS[@]:1:COMP_CWORD-1}")
+  local plain=\${word#[\\"\\']}
+  words=("\${words[@]//[\\"\\'\\\\]/}")
+  COMPREPLY=()
+  while IFS= read -r line; do
+    value=\${line%%$'\\t'*}
+    if [[ $word == [\\"\\']* ]]; then COMPREPLY+=("$value"); else COMPREPLY+=("$(printf %q "$value")"); fi
+  done < <(${command} complete -- "\${words[@]}" "\${plain//\\\\/}" 2>/dev/null)
+}
+complete -o default -F _wf wf
+`,
+  zsh: (command) => `#compdef wf
+_wf() {
+  local line
+  local -a values shown
+  for line in "\${(@f)$(${command} complete -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+    [[ -n $line ]] || continue
+    values+=("\${line%%$'\\t'*}")
+    shown+=("\${line/$'\\t'/  }")
+  done
+  if (( $#values )); then compadd -l -d shown -a values; else _files; fi
+}
+compdef _wf wf
+`,
+  fish: (command) => `function __wf_complete
+  set -l words (commandline -opc) (commandline -ct)
+  set -l found (${command} complete -- $words[2..-1] 2>/dev/null)
+  if test (count $found) -gt 0
+    printf '%s\\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c wf -f -a '(__wf_complete)'
+`,
+}

@@ -1,0 +1,341 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  findExampleErrors,
+  PAYLOAD_DEADLINE_MS,
+  VERIFICATION_DEADLINE_MS,
+  VERIFICATION_TYPE,
+} from '@workflow-service/contract'
+import { deriveId, findWebhookSource, listDeliveries } from '@workflow-service/database'
+import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import type { CliContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findSource } from '../find-source.ts'
+import { followDeliveries } from '../follow-deliveries.ts'
+import { readJsonObject } from '../read-json.ts'
+import { type LocalAnswer, sendLocally } from '../send-locally.ts'
+import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
+
+/** `wf listen PORT|URL` */
+export function addListenCommand(program: Command, run: Run): void {
+  withOrganization(
+    addCommand(
+      program,
+      'listen',
+      'Try an endpoint on this machine: verify it, check it, and forward copies of payloads to it.',
+    ),
+  )
+    .argument(
+      '<endpoint>',
+      'its port, port and path, or URL: 3000, 3000/orders, https://localhost:3000/orders',
+      parseEndpoint,
+    )
+    .option('--source <source>', 'the webhook source, by id or name, whose payloads are forwarded until Ctrl-C')
+    .option(
+      '--secret <secret>',
+      'the signing secret that the endpoint has (default: a new one, which is shown); - reads standard input',
+    )
+    .addOption(
+      new Option('--unsigned', 'send no X-Service-Token, as for a source without a secret').conflicts('secret'),
+    )
+    .option(
+      '--example <file>',
+      'the example request body, as JSON (default: that of the source); without --source, it is also sent once',
+    )
+    .option('--once', 'do not wait for the endpoint to confirm, and forward nothing')
+    .addHelpText('after', HELP)
+    .action(run(listen))
+}
+
+const HELP = `
+It sends what the dispatcher sends, with the same headers, from this machine:
+  1. the verification request, again every 2 seconds until the endpoint confirms it with a 2xx status
+  2. three more verification requests that the endpoint has to answer with 401: without a token, with a wrong one, with an old one
+  3. with --source, a copy of each payload that the source gets from now on, whatever its own endpoint answers
+Each request is shown with its token, checked, and the answer. A copy has the header X-Copy-Of with the id of the delivery. Nothing of this is in
+the delivery log, and the source stays as it is: the secret of the source is not used. Send a payload to forward with wf sources send,
+or by a start. Without --source, no database is needed.
+
+The exit status is 1 if the endpoint did not confirm, or did not answer one of the three with 401.
+
+Examples:
+  wf listen 3000/orders --secret "$WEBHOOK_SECRET" --example order.json
+  wf listen 3000/orders --source "Order intake"
+`
+
+interface Options {
+  readonly organization?: string
+  readonly source?: string
+  readonly secret?: string
+  readonly unsigned?: boolean
+  readonly example?: string
+  readonly once?: boolean
+  readonly json?: boolean
+}
+
+/** What is sent, and where. */
+interface Session {
+  readonly url: string
+  readonly secret: string | null
+  readonly organizationId: string
+  readonly sourceId: string
+  readonly sourceName: string | null
+  readonly example: Record<string, unknown>
+}
+
+const RETRY_MS = 2_000
+const DEFAULT_EXAMPLE = { message: 'Hello' }
+
+async function listen(ctx: CliContext, url: string, options: Options): Promise<CommandResult> {
+  const { terminal } = ctx
+  const signal = ctx.interrupted()
+  const session = await openSession(ctx, url, options)
+  const show = options.json ? createJsonPrinter(terminal, session) : createTextPrinter(terminal, session)
+  const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
+  const isChecking = isConfirmed && (session.secret === null || (await checkRejections(session, session.secret, show)))
+  if (isConfirmed && options.example !== undefined && options.source === undefined) {
+    await show({ kind: 'payload', body: session.example, deadlineMs: PAYLOAD_DEADLINE_MS })
+  }
+  if (isConfirmed && options.source !== undefined && !options.once) await forward(ctx, session, show, signal)
+  return { json: undefined, text: () => '', isPrinted: true, exitStatus: isConfirmed && isChecking ? 0 : 1 }
+}
+
+async function openSession(ctx: CliContext, url: string, options: Options): Promise<Session> {
+  const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
+  const source = options.source === undefined ? undefined : await readSource(ctx, options.source, options.organization)
+  const isUnsigned =
+    options.unsigned ?? (source !== undefined && !source.hasSigningSecret && options.secret === undefined)
+  const secret = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
+  if (secret === '') throw new CliError('The signing secret is empty.')
+  return {
+    url,
+    secret: isUnsigned ? null : (secret ?? randomBytes(32).toString('base64url')),
+    organizationId: source?.organizationId ?? deriveId('wf listen', 'organization'),
+    sourceId: source?.id ?? deriveId('wf listen', 'webhook source'),
+    sourceName: source?.name ?? null,
+    example: given ?? source?.exampleRequestBody ?? DEFAULT_EXAMPLE,
+  }
+}
+
+async function readExample(ctx: CliContext, name: string): Promise<Record<string, unknown>> {
+  const example = await readJsonObject(ctx, name)
+  const errors = findExampleErrors(example, 'example')
+  if (errors.length === 0) return example
+  throw new CliError(
+    `${name} cannot be an example request body:\n${errors.map(({ field, message }) => `  ${field} ${message}`).join('\n')}`,
+  )
+}
+
+async function readSource(ctx: CliContext, given: string, organizationName: string | undefined) {
+  const organization = await findOrganization(ctx, organizationName)
+  const { id } = await findSource(ctx, organization, given, { includeDeleted: false })
+  const source = await findWebhookSource(ctx.database(), organization.id, id)
+  if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
+  return source
+}
+
+/** A request to show and send. */
+interface Exchange {
+  readonly kind: 'verification' | 'payload'
+  readonly body: object
+  readonly deadlineMs: number
+  readonly token?: string | null
+  /** What is wrong with the token; the endpoint has to answer 401. */
+  readonly rejection?: string
+  readonly copyOf?: string
+  readonly requestId?: string
+  /** The answer to the same request before: an equal one is not shown again. */
+  readonly before?: LocalAnswer | undefined
+}
+
+type Show = (exchange: Exchange) => Promise<LocalAnswer>
+
+/** Sends the verification request until it is confirmed. Returns whether it was. */
+async function verify(
+  session: Session,
+  show: Show,
+  { signal, isOnce }: { signal: AbortSignal; isOnce: boolean },
+): Promise<boolean> {
+  let before: LocalAnswer | undefined
+  for (;;) {
+    const answer = await show({ ...verificationOf(session), before })
+    if (isAccepted(answer)) return true
+    if (isOnce || signal.aborted) return false
+    before = answer
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return false
+  }
+}
+
+function verificationOf({ url, secret, organizationId, sourceId, example }: Session): Exchange {
+  return {
+    kind: 'verification',
+    deadlineMs: VERIFICATION_DEADLINE_MS,
+    body: {
+      type: VERIFICATION_TYPE,
+      organization_id: organizationId,
+      source_id: sourceId,
+      data: { target_url: url, signing_secret: secret, body_example: example },
+    },
+  }
+}
+
+const OLD_MS = 10 * 60_000
+
+/** Sends requests that the endpoint has to answer with 401 (contract README, "Service token"). Returns whether it did. */
+async function checkRejections(session: Session, secret: string, show: Show): Promise<boolean> {
+  const tokens: [rejection: string, token: string | null][] = [
+    ['no token', null],
+    ['a token of another secret', createServiceToken(randomBytes(32).toString('base64url'))],
+    ['a token that is 10 minutes old', createServiceToken(secret, { now: () => Date.now() - OLD_MS })],
+  ]
+  let areRejected = true
+  for (const [rejection, token] of tokens) {
+    const { status } = await show({ ...verificationOf(session), rejection, token })
+    areRejected &&= status === 401
+  }
+  return areRejected
+}
+
+/** Forwards a copy of each payload of the source from now on, one after the other. Those that were never sent are left out. */
+async function forward(ctx: CliContext, session: Session, show: Show, signal: AbortSignal): Promise<void> {
+  const { organizationId, sourceId } = session
+  const query = { sourceId, kind: 'payload', limit: 1 } as const
+  const newest = await listDeliveries(ctx.database(), organizationId, query)
+  for await (const news of followDeliveries(ctx, organizationId, query, newest, signal)) {
+    for (const { id, outcome, requestBody, requestId } of news) {
+      if (outcome === 'invalid') continue
+      const copied = { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
+      await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
+    }
+  }
+}
+
+async function send({ url, secret }: Session, exchange: Exchange): Promise<LocalAnswer> {
+  const { body, deadlineMs, token, copyOf, requestId } = exchange
+  const headers = {
+    ...(copyOf === undefined ? {} : { 'X-Copy-Of': copyOf }),
+    ...(requestId === undefined ? {} : { 'X-Request-Id': requestId }),
+  }
+  return await sendLocally({ url, secret, body, deadlineMs, headers, ...(token === undefined ? {} : { token }) })
+}
+
+function isAccepted({ status }: LocalAnswer): boolean {
+  return status !== null && status >= 200 && status <= 299
+}
+
+function isExpected(answer: LocalAnswer, { rejection }: Exchange): boolean {
+  return rejection === undefined ? isAccepted(answer) : answer.status === 401
+}
+
+function createJsonPrinter(terminal: Terminal, session: Session): Show {
+  const { url, secret } = session
+  const write = (line: object) => terminal.write(`${JSON.stringify(line)}\n`)
+  write({ target_url: url, signing_secret: secret })
+  return async (exchange) => {
+    const at = new Date()
+    const answer = await send(session, exchange)
+    const { kind, body, rejection = null, copyOf = null, before } = exchange
+    if (before && isSame(answer, before)) return answer
+    write({
+      at,
+      kind,
+      copy_of: copyOf,
+      request_body: body,
+      token: answer.token,
+      token_check: secret === null ? null : checkServiceToken(answer.token, secret),
+      wrong_token: rejection,
+      status: answer.status,
+      answer: answer.status === null ? null : answer.text,
+      error: answer.error ?? null,
+      duration_ms: Math.round(answer.durationMs),
+      as_expected: isExpected(answer, exchange),
+    })
+    return answer
+  }
+}
+
+const BODY_MAX_LINES = 40
+const ANSWER_MAX_LENGTH = 300
+
+function createTextPrinter(terminal: Terminal, session: Session): Show {
+  const { url, secret, sourceName } = session
+  const fact = (name: string, value: string) =>
+    terminal.write(`${paint(terminal, 'dim', name.padEnd(16))}${withoutControls(value)}\n`)
+  fact('Endpoint', url)
+  fact('Signing secret', secret ?? 'none: requests are not signed')
+  if (sourceName !== null) fact('Payloads of', sourceName)
+  terminal.write('\n')
+  return async (exchange) => {
+    const { kind, body, rejection, copyOf, before } = exchange
+    const clock = new Date().toISOString().slice(11, 19)
+    const answer = await send(session, exchange)
+    if (before && isSame(answer, before)) return answer
+    const isGood = isExpected(answer, exchange)
+    const mark = paint(terminal, isGood ? 'green' : 'red', isGood ? '✓' : '✗')
+    const what = `${kind}${copyOf === undefined ? '' : `, copy of ${copyOf}`}${rejection === undefined ? '' : ` with ${rejection}`}`
+    const result = answer.status === null ? answer.error : `${answer.status} in ${showDuration(answer.durationMs)}`
+    const lines = [`${paint(terminal, 'dim', clock)}  ${mark} ${what} → ${result}`]
+    if (rejection === undefined) {
+      lines.push(...bodyLines(body), ...(secret === null ? [] : [describeToken(answer.token, secret)]))
+    }
+    if (answer.status !== null && answer.text.trim() !== '')
+      lines.push(`answer: ${answer.text.trim().slice(0, ANSWER_MAX_LENGTH)}`)
+    const advice = isGood ? undefined : adviceFor(answer, exchange, secret)
+    const [headline, ...details] = lines
+    terminal.write(
+      `${headline}\n${details.map((line) => `${paint(terminal, 'dim', `            │ ${withoutControls(line)}`)}\n`).join('')}`,
+    )
+    if (advice !== undefined) terminal.write(`            ${paint(terminal, 'yellow', advice)}\n`)
+    return answer
+  }
+}
+
+function isSame(a: LocalAnswer, b: LocalAnswer): boolean {
+  return a.status === b.status && a.error === b.error
+}
+
+function bodyLines(body: object): string[] {
+  const lines = JSON.stringify(body, null, 2).split('\n')
+  return lines.length <= BODY_MAX_LINES
+    ? lines
+    : [...lines.slice(0, BODY_MAX_LINES), `… ${lines.length - BODY_MAX_LINES} more lines`]
+}
+
+function describeToken(token: string | null, secret: string): string {
+  const check = checkServiceToken(token, secret)
+  return check.ok
+    ? `X-Service-Token: ${token} (valid: signed with the secret at ${new Date(check.timestamp * 1_000).toISOString().slice(11, 19)})`
+    : `X-Service-Token: ${check.reason}`
+}
+
+function adviceFor({ status }: LocalAnswer, { kind, rejection }: Exchange, secret: string | null): string | undefined {
+  if (rejection !== undefined)
+    return `Anyone could send this. Answer 401 to a request with ${rejection}: see packages/webhook-token.`
+  if (status === null)
+    return kind === 'verification' ? 'Waiting until the endpoint confirms. Ctrl-C ends this.' : undefined
+  if (status === 401 && secret !== null)
+    return 'Give your endpoint this signing secret, or name the one that it has with --secret.'
+  if (status >= 300 && status <= 399) return 'Redirects are not followed: give the final URL.'
+  if (kind === 'verification') return 'Answer a 2xx status to a request whose type is service.webhook.verification.'
+  return 'The agent would learn that the payload was not accepted.'
+}
+
+/** Parses a port, a port with a path, a host with a port, or a URL. @throws InvalidArgumentError */
+function parseEndpoint(text: string): string {
+  const full = /^\d{1,5}(?:\/|$)/.test(text)
+    ? `http://localhost:${text}`
+    : /^[\w.-]+:\d{1,5}(?:\/|$)/.test(text)
+      ? `http://${text}`
+      : text
+  const url = URL.canParse(full) ? new URL(full) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    throw new InvalidArgumentError(
+      'It must be a port such as 3000, with a path such as 3000/orders, or an http:// or https:// URL.',
+    )
+  }
+  return full === text ? text : url.href
+}
