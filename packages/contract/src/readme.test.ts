@@ -18,6 +18,7 @@ const SECTIONS = [
   'Public API',
   'Authentication',
   'Idempotency',
+  'Trace context',
   'Pagination and search',
   'Starts and sessions',
   'Runs',

@@ -1,3 +1,4 @@
+import type { TraceContext } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
 import { type AuditPrincipal, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
@@ -18,6 +19,8 @@ export interface AppStart {
   readonly sessionId: string | null
   /** Trimmed, 1 to 10,000 characters. */
   readonly context: string
+  /** The trace that the run continues. */
+  readonly trace?: TraceContext | null
 }
 
 /** The result of a start. `replayed`: the run was started before, by the same person with the same values. */
@@ -62,8 +65,9 @@ const RECORD_APP_START = `
   ),
   recorded AS (
     INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
-      user_id, request_id)
-    SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message, $7, $8
+      user_id, request_id, traceparent, tracestate)
+    SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message, $7, $8,
+      $10, $11
     FROM checked WHERE kind = 'accepted'
   )
   SELECT kind, name FROM checked`
@@ -81,7 +85,7 @@ export async function recordAppStart(db: Pick<Database, 'pool'>, start: AppStart
 
 async function record(
   db: Pick<Database, 'pool'>,
-  { runId, workflowId, context, principal, requestId, ...start }: AppStart,
+  { runId, workflowId, context, principal, requestId, trace, ...start }: AppStart,
 ): Promise<AppStartOutcome> {
   const { organizationId, userId } = principal
   // Derived, so that a repeated request names the same new session.
@@ -102,6 +106,8 @@ async function record(
       userId,
       requestId,
       principal.userId === null ? null : viewerOf(principal).memberId,
+      trace?.traceparent ?? null,
+      trace?.tracestate ?? null,
     ])
     const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
     if (kind !== 'accepted') return { kind } as AppStartOutcome

@@ -1,4 +1,4 @@
-import { type JournalStep, RULES_FILE_NAME } from '@workflow-service/contract'
+import { type JournalStep, RULES_FILE_NAME, type TraceContext } from '@workflow-service/contract'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { readStepsOfRuns } from './journal.ts'
 import type { Lease } from './leases.ts'
@@ -24,6 +24,8 @@ export interface ClaimedRun {
   readonly inputMessage: string
   readonly context: string
   readonly requestId: string
+  /** The trace that the start belongs to; null when it was accepted without one. */
+  readonly trace: TraceContext | null
   /** When the start was accepted, in ISO 8601. */
   readonly acceptedAt: string
   /** Attempts including this one. */
@@ -48,6 +50,8 @@ export const CLAIMED_RUN = `json_build_object(
   'context', claimed.context,
   'acceptedAt', claimed.created_at,
   'requestId', claimed.request_id,
+  'trace', CASE WHEN claimed.traceparent IS NOT NULL
+    THEN json_build_object('traceparent', claimed.traceparent, 'tracestate', claimed.tracestate) END,
   'attempts', claimed.attempts,
   'isFirst', claimed.started_at = now(),
   'waitedMs', CASE WHEN claimed.started_at = now()

@@ -1,3 +1,4 @@
+import type { TraceContext } from '@workflow-service/contract'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { inTransaction } from './in-transaction.ts'
 
@@ -13,6 +14,8 @@ export interface NewStart {
   readonly context: string
   readonly apiKeyId: string
   readonly requestId: string
+  /** The trace that the run continues. */
+  readonly trace?: TraceContext | null
   /** The caller's Idempotency-Key with the hash of its request; null when it sent none. */
   readonly idempotency: { readonly key: string; readonly requestSha256: Buffer } | null
 }
@@ -81,10 +84,10 @@ const RECORD_STARTS: NamedStatement = {
     WITH request AS MATERIALIZED (
       SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (
         organization_id uuid, start_id uuid, workflow_id uuid, session_id uuid, new_session_id uuid, context text,
-        api_key_id uuid, request_id text, idempotency_key text, request_sha256 text
+        api_key_id uuid, request_id text, idempotency_key text, request_sha256 text, traceparent text, tracestate text
       )) WITH ORDINALITY AS request (
         organization_id, start_id, workflow_id, session_id, new_session_id, context,
-        api_key_id, request_id, idempotency_key, request_sha256, position
+        api_key_id, request_id, idempotency_key, request_sha256, traceparent, tracestate, position
       )
     ),
     checked AS MATERIALIZED (
@@ -172,10 +175,10 @@ const RECORD_STARTS: NamedStatement = {
     ),
     recorded AS (
       INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
-        api_key_id, request_id)
+        api_key_id, request_id, traceparent, tracestate)
       SELECT start_id, organization_id, workflow_id, target_session_id,
         coalesce(counted.last_number, 0) + row_number() OVER (PARTITION BY target_session_id ORDER BY position),
-        'api', context, trigger_id, input_message, api_key_id, request_id
+        'api', context, trigger_id, input_message, api_key_id, request_id, traceparent, tracestate
       FROM outcome LEFT JOIN counted ON counted.id = outcome.session_id
       WHERE kind = 'accepted'
     )
@@ -192,9 +195,10 @@ const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
     WITH request AS MATERIALIZED (
       SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (
         organization_id uuid, start_id uuid, workflow_id uuid, new_session_id uuid, context text, api_key_id uuid,
-        request_id text
+        request_id text, traceparent text, tracestate text
       )) WITH ORDINALITY AS request (
-        organization_id, start_id, workflow_id, new_session_id, context, api_key_id, request_id, position
+        organization_id, start_id, workflow_id, new_session_id, context, api_key_id, request_id, traceparent, tracestate,
+        position
       )
     ),
     outcome AS MATERIALIZED (
@@ -215,9 +219,9 @@ const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
     ),
     recorded AS (
       INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
-        api_key_id, request_id)
+        api_key_id, request_id, traceparent, tracestate)
       SELECT start_id, organization_id, workflow_id, new_session_id, 1, 'api', context, trigger_id, input_message,
-        api_key_id, request_id
+        api_key_id, request_id, traceparent, tracestate
       FROM outcome WHERE kind = 'accepted'
     )
     SELECT kind, start_id AS "startId", new_session_id AS "sessionId" FROM outcome ORDER BY position`,
@@ -274,6 +278,8 @@ function toJson(starts: readonly { readonly organizationId: string; readonly sta
       request_id: start.requestId,
       idempotency_key: start.idempotency?.key ?? null,
       request_sha256: start.idempotency?.requestSha256.toString('hex') ?? null,
+      // Absent, and thereby NULL, for most starts.
+      ...start.trace,
     })),
   )
 }

@@ -1,4 +1,5 @@
-import { withTimeout } from '@workflow-service/service-kit'
+import { SESSIONS_QUEUE } from '@workflow-service/contract'
+import { NO_TRACING, type Tracing, withTimeout } from '@workflow-service/service-kit'
 import type { SessionQueue } from './session-queue.ts'
 
 /** Publishes which sessions have starts to run (contract README, "Queue messages"). */
@@ -11,14 +12,26 @@ export interface SessionNotifier {
 
 const CLOSE_TIMEOUT_MS = 2_000
 
+/** After the semantic conventions for messaging. */
+const PUBLISH_SPAN = {
+  name: `send ${SESSIONS_QUEUE}`,
+  kind: 'producer',
+  attributes: { 'messaging.operation.name': 'send', 'messaging.destination.name': SESSIONS_QUEUE },
+} as const
+
 export function createSessionNotifier(options: {
   sessionQueue: SessionQueue
+  tracing?: Tracing
   onOutcome?: (outcome: Awaited<ReturnType<SessionQueue['publish']>>) => void
 }): SessionNotifier {
-  const { sessionQueue, onOutcome = () => {} } = options
+  const { sessionQueue, tracing = NO_TRACING, onOutcome = () => {} } = options
   const unconfirmed = new Set<Promise<void>>()
   const publish = async (sessionId: string, requestId: string): Promise<void> => {
-    onOutcome(await sessionQueue.publish({ session_id: sessionId }, { requestId }))
+    await tracing.trace(PUBLISH_SPAN, async (span) => {
+      const outcome = await sessionQueue.publish({ session_id: sessionId }, { requestId })
+      if (outcome !== 'confirmed') span.fail(outcome)
+      onOutcome(outcome)
+    })
   }
   return {
     notify: (sessionId, requestId) => {

@@ -78,21 +78,6 @@ export const SharedSettings = {
     description: 'The lowest level of log lines to write.',
     examples: ['info'],
   }),
-  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
-    Type.String({
-      format: 'http-url',
-      description:
-        'The base URL of an OpenTelemetry receiver (OTLP/HTTP, JSON) for spans of runs and of requests to the model, without their texts; without it, no library for them is loaded.',
-      examples: ['http://otel-collector:4318'],
-    }),
-  ),
-  OTEL_EXPORTER_OTLP_HEADERS: Type.String({
-    writeOnly: true,
-    default: '',
-    description:
-      'Headers of the requests to OTEL_EXPORTER_OTLP_ENDPOINT: name=value, separated by commas, values percent-encoded.',
-    examples: ['api-key=abc'],
-  }),
 }
 
 /** Creates the schema of a TCP port's setting. */

@@ -28,6 +28,7 @@ async function setUp(answer: (response: ServerResponse) => void) {
   const tracing = await startTracing({
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     headers: {},
+    sampleRatio: 1,
     service: 'test',
     logger: createLogger({
       service: 'test',

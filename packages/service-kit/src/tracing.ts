@@ -1,28 +1,43 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Span } from '@opentelemetry/api'
+import type { Context, Span, SpanContext } from '@opentelemetry/api'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
+import type { TraceContext } from '@workflow-service/contract'
 import { describeError, type Logger } from './logger.ts'
 import { withTimeout } from './with-timeout.ts'
 
 /** The spans of one service. */
 export interface Tracing {
+  /** Whether spans are created. If not, `trace` only passes the parent on. */
+  readonly isOn: boolean
   /**
-   * Executes `work` in a span, and settles as it does. The span is a child of the one in which it is called. It ends when `work`
-   * settles; an error that `work` throws does not mark it as failed.
+   * Executes `work` in a span, and settles as it does. The span is a child of the one in which it is called, or else of `parent`. It
+   * ends when `work` settles; an error that `work` throws does not mark it as failed.
    */
   trace<Result>(start: SpanStart, work: (span: ActiveSpan) => Promise<Result>): Promise<Result>
+  /** Records a span that ends now. */
+  record(start: SpanStart, durationMs: number): void
+  /** The span in which this is called, for a request to another service; null outside of spans. */
+  current(): TraceContext | null
   /** Exports the spans that have ended, for EXPORT_TIMEOUT_MS at most. Never rejects. */
   stop(): Promise<void>
 }
 
 export interface SpanStart {
   readonly name: string
-  /** `client` for a request to another system. */
-  readonly kind: 'internal' | 'client'
+  /** `server` for a request from another system, `client` for one to it, `producer` for a message. */
+  readonly kind: 'internal' | 'server' | 'client' | 'producer'
   readonly attributes: SpanAttributes
+  /** The span of another process that caused this one. */
+  readonly parent?: TraceContext | null
+  /** A UUID that becomes the id of the trace if there is no parent, so that several processes join the same trace. */
+  readonly traceOf?: string
 }
 
 export interface ActiveSpan {
+  /** What requests to other services carry. Without tracing, it is the parent: the caller's trace passes through unchanged. */
+  readonly context: TraceContext | null
+  /** Renames the span, when its name was not known at its start. */
+  rename(name: string): void
   set(attributes: SpanAttributes): void
   /** Marks the span as failed. `errorType` is a stable code, not a message: messages may quote customers' data. */
   fail(errorType: string): void
@@ -36,13 +51,18 @@ export interface TracingOptions {
   readonly endpoint: string | null
   /** Headers of the requests to it. */
   readonly headers: Readonly<Record<string, string>>
+  /** The share of the traces that begin in the service and are exported, 0 to 1. Others follow their caller's decision. */
+  readonly sampleRatio: number
   readonly service: string
   readonly logger: Logger
 }
 
 /** Creates no spans. */
 export const NO_TRACING: Tracing = {
-  trace: (_start, work) => work({ set: () => {}, fail: () => {} }),
+  isOn: false,
+  trace: (start, work) => work({ context: start.parent ?? null, rename: () => {}, set: () => {}, fail: () => {} }),
+  record: () => {},
+  current: () => null,
   stop: () => Promise.resolve(),
 }
 
@@ -53,16 +73,24 @@ const EXPORT_TIMEOUT_MS = 2_000
 /** Longer attribute values are cut: some come from the API of a model. */
 const MAX_VALUE_LENGTH = 256
 const WARNING_INTERVAL_MS = 60_000
+/** A process that is killed loses the spans of this time. */
+const EXPORT_INTERVAL_MS = 1_000
 
 /**
  * Starts the export of spans in the background. When the receiver does not take them, they are dropped, and one warning per minute is
  * logged. No global tracer is registered, so no library adds spans of its own.
  */
-export async function startTracing({ endpoint, headers, service, logger }: TracingOptions): Promise<Tracing> {
+export async function startTracing({
+  endpoint,
+  headers,
+  sampleRatio,
+  service,
+  logger,
+}: TracingOptions): Promise<Tracing> {
   if (endpoint === null) return NO_TRACING
   const [
-    { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace },
-    { BatchSpanProcessor, TracerProvider },
+    { createTraceState, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace },
+    { BatchSpanProcessor, ParentBasedSampler, RandomIdGenerator, TraceIdRatioBasedSampler, TracerProvider },
     { OTLPTraceExporter },
     { defaultResource, resourceFromAttributes },
   ] = await Promise.all([
@@ -77,26 +105,73 @@ export async function startTracing({ endpoint, headers, service, logger }: Traci
     headers,
     timeoutMillis: EXPORT_TIMEOUT_MS,
   })
+  const ids = new RandomIdGenerator()
+  let rootTraceId: string | undefined
   const provider = new TracerProvider({
     resource: defaultResource().merge(
       resourceFromAttributes({ 'service.namespace': 'workflow-service', 'service.name': service }),
     ),
     spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
     spanProcessors: [
-      new BatchSpanProcessor({ exporter: withWarnings(exporter, logger), maxQueueSize: MAX_WAITING_SPANS }),
+      new BatchSpanProcessor({
+        exporter: withWarnings(exporter, logger),
+        maxQueueSize: MAX_WAITING_SPANS,
+        scheduledDelayMillis: EXPORT_INTERVAL_MS,
+      }),
     ],
+    idGenerator: {
+      generateTraceId: () => rootTraceId ?? ids.generateTraceId(),
+      generateSpanId: () => ids.generateSpanId(),
+    },
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
   })
   const tracer = provider.getTracer('@workflow-service/service-kit')
   const current = new AsyncLocalStorage<Span>()
+  const kinds = {
+    internal: SpanKind.INTERNAL,
+    server: SpanKind.SERVER,
+    client: SpanKind.CLIENT,
+    producer: SpanKind.PRODUCER,
+  }
+  const parentOf = ({ parent, traceOf }: SpanStart): Context => {
+    const local = current.getStore()
+    if (local) return trace.setSpan(ROOT_CONTEXT, local)
+    if (parent) return trace.setSpanContext(ROOT_CONTEXT, fromTraceContext(parent))
+    // The SDK asks for an id of the trace, synchronously, exactly when there is no parent.
+    if (traceOf !== undefined) rootTraceId = traceOf.replaceAll('-', '')
+    return ROOT_CONTEXT
+  }
+  const fromTraceContext = ({ traceparent, tracestate }: TraceContext): SpanContext => {
+    const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
+    return {
+      traceId,
+      spanId,
+      traceFlags: Number.parseInt(flags, 16),
+      isRemote: true,
+      ...(tracestate === null ? {} : { traceState: createTraceState(tracestate) }),
+    }
+  }
+  const startSpan = (start: SpanStart, startTime?: Date): Span => {
+    const { name, kind, attributes } = start
+    const context = parentOf(start)
+    try {
+      return tracer.startSpan(name, { kind: kinds[kind], attributes: withoutNulls(attributes), startTime }, context)
+    } finally {
+      rootTraceId = undefined
+    }
+  }
   return {
-    async trace({ name, kind, attributes }, work) {
-      const parent = current.getStore()
-      const span = tracer.startSpan(
-        name,
-        { kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL, attributes: withoutNulls(attributes) },
-        parent ? trace.setSpan(ROOT_CONTEXT, parent) : ROOT_CONTEXT,
-      )
+    isOn: true,
+    current: () => {
+      const span = current.getStore()
+      return span ? toTraceContext(span) : null
+    },
+    record: (start, durationMs) => startSpan(start, new Date(Date.now() - durationMs)).end(),
+    async trace(start, work) {
+      const span = startSpan(start)
       const active: ActiveSpan = {
+        context: toTraceContext(span),
+        rename: (name) => void span.updateName(name),
         set: (added) => void span.setAttributes(withoutNulls(added)),
         fail: (errorType) => void span.setAttribute('error.type', errorType).setStatus({ code: SpanStatusCode.ERROR }),
       }
@@ -109,6 +184,12 @@ export async function startTracing({ endpoint, headers, service, logger }: Traci
     // A failed export is logged where it fails; one that takes longer is abandoned.
     stop: () => withTimeout(provider.shutdown(), EXPORT_TIMEOUT_MS).catch(() => {}),
   }
+}
+
+function toTraceContext(span: Span): TraceContext {
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext()
+  const flags = traceFlags.toString(16).padStart(2, '0')
+  return { traceparent: `00-${traceId}-${spanId}-${flags}`, tracestate: traceState?.serialize() || null }
 }
 
 /** Logs failed exports: the SDK reports them to its own global logger only. */

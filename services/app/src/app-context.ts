@@ -5,7 +5,15 @@ import {
   type SessionNotifier,
   type SessionQueue,
 } from '@workflow-service/messaging'
-import { createLogger, createMetrics, describeError, type Logger, type Registry } from '@workflow-service/service-kit'
+import {
+  createLogger,
+  createMetrics,
+  describeError,
+  type Logger,
+  type Registry,
+  startTracing,
+  type Tracing,
+} from '@workflow-service/service-kit'
 import { createSignInLimits, type SignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams, type EventStreams } from './event-stream.ts'
@@ -17,6 +25,7 @@ export interface AppContext {
   readonly logger: Logger
   readonly db: Database
   readonly metrics: Registry
+  readonly tracing: Tracing
   readonly sessionQueue: SessionQueue
   readonly sessionNotifier: SessionNotifier
   readonly dispatcher: DispatcherClient
@@ -39,8 +48,9 @@ export interface AppOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export function createAppContext(config: AppConfig, overrides: AppOverrides = {}): AppContext {
+export async function createAppContext(config: AppConfig, overrides: AppOverrides = {}): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ service: 'app', level: config.logLevel })
+  const tracing = await startTracing({ ...config.tracing, service: 'app', logger })
   const metrics = createMetrics('app')
   const db = createDatabase({
     url: config.databaseUrl,
@@ -51,7 +61,7 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
   const sessionQueue =
     overrides.sessionQueue ??
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
-  const sessionNotifier = createSessionNotifier({ sessionQueue })
+  const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
   const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
   const hints = createHintSender({
     db,
@@ -63,9 +73,10 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
     logger,
     db,
     metrics,
+    tracing,
     sessionQueue,
     sessionNotifier,
-    dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken }),
+    dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
     hints,
     eventStreams,
@@ -75,6 +86,7 @@ export function createAppContext(config: AppConfig, overrides: AppOverrides = {}
       await eventStreams.close()
       signInLimits.close()
       await hints.close()
+      await tracing.stop()
       await db.close()
     },
   }

@@ -11,6 +11,7 @@ import {
   type OperationsOptions,
   serveOpenApi,
   serveOperations,
+  traceRequests,
 } from '@workflow-service/service-kit'
 import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
 import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
@@ -49,6 +50,7 @@ export function createApp(ctx: AppContext): Express {
   app.use(securityHeaders(ctx.config.appUrl))
   app.get('/healthz', answerHealthz)
   app.get('/app/openapi.json', serveOpenApi(describeAppApi, ctx.config.appUrl))
+  if (ctx.tracing.isOn) app.use('/app', traceRequests(ctx.tracing, APP_OPERATIONS))
   app.use(serveApi(ctx))
   app.use(servePage(ctx.config.consoleFolder))
   app.use(handleNotFound)

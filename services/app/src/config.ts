@@ -6,6 +6,10 @@ import {
   readSettings,
   SharedSettings,
   splitList,
+  toTracingConfig,
+  type TracingConfig,
+  tracingParsers,
+  tracingSettings,
   type TrustProxy,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
@@ -51,6 +55,7 @@ export const AppSettings = Type.Object({
     }),
   ),
   DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+  ...tracingSettings,
 })
 
 /** An OpenID Connect provider. */
@@ -82,6 +87,7 @@ export interface AppConfig {
   rateLimitStoreUrl: string | undefined
   trustProxy: TrustProxy
   oidc: OidcConfig | undefined
+  tracing: TracingConfig
   /** The folder of the built page. */
   consoleFolder: string
 }
@@ -94,7 +100,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
  */
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
   const settings = readSettings(AppSettings, env, {
-    parsers: { TRUST_PROXY: parseTrustProxy },
+    parsers: { TRUST_PROXY: parseTrustProxy, ...tracingParsers },
     otherErrors: [...oidcErrors(env), ...appUrlErrors(env)],
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
@@ -115,6 +121,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
+    tracing: toTracingConfig(settings),
     consoleFolder: CONSOLE_FOLDER,
   }
 }

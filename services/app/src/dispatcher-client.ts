@@ -4,8 +4,9 @@ import {
   formatActor,
   INTERNAL_OPERATIONS,
   type InternalErrorBody,
+  toTraceHeaders,
 } from '@workflow-service/contract'
-import { ApiError, type CheckedParts, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, type CheckedParts, serviceUnavailable, type Tracing } from '@workflow-service/service-kit'
 import type { Static, TSchema } from 'typebox'
 
 import type { Principal } from './auth/principal.ts'
@@ -34,7 +35,15 @@ export interface DispatcherClient {
 /** A payload request takes 30 s at most, after 20 s of waiting for a slot. */
 const TIMEOUT_MS = 60_000
 
-export function createDispatcherClient({ url, token }: { url: string; token: string }): DispatcherClient {
+export function createDispatcherClient({
+  url,
+  token,
+  tracing,
+}: {
+  url: string
+  token: string
+  tracing: Pick<Tracing, 'current'>
+}): DispatcherClient {
   return {
     call: async (id, request) => {
       const { method, path } = INTERNAL_OPERATIONS[id]
@@ -47,6 +56,7 @@ export function createDispatcherClient({ url, token }: { url: string; token: str
         headers: {
           authorization: `Bearer ${token}`,
           'x-request-id': request.requestId,
+          ...toTraceHeaders(tracing.current()),
           ...request.headers,
           ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
         },

@@ -9,7 +9,7 @@ const STOP_GRACE_MS = 12_000
 
 /** Starts the application. Rejects when it cannot listen; it does not wait for the database or RabbitMQ. */
 export async function startApp(config: AppConfig, overrides: AppOverrides = {}): Promise<RunningPublicService> {
-  const ctx = createAppContext(config, overrides)
+  const ctx = await createAppContext(config, overrides)
   return await startPublicService(ctx, {
     createApp: () => createApp(ctx),
     startTasks: () => (overrides.hasMaintenance === false ? undefined : startMaintenance(ctx)),

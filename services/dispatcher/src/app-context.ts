@@ -14,6 +14,8 @@ import {
   type InFlightLimiter,
   type Logger,
   type Registry,
+  startTracing,
+  type Tracing,
 } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deliver-payload.ts'
@@ -46,6 +48,7 @@ export interface AppContext {
   readonly outcomes: OutcomeRecorder
   readonly metrics: Registry
   readonly deliveryMetrics: DeliveryMetrics
+  readonly tracing: Tracing
   dispose(): Promise<void>
 }
 
@@ -69,7 +72,10 @@ export interface DispatcherOverrides {
 }
 
 /** Creates the context. Does not connect to the database: the first query does. */
-export function createAppContext(config: DispatcherConfig, overrides: DispatcherOverrides = {}): AppContext {
+export async function createAppContext(
+  config: DispatcherConfig,
+  overrides: DispatcherOverrides = {},
+): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ service: 'dispatcher', level: config.logLevel })
   const db = createDatabase({
     url: config.databaseUrl,
@@ -77,6 +83,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     maxConnections: config.databasePoolSize,
     onError: (error) => logger.warn({ error: describeError(error) }, 'database connection lost'),
   })
+  const tracing = await startTracing({ ...config.tracing, service: 'dispatcher', logger })
   const metrics = createMetrics('dispatcher')
   const slotWaitMs = overrides.slotWaitMs ?? SLOT_WAIT_MS
   const limiter = createInFlightLimiter({
@@ -109,6 +116,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     deliveryDeadlineMs: overrides.deliveryDeadlineMs ?? DELIVERY_DEADLINE_MS,
     outcomes,
     metrics,
+    tracing,
     deliveryMetrics: createDeliveryMetrics(metrics, {
       inFlight: () => limiter.inFlight,
       waiting: () => limiter.waiting,
@@ -117,6 +125,7 @@ export function createAppContext(config: DispatcherConfig, overrides: Dispatcher
     dispose: async () => {
       outcomes.stop()
       await hints.close()
+      await tracing.stop()
       await db.close()
     },
   }

@@ -7,6 +7,7 @@ import {
   logRequests,
   serveOpenApi,
   serveOperations,
+  traceRequests,
 } from '@workflow-service/service-kit'
 import express, { type Express } from 'express'
 import type { AppContext } from './app-context.ts'
@@ -44,6 +45,7 @@ export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping
         path.startsWith('/internal/deliveries/') && statusCode === 200 ? 'debug' : 'info',
     }),
   )
+  if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, INTERNAL_OPERATIONS))
   app.use(
     serveOperations({
       operations: INTERNAL_OPERATIONS,

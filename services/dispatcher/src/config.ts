@@ -1,4 +1,14 @@
-import { poolSizeSetting, portSetting, readSettings, SharedSettings, splitList } from '@workflow-service/service-kit'
+import {
+  poolSizeSetting,
+  portSetting,
+  readSettings,
+  SharedSettings,
+  splitList,
+  toTracingConfig,
+  type TracingConfig,
+  tracingParsers,
+  tracingSettings,
+} from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
 import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
@@ -63,6 +73,7 @@ export const DispatcherSettings = Type.Object({
     `Days that the audit log is kept, at least ${MIN_AUDIT_DAYS}. 0 keeps it forever.`,
   ),
   DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
+  ...tracingSettings,
 })
 
 /** The settings, parsed. */
@@ -82,6 +93,7 @@ export interface DispatcherConfig {
   maxInFlight: number
   maxInFlightPerSource: number
   retentionDays: RetentionDays
+  tracing: TracingConfig
 }
 
 /** Days after which rows are deleted; 0 keeps them. */
@@ -99,7 +111,7 @@ export interface RetentionDays {
  */
 export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
   const settings = readSettings(DispatcherSettings, env, {
-    parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy },
+    parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy, ...tracingParsers },
     otherErrors: [...environmentErrors(env, process.execArgv), ...auditErrors(env)],
   })
   return {
@@ -122,6 +134,7 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
       sessions: settings.SESSION_RETENTION_DAYS,
       auditEvents: settings.AUDIT_RETENTION_DAYS,
     },
+    tracing: toTracingConfig(settings),
   }
 }
 

@@ -21,7 +21,7 @@ export async function startDispatcher(
   config: DispatcherConfig,
   overrides: DispatcherOverrides = {},
 ): Promise<RunningDispatcher> {
-  const ctx = createAppContext(config, overrides)
+  const ctx = await createAppContext(config, overrides)
   try {
     let isStopping = false
     const http = await startHttpServer(createApp(ctx, { isStopping: () => isStopping }), {

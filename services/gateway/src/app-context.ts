@@ -13,6 +13,8 @@ import {
   type InFlightLimiter,
   type Logger,
   type Registry,
+  startTracing,
+  type Tracing,
 } from '@workflow-service/service-kit'
 import { type ApiKeyCache, createApiKeyCache } from './auth/api-key-cache.ts'
 import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
@@ -48,6 +50,7 @@ export interface AppContext {
   readonly pageSlots: InFlightLimiter
   readonly metrics: Registry
   readonly gatewayMetrics: GatewayMetrics
+  readonly tracing: Tracing
   /** Closes every connection and writes what is still pending. */
   close(): Promise<void>
 }
@@ -60,8 +63,9 @@ export interface GatewayOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export function createAppContext(config: GatewayConfig, overrides: GatewayOverrides = {}): AppContext {
+export async function createAppContext(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ service: 'gateway', level: config.logLevel })
+  const tracing = await startTracing({ ...config.tracing, service: 'gateway', logger })
   const metrics = createMetrics('gateway')
   const gatewayMetrics = createGatewayMetrics(metrics)
   const db = createDatabase({
@@ -88,6 +92,7 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({
     sessionQueue,
+    tracing,
     onOutcome: (outcome) => gatewayMetrics.sessionMessages.inc({ outcome }),
   })
   return {
@@ -125,12 +130,14 @@ export function createAppContext(config: GatewayConfig, overrides: GatewayOverri
     }),
     metrics,
     gatewayMetrics,
+    tracing,
     close: async () => {
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
       rateLimits.close()
       await apiKeyUsage.close()
       await hints.close()
+      await tracing.stop()
       await db.close()
     },
   }

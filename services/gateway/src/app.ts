@@ -7,9 +7,11 @@ import {
   logRequests,
   requestIdFrom,
   serveOperations,
+  type SpanAttributes,
+  traceRequests,
 } from '@workflow-service/service-kit'
 import cors from 'cors'
-import type { Express, RequestHandler } from 'express'
+import type { Express, RequestHandler, Response } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
 import { docsRoutes } from './routes/docs.ts'
@@ -29,6 +31,7 @@ export function createApp(ctx: AppContext): Express {
   const app = createPublicApp(ctx.config)
   app.use(prepareAnswer)
   app.use(logAnswers(ctx))
+  if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
   app.use(docsRoutes(ctx.config))
@@ -79,12 +82,18 @@ function logAnswers({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gat
   })
 }
 
+/** The attributes of a request's span. */
+function organizationOf({ locals }: Response): SpanAttributes {
+  const { organizationId = null } = (locals['principal'] as Principal | undefined) ?? {}
+  return { 'workflow_service.organization.id': organizationId }
+}
+
 /** Allows web pages of these origins to call the API. */
 function allowOrigins(origins: readonly string[]): RequestHandler {
   const allow = cors({
     origin: [...origins],
     methods: ['GET', 'POST'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'X-Request-Id'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'X-Request-Id', 'traceparent', 'tracestate'],
     exposedHeaders: ['RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
     maxAge: 600,
     optionsSuccessStatus: 200,

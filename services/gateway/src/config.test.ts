@@ -30,6 +30,7 @@ describe('readGatewayConfig', () => {
       trustProxy: false,
       corsOrigins: [],
       maxRequestsInFlight: 2_000,
+      tracing: { endpoint: null, headers: {}, sampleRatio: 1 },
     })
   })
 

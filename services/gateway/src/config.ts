@@ -5,6 +5,10 @@ import {
   readSettings,
   SharedSettings,
   splitList,
+  toTracingConfig,
+  type TracingConfig,
+  tracingParsers,
+  tracingSettings,
   type TrustProxy,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
@@ -48,6 +52,7 @@ export const GatewaySettings = Type.Object({
     examples: [2000],
   }),
   DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
+  ...tracingSettings,
 })
 
 /** The gateway's configuration. */
@@ -72,6 +77,7 @@ export interface GatewayConfig {
   trustProxy: TrustProxy
   corsOrigins: readonly string[]
   maxRequestsInFlight: number
+  tracing: TracingConfig
 }
 
 /**
@@ -79,7 +85,9 @@ export interface GatewayConfig {
  * @throws SettingsError with every error at once.
  */
 export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
-  const settings = readSettings(GatewaySettings, env, { parsers: { TRUST_PROXY: parseTrustProxy } })
+  const settings = readSettings(GatewaySettings, env, {
+    parsers: { TRUST_PROXY: parseTrustProxy, ...tracingParsers },
+  })
   return {
     databaseUrl: settings.DATABASE_URL,
     databasePoolSize: settings.DATABASE_POOL_SIZE,
@@ -96,5 +104,6 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): Gateway
     trustProxy: settings.TRUST_PROXY,
     corsOrigins: splitList(settings.CORS_ORIGINS),
     maxRequestsInFlight: settings.MAX_REQUESTS_IN_FLIGHT,
+    tracing: toTracingConfig(settings),
   }
 }

@@ -15,7 +15,7 @@ export async function startGateway(
   config: GatewayConfig,
   overrides: GatewayOverrides = {},
 ): Promise<RunningPublicService> {
-  const ctx = createAppContext(config, overrides)
+  const ctx = await createAppContext(config, overrides)
   const { db, gatewayMetrics, logger } = ctx
   return await startPublicService(ctx, {
     createApp: () => createApp(ctx),

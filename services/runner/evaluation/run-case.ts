@@ -206,6 +206,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
         inputMessage,
         context,
         requestId: 'evaluate',
+        trace: null,
         acceptedAt: '2026-01-31T09:00:00.000Z',
         attempts: 1,
         isFirst: true,

@@ -33,7 +33,7 @@ describe('readRunnerConfig', () => {
       logLevel: 'info',
       concurrency: 100,
       perOrganization: 75,
-      tracing: { endpoint: null, headers: {} },
+      tracing: { endpoint: null, headers: {}, sampleRatio: 1 },
       agent: { kind: 'builtin' },
     })
   })

@@ -1,11 +1,13 @@
 import {
-  parseOtlpHeaders,
   poolSizeSetting,
   portSetting,
   readSettings,
   SharedSettings,
   splitList,
-  type TracingOptions,
+  toTracingConfig,
+  type TracingConfig,
+  tracingParsers,
+  tracingSettings,
 } from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
 import {
@@ -46,8 +48,7 @@ export const RunnerSettings = Type.Object(
       description: 'Percentage of the slots that one organization may use, so that others find free ones.',
       examples: [75],
     }),
-    OTEL_EXPORTER_OTLP_ENDPOINT: SharedSettings.OTEL_EXPORTER_OTLP_ENDPOINT,
-    OTEL_EXPORTER_OTLP_HEADERS: SharedSettings.OTEL_EXPORTER_OTLP_HEADERS,
+    ...tracingSettings,
     ...agentSettings,
   },
   agentSettingsRules,
@@ -69,7 +70,7 @@ export interface RunnerConfig {
   concurrency: number
   /** Maximum sessions of one organization at once. */
   perOrganization: number
-  tracing: Pick<TracingOptions, 'endpoint' | 'headers'>
+  tracing: TracingConfig
   agent: AgentConfig
 }
 
@@ -81,9 +82,9 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerCo
   return toConfig(readSettings(RunnerSettings, env, { parsers }))
 }
 
-const parsers = { ...agentSettingsParsers, OTEL_EXPORTER_OTLP_HEADERS: parseOtlpHeaders }
+const parsers = { ...agentSettingsParsers, ...tracingParsers }
 
-type ParsedSettings = AgentSettings & { OTEL_EXPORTER_OTLP_HEADERS: TracingOptions['headers'] }
+type ParsedSettings = AgentSettings & { OTEL_EXPORTER_OTLP_HEADERS: TracingConfig['headers'] }
 
 function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof ParsedSettings> & ParsedSettings): RunnerConfig {
   const concurrency = settings.RUNNER_CONCURRENCY
@@ -99,10 +100,7 @@ function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof ParsedSett
     logLevel: settings.LOG_LEVEL,
     concurrency,
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
-    tracing: {
-      endpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
-      headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
-    },
+    tracing: toTracingConfig(settings),
     agent: toAgentConfig(settings),
   }
 }

@@ -9,6 +9,7 @@ export interface RunnerMetrics {
   readonly runDurations: Histogram<'outcome'>
   readonly stepDurations: Histogram<'kind'>
   readonly startWaits: Histogram
+  readonly firstDeliveries: Histogram
   readonly attemptsFailed: Counter
   readonly sessionsAcquired: Counter<'by'>
   readonly leasesLost: Counter
@@ -93,6 +94,12 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
     startWaits: new Histogram({
       name: 'runner_start_wait_seconds',
       help: 'From accepting a start to starting its run for the first time.',
+      buckets: DURATION_BUCKETS,
+      registers,
+    }),
+    firstDeliveries: new Histogram({
+      name: 'runner_start_to_endpoint_seconds',
+      help: 'From accepting a start to sending its first payload to the endpoint, without runs that waited for an approval before.',
       buckets: DURATION_BUCKETS,
       registers,
     }),

@@ -66,7 +66,7 @@ export const WorkflowListQuery = Type.Object(
 )
 export type WorkflowListQuery = Static<typeof WorkflowListQuery>
 
-/** Headers of a start (contract README, "Idempotency"). */
+/** Headers of a start (contract README, "Idempotency" and "Trace context"). */
 const StartHeaders = Type.Object(
   {
     'Idempotency-Key': Type.Optional(
@@ -76,6 +76,20 @@ const StartHeaders = Type.Object(
         description:
           'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body the answer is 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
         examples: ['7b1f7c9e-4c52-4a53-9f3c-6a1c4d6c0c8e'],
+      }),
+    ),
+    traceparent: Type.Optional(
+      Type.String({
+        description:
+          'W3C Trace Context: the run and the requests to your endpoint continue this trace. An invalid value is ignored.',
+        examples: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+      }),
+    ),
+    tracestate: Type.Optional(
+      Type.String({
+        description:
+          'W3C Trace Context: goes with `traceparent`. Ignored without one, and if it is invalid or too long.',
+        examples: ['vendor=value'],
       }),
     ),
   },

@@ -1,3 +1,4 @@
+import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
 import { withTimeout } from '../with-timeout.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
@@ -16,6 +17,8 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
   readonly bodyText: string
   readonly principal: Principal
   readonly requestId: string
+  /** The trace of what follows from the request: that of its span (`traceRequests`), or its caller's; null without one. */
+  readonly trace: TraceContext | null
   /** Calls back once the answer has been sent or its connection was closed. */
   readonly onceAnswered: (callback: () => void) => void
 }
@@ -116,15 +119,16 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
     const requestId = String(res.locals['requestId'])
     const parts = check({ ...request, body })
-    const { principal } = request
+    const { principal, req } = request
+    const trace = (res.locals['trace'] as TraceContext | undefined) ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => {
       if (res.closed) callback()
       else res.once('close', callback)
     }
-    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, onceAnswered })
+    const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
-        ? beginStream(request.req, res, ready as StreamAnswer)
+        ? beginStream(req, res, ready as StreamAnswer)
         : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, requestId, operation.success?.status),
     )
   }

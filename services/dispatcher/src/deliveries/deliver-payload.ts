@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { findStoredExampleError, PAYLOAD_DEADLINE_MS } from '@workflow-service/contract'
+import { findStoredExampleError, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
 import {
   type Delivery,
   type DeliveryLease,
@@ -41,6 +41,7 @@ export interface PayloadRequest {
   lease: DeliveryLease | null
   resend: Resend | null
   requestId: string
+  trace: TraceContext | null
 }
 
 /** A process that was delayed longer than this after its claim (paused, or short of CPU) no longer sends the payload. */
@@ -177,6 +178,13 @@ async function send(
       body,
       signingSecret,
       requestId: request.requestId,
+      trace: request.trace,
+      spanAttributes: {
+        'workflow_service.organization.id': request.organizationId,
+        'workflow_service.webhook_source.id': request.sourceId,
+        'workflow_service.delivery.id': request.id,
+        'workflow_service.run.id': request.runId,
+      },
       deadlineMs: PAYLOAD_DEADLINE_MS,
     })
     return toDeliveryResult(result, redact)

@@ -1,3 +1,4 @@
+import type { TraceContext } from '@workflow-service/contract'
 import { type AuditedBy, type Delivery, findDeliveryState } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
@@ -13,6 +14,7 @@ export interface ResendRequest {
   /** The user who sends it again. */
   sentBy: string | null
   requestId: string
+  trace: TraceContext | null
   /** For the audit event. */
   by: AuditedBy | undefined
 }
@@ -23,7 +25,7 @@ export interface ResendRequest {
  * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, and those of `deliverPayload`.
  */
 export async function resendPayload(ctx: AppContext, request: ResendRequest): Promise<Delivery> {
-  const { id, organizationId, resendOf, sentBy, requestId, by } = request
+  const { id, organizationId, resendOf, sentBy, requestId, trace, by } = request
   // The record of a repeated call has all that the earlier delivery has, which may be deleted meanwhile.
   const recorded = await findDelivery(ctx, id)
   const earlier =
@@ -39,6 +41,7 @@ export async function resendPayload(ctx: AppContext, request: ResendRequest): Pr
     lease: null,
     resend: { of: resendOf, sentBy, sessionId: earlier.sessionId, by },
     requestId,
+    trace,
   })
 }
 

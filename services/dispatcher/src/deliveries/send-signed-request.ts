@@ -1,3 +1,5 @@
+import { toTraceHeaders, type TraceContext } from '@workflow-service/contract'
+import type { SpanAttributes } from '@workflow-service/service-kit'
 import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { AppContext } from '../app-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
@@ -11,6 +13,8 @@ interface SignedRequest {
   /** Null sends the request without a token. */
   signingSecret: string | null
   requestId: string
+  trace: TraceContext | null
+  spanAttributes: SpanAttributes
   deadlineMs: number
 }
 
@@ -20,12 +24,26 @@ interface SignedRequest {
  * @throws NotSentError if the service could not open a connection.
  */
 export async function sendSignedRequest(
-  ctx: Pick<AppContext, 'sendRequest' | 'logger'>,
-  { url, body, signingSecret, requestId, deadlineMs }: SignedRequest,
+  ctx: Pick<AppContext, 'sendRequest' | 'tracing' | 'logger'>,
+  { url, body, signingSecret, requestId, trace, spanAttributes, deadlineMs }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
   const token = signingSecret === null ? null : createServiceToken(signingSecret)
   const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
-  const result = await ctx.sendRequest({ url, body, headers, deadlineMs })
+  const attributes = { 'http.request.method': 'POST', ...spanAttributes }
+  const start = { name: 'POST', kind: 'client', attributes, parent: trace } as const
+  const result = await ctx.tracing.trace(start, async (span) => {
+    const sent = await ctx.sendRequest({
+      url,
+      body,
+      headers: { ...headers, ...toTraceHeaders(span.context) },
+      deadlineMs,
+    })
+    // Not the address: the path of an endpoint may be a secret.
+    if (sent.kind === 'answered') span.set({ 'http.response.status_code': sent.status })
+    if (sent.kind !== 'answered') span.fail(sent.kind)
+    else if (sent.status < 200 || sent.status > 299) span.fail(String(sent.status))
+    return sent
+  })
   if ('internalDetail' in result) {
     ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint not reached')
   }

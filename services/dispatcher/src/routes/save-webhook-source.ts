@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { WebhookSourceIn } from '@workflow-service/contract'
+import type { TraceContext, WebhookSourceIn } from '@workflow-service/contract'
 import {
   type AuditedBy,
   findSaveTarget,
@@ -22,6 +22,7 @@ interface Save {
   /** The validated body. */
   input: WebhookSourceIn
   requestId: string
+  trace: TraceContext | null
   /** Whether the endpoint confirms before the source is written. */
   isVerified: boolean
   /** For the audit event. */
@@ -34,11 +35,11 @@ interface Save {
  */
 export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource'] {
   return async (request) => {
-    const { params, query, body: input, requestId } = request
+    const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
     const by = readActor(organizationId, request)
-    const save: Save = { organizationId, sourceId, input, requestId, isVerified: mode !== 'never', by }
+    const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     const stored = await findStored(ctx, save)
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
       return answerToLostSave(ctx, save, stored)
@@ -76,6 +77,7 @@ async function verify(ctx: AppContext, save: Save, signingSecret: string | null)
     signingSecret,
     bodyExample: input.example_request_body,
     requestId: save.requestId,
+    trace: save.trace,
   })
   if (!failure) return
   throw new ApiError('verification_failed', `${failure.message} Nothing was saved.`, {

@@ -10,9 +10,9 @@ import { toDeliveryOut } from './to-wire.ts'
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: AppContext): InternalHandlers['sendPayload'] {
   return async (request) => {
-    const { params, body, requestId } = request
+    const { params, body, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
-    const common = { id: params.delivery_id, organizationId, requestId }
+    const common = { id: params.delivery_id, organizationId, requestId, trace }
     const by = readActor(organizationId, request)
     const delivery =
       sourceId === undefined || payload === undefined

@@ -10,7 +10,7 @@ import { toDeliveryOut } from './to-wire.ts'
 /** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
 export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource'] {
   return async (request) => {
-    const { params, requestId } = request
+    const { params, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const by = readActor(organizationId, request)
     const source = await findWebhookSource(ctx.db, organizationId, sourceId)
@@ -22,6 +22,7 @@ export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource
       signingSecret: decryptSigningSecret(ctx.secrets, source),
       bodyExample: source.exampleRequestBody,
       requestId,
+      trace,
       test: by && { by, sourceName: source.name },
     })
     if (!failure) {

@@ -1,4 +1,9 @@
-import { VERIFICATION_DEADLINE_MS, VERIFICATION_TYPE, type WebhookVerification } from '@workflow-service/contract'
+import {
+  type TraceContext,
+  VERIFICATION_DEADLINE_MS,
+  VERIFICATION_TYPE,
+  type WebhookVerification,
+} from '@workflow-service/contract'
 import {
   type AuditedBy,
   type Delivery,
@@ -26,6 +31,7 @@ export interface VerificationRequest {
   signingSecret: string | null
   bodyExample: Record<string, unknown>
   requestId: string
+  trace: TraceContext | null
   /** Of a test: for the audit event. */
   test?: { by: AuditedBy; sourceName: string } | undefined
 }
@@ -57,6 +63,12 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
       body: JSON.stringify(toBody(request, signingSecret)),
       signingSecret,
       requestId,
+      trace: request.trace,
+      spanAttributes: {
+        'workflow_service.organization.id': organizationId,
+        'workflow_service.webhook_source.id': sourceId,
+        'workflow_service.delivery.id': id,
+      },
       deadlineMs: VERIFICATION_DEADLINE_MS,
     })
     const { result, redact } = await sending.catch(async (error: unknown) => {

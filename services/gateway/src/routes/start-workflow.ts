@@ -24,7 +24,7 @@ export function startWorkflow({
   hints,
 }: Pick<AppContext, 'starts' | 'sessionNotifier' | 'hints'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
-    const { params, body, headers, principal, requestId } = request
+    const { params, body, headers, principal, requestId, trace } = request
     const idempotencyKey = headers['Idempotency-Key']
     const outcome = await starts.record(principal.organizationId, {
       startId: newId(),
@@ -34,6 +34,7 @@ export function startWorkflow({
       context: body.context,
       apiKeyId: principal.apiKeyId,
       requestId,
+      trace,
       idempotency:
         idempotencyKey === undefined ? null : { key: idempotencyKey, requestSha256: hashStartRequest(request) },
     })

@@ -98,6 +98,8 @@ export interface DeliveryResult {
   readonly answer: string | null
   /** Why the payload was not accepted; for `invalid`, which fields do not match the example. */
   readonly reason: string | null
+  /** The time of the request to the endpoint in milliseconds; absent or null if none was made. */
+  readonly durationMs?: number | null
 }
 
 /** How many sources one call reads: an example has at most 64 KiB. */

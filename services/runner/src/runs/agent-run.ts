@@ -1,6 +1,14 @@
 import { APPROVAL_DAYS, findStoredExampleError, type JournalStep } from '@workflow-service/contract'
 import type { ClaimedRun, SourceForAgent } from '@workflow-service/database'
-import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent/agent.ts'
+import type { Tracing } from '@workflow-service/service-kit'
+import {
+  type AgentRun,
+  type AgentWebhookSource,
+  type ApprovalRequired,
+  type DeliveryRequest,
+  type DeliveryResult,
+  SOURCES_PER_READ,
+} from '../agent/agent.ts'
 import { RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
@@ -12,7 +20,11 @@ export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_faile
 
 /** Gives the agent access to the run, and to nothing beyond it. */
 export function createAgentRun(
-  { store, dispatcher }: { readonly store: RunStore; readonly dispatcher: DispatcherClient },
+  {
+    store,
+    dispatcher,
+    tracing,
+  }: { readonly store: RunStore; readonly dispatcher: DispatcherClient; readonly tracing: Tracing },
   attempt: {
     readonly lease: ActiveLease
     readonly run: ClaimedRun
@@ -20,14 +32,44 @@ export function createAgentRun(
     readonly steps: readonly JournalStep[]
     /** What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many or large. */
     readonly prefetchedSources: readonly SourceForAgent[] | null | undefined
+    /** Called with the result of each delivery that the dispatcher handled. */
+    readonly onDelivered: (result: DeliveryResult) => void
   },
 ): AgentRun {
-  const { lease, run, journal, steps } = attempt
+  const { lease, run, journal, steps, onDelivered } = attempt
   const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId, acceptedAt } = run
   let { prefetchedSources } = attempt
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
   const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
+
+  const deliver = ({ deliveryId, sourceId, payload }: DeliveryRequest): Promise<DeliveryResult | ApprovalRequired> => {
+    const attributes = {
+      'workflow_service.delivery.id': deliveryId,
+      'workflow_service.webhook_source.id': sourceId,
+      'workflow_service.run.id': id,
+    }
+    const start = { name: 'deliver', kind: 'client', attributes, parent: run.trace } as const
+    return tracing.trace(start, async (span) => {
+      const result = await dispatcher.deliver(lease, {
+        id: deliveryId,
+        body: {
+          organization_id: organizationId,
+          source_id: sourceId,
+          payload,
+          run_id: id,
+          lease: { session_id: sessionId, epoch: lease.epoch },
+        },
+        requestId,
+        trace: span.context,
+      })
+      span.set({ 'workflow_service.delivery.outcome': result.outcome })
+      if (result.outcome === 'approval_required') return result
+      if (result.outcome !== 'accepted') span.fail(result.outcome)
+      onDelivered(result)
+      return result
+    })
+  }
   return {
     run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt },
     steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
@@ -59,18 +101,7 @@ export function createAgentRun(
       if (!(await store.parkForApproval(lease, request))) return
       throw new RunParkedError('The run waits for an approval', APPROVAL_DAYS * 86_400_000)
     },
-    deliver: ({ deliveryId, sourceId, payload }) =>
-      dispatcher.deliver(lease, {
-        id: deliveryId,
-        body: {
-          organization_id: organizationId,
-          source_id: sourceId,
-          payload,
-          run_id: id,
-          lease: { session_id: sessionId, epoch: lease.epoch },
-        },
-        requestId,
-      }),
+    deliver,
   }
 }
 

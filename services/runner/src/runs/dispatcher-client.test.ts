@@ -64,6 +64,7 @@ beforeEach(() => {
   delivery = {
     id: newId(),
     requestId: 'request-17',
+    trace: null,
     body: {
       organization_id: organizationId,
       source_id: newId(),

@@ -3,6 +3,8 @@ import {
   type DeliveryIn,
   type DeliveryOutcome,
   PAYLOAD_DEADLINE_MS,
+  toTraceHeaders,
+  type TraceContext,
 } from '@workflow-service/contract'
 import { backoff, type Gauge, type Logger } from '@workflow-service/service-kit'
 import { Pool } from 'undici'
@@ -32,6 +34,7 @@ export interface OutgoingDelivery {
   readonly id: string
   readonly body: DeliveryIn
   readonly requestId: string
+  readonly trace: TraceContext | null
 }
 
 /** The dispatcher answers soon after the payload's deadline; later than this the connection counts as broken. */
@@ -87,7 +90,10 @@ export function createDispatcherClient(options: {
     available: 'the dispatcher is available again',
   })
 
-  const request = async ({ id, body, requestId }: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer> => {
+  const request = async (
+    { id, body, requestId, trace }: OutgoingDelivery,
+    signal: AbortSignal,
+  ): Promise<DispatcherAnswer> => {
     try {
       const response = await pool.request({
         method: 'PUT',
@@ -96,6 +102,7 @@ export function createDispatcherClient(options: {
           authorization: `Bearer ${token}`,
           'content-type': 'application/json',
           'x-request-id': requestId,
+          ...toTraceHeaders(trace),
         },
         body: JSON.stringify(body),
         // undici may repeat a PUT on a new connection unless `idempotent` is false.
@@ -219,13 +226,14 @@ function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherAnsw
 }
 
 function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
-  const { outcome, status, answer, reason } = body
+  const { outcome, status, answer, reason, duration_ms: durationMs } = body
   if (!isFinal(outcome)) return undefined
   return {
     outcome,
     status: Number.isInteger(status) ? (status as number) : null,
     answer: typeof answer === 'string' ? answer : null,
     reason: typeof reason === 'string' ? reason : null,
+    ...(typeof durationMs === 'number' ? { durationMs } : {}),
   }
 }
 

@@ -1,6 +1,14 @@
+import type { JournalStep } from '@workflow-service/contract'
 import { type ClaimedRun, MAX_RUN_ATTEMPTS, type SourceForAgent } from '@workflow-service/database'
-import { backoff, describeError, type Logger, type Tracing } from '@workflow-service/service-kit'
-import type { Agent } from '../agent/agent.ts'
+import {
+  backoff,
+  describeError,
+  type Logger,
+  type SpanAttributes,
+  type SpanStart,
+  type Tracing,
+} from '@workflow-service/service-kit'
+import type { Agent, DeliveryResult } from '../agent/agent.ts'
 import type { RunnerMetrics } from '../metrics.ts'
 import { LeaseLostError, RunError, RunInterruptedError, RunParkedError } from '../run-errors.ts'
 import { toStorableText } from '../storable-text.ts'
@@ -46,8 +54,8 @@ export async function executeRun(
   run: ClaimedRun,
   prefetchedSources?: readonly SourceForAgent[] | null,
 ): Promise<RunOutcome> {
-  reportStarted(ctx, run)
   const startedMs = performance.now()
+  reportStarted(ctx, run)
   const outcome = await runAttempts(ctx, lease, run, prefetchedSources).then(
     (): RunOutcome => ({ kind: 'succeeded' }),
     (error: unknown) => toOutcome(lease, error),
@@ -75,6 +83,7 @@ async function runAttempts(
     )
   }
   const { runStore: store, runnerMetrics, logger } = ctx
+  const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
   const journal = openJournal({
     store,
     lease,
@@ -82,6 +91,12 @@ async function runAttempts(
     onAppended: (kind, durationMs) => runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),
   })
   let steps = run.isFirst ? [] : await journal.readSteps()
+  let hasDelivered = steps.some(isDeliveryOrApproval)
+  const onDelivered = ({ durationMs }: DeliveryResult): void => {
+    if (hasDelivered || typeof durationMs !== 'number') return
+    hasDelivered = true
+    runnerMetrics.firstDeliveries.observe(Math.max(0, performance.now() - acceptedMs - durationMs) / 1_000)
+  }
   if (!run.isFirst) {
     const text = `Resumed (attempt ${run.attempts}), after ${steps.length} steps`
     await journal.appendNote(ATTEMPT_NOTES.resumed, text)
@@ -93,8 +108,8 @@ async function runAttempts(
   for (;;) {
     try {
       const agentRun = createAgentRun(
-        { store, dispatcher: ctx.dispatcher },
-        { lease, run, journal, steps, prefetchedSources },
+        { store, dispatcher: ctx.dispatcher, tracing: ctx.tracing },
+        { lease, run, journal, steps, prefetchedSources, onDelivered },
       )
       await traceAttempt(ctx.tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
       return
@@ -113,6 +128,11 @@ async function runAttempts(
   }
 }
 
+/** Whether the run has sent a payload, or waited for a person. */
+function isDeliveryOrApproval(step: JournalStep): boolean {
+  return step.kind === 'approval_request' || (step.kind === 'tool_result' && step.data.delivery !== undefined)
+}
+
 /** Calls the agent in a span, which is named as the semantic conventions for generative AI name it. */
 async function traceAttempt(
   tracing: Tracing,
@@ -122,12 +142,10 @@ async function traceAttempt(
   const attributes = {
     'gen_ai.operation.name': 'invoke_agent',
     'gen_ai.conversation.id': run.sessionId,
-    'workflow_service.organization.id': run.organizationId,
-    'workflow_service.workflow.id': run.workflow.id,
-    'workflow_service.run.id': run.id,
-    'workflow_service.run.attempt': attempts,
+    ...attributesOf(run, attempts),
   }
-  await tracing.trace({ name: 'invoke_agent', kind: 'internal', attributes }, async (span) => {
+  const start = { name: 'invoke_agent', kind: 'internal', attributes, ...traceOf(run) } as const
+  await tracing.trace(start, async (span) => {
     try {
       await callAgent()
       span.set({ 'workflow_service.attempt.outcome': 'succeeded' })
@@ -138,6 +156,20 @@ async function traceAttempt(
       throw error
     }
   })
+}
+
+/** Every attempt is in the trace of the start, or in one of the run's own, whichever process executes it. */
+function traceOf(run: ClaimedRun): Pick<SpanStart, 'parent' | 'traceOf'> {
+  return { parent: run.trace, traceOf: run.id }
+}
+
+function attributesOf(run: ClaimedRun, attempts: number): SpanAttributes {
+  return {
+    'workflow_service.organization.id': run.organizationId,
+    'workflow_service.workflow.id': run.workflow.id,
+    'workflow_service.run.id': run.id,
+    'workflow_service.run.attempt': attempts,
+  }
 }
 
 function endsRun(error: unknown): boolean {
@@ -152,7 +184,12 @@ function toOutcome(lease: ActiveLease, error: unknown): RunOutcome {
   throw error
 }
 
-function reportStarted({ logger, runnerMetrics }: RunContext, run: ClaimedRun): void {
+/** The span of the wait ends here, so it is exported also if this runner is killed. */
+function reportStarted({ logger, runnerMetrics, tracing }: RunContext, run: ClaimedRun): void {
+  if (tracing.isOn) {
+    const attributes = attributesOf(run, run.attempts)
+    tracing.record({ name: 'wait_for_runner', kind: 'internal', attributes, ...traceOf(run) }, run.waitedMs ?? 0)
+  }
   logger.debug({ ...logFields(run), number: run.number, attempts: run.attempts }, 'run.started')
   if (run.waitedMs !== null) runnerMetrics.startWaits.observe(run.waitedMs / 1_000)
 }

@@ -8,12 +8,13 @@ import { toEdit } from './edit-workflow.ts'
 /** Starts a workflow as the public API does, by the person, and publishes the session without waiting for it. */
 export function startWorkflow(ctx: AppContext): AppHandlers['startWorkflow'] {
   return async (request) => {
-    const { body, principal, requestId } = request
+    const { body, principal, requestId, trace } = request
     const outcome = await recordAppStart(ctx.db, {
       ...toEdit(request),
       runId: body.id,
       sessionId: body.session_id,
       context: body.context,
+      trace,
     })
     if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toApiError(outcome.kind)
     if (outcome.kind === 'accepted') {

@@ -1,0 +1,40 @@
+import { readTraceContext } from '@workflow-service/contract'
+import type { RequestHandler, Response } from 'express'
+import type { SpanAttributes, Tracing } from '../tracing.ts'
+import type { OperationTable } from './operations.ts'
+
+/**
+ * Makes each request a span from its arrival to the end of its answer, in the trace of its caller, named after the operation that
+ * answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours.
+ */
+export function traceRequests(
+  tracing: Tracing,
+  operations: OperationTable,
+  attributesOf: (res: Response) => SpanAttributes = () => ({}),
+): RequestHandler {
+  return (req, res, next) => {
+    if (!tracing.isOn || req.headers.accept === 'text/event-stream') return next()
+    const { method } = req
+    const start = {
+      name: method,
+      kind: 'server',
+      attributes: { 'http.request.method': method },
+      parent: readTraceContext(req.headers),
+    } as const
+    void tracing.trace(start, (span) => {
+      res.locals['trace'] = span.context
+      const answered = new Promise<void>((resolve) => {
+        res.once('close', () => {
+          // The path itself may have anything in it.
+          const route = operations[String(res.locals['operationId'])]?.path ?? null
+          if (route !== null) span.rename(`${method} ${route}`)
+          span.set({ 'http.route': route, 'http.response.status_code': res.statusCode, ...attributesOf(res) })
+          if (res.statusCode >= 500) span.fail(String(res.statusCode))
+          resolve()
+        })
+      })
+      next()
+      return answered
+    })
+  }
+}
