@@ -23,6 +23,8 @@ export interface ServiceSetting {
   /** Undefined when there is none. An empty text means the same as an absent setting. */
   readonly defaultValue: string | number | boolean | undefined
   readonly isRequired: boolean
+  /** Whether its value is never shown. */
+  readonly isSecret: boolean
   readonly example: string
 }
 
@@ -31,14 +33,17 @@ export function settingsOf(service: ServiceName): ServiceSetting[] {
   const { schema } = SERVICE_SETTINGS[service]
   const required = new Set<string>(schema.required)
   const properties = Object.entries<object>(schema.properties) as [string, SettingSchema][]
-  return properties.map(([name, { description, enum: values, default: defaultValue, examples }]) => ({
-    service,
-    name,
-    description: values ? `${description} One of: ${values.join(', ')}.` : description,
-    defaultValue,
-    isRequired: defaultValue === undefined && required.has(name),
-    example: String(examples[0]),
-  }))
+  return properties.map(
+    ([name, { description, enum: values, default: defaultValue, examples, writeOnly = false }]) => ({
+      service,
+      name,
+      description: values ? `${description} One of: ${values.join(', ')}.` : description,
+      defaultValue,
+      isRequired: defaultValue === undefined && required.has(name),
+      isSecret: writeOnly,
+      example: String(examples[0]),
+    }),
+  )
 }
 
 /** The parts of a setting's schema that `readSettings` requires, and its default. */
@@ -46,5 +51,6 @@ interface SettingSchema {
   readonly description: string
   readonly enum?: readonly string[]
   readonly default?: string | number | boolean
+  readonly writeOnly?: boolean
   readonly examples: readonly (string | number | boolean)[]
 }

@@ -25,7 +25,10 @@ async function rollout({ delay }: { delay: number }): Promise<void> {
     report.lost.length,
     report.lost[0] ?? '',
   ])
-  process.stdout.write(`${table.toString()}\n${report.restarts} restarts in ${report.seconds} s\n`)
+  const peaks = [...report.peakMiB].map(([service, mib]) => `${service} ${mib.toFixed(0)} MiB`).join(', ')
+  process.stdout.write(
+    `${table.toString()}\n${report.restarts} restarts in ${report.seconds} s; peak memory: ${peaks}\n`,
+  )
   if (report.lost.length > 0 || report.loads.some(({ failures }) => failures.length > 0)) process.exitCode = 1
 }
 

@@ -1,5 +1,6 @@
 import { createCustomer, type Customer } from '@workflow-service/bench/customer'
 import { type Environment, type Service, startEnvironment } from '@workflow-service/bench/environment'
+import { peakResidentMiB } from '@workflow-service/bench/process-usage'
 import {
   createSignedInUser,
   type CustomerEndpoint,
@@ -27,6 +28,8 @@ export interface RolloutReport {
   readonly seconds: number
   readonly restarts: number
   readonly loads: readonly LoadCounts[]
+  /** The most resident memory of a process of each service, in MiB. */
+  readonly peakMiB: ReadonlyMap<ServiceName, number>
   /** Starts that were answered 202. */
   readonly accepted: number
   /** For each accepted start that did not succeed, or whose payload arrived never or twice, what is wrong. */
@@ -76,16 +79,27 @@ export async function runRollout({ delaySeconds, services, log }: RolloutOptions
       const failures = load.counts.reduce((sum, counts) => sum + counts.failures.length, 0)
       log(`${instance.service} restarted in ${seconds(restartMs)} s; ${failures} failed requests so far`)
     }
+    const peakMiB = await readPeaks(instances)
     await load.stop()
     const tookSeconds = Number(seconds(beganMs))
     log(`waiting for ${accepted.size} starts to reach the endpoint`)
     const lost = await findLostStarts(system, accepted)
-    return { seconds: tookSeconds, restarts: restarted.length, loads: load.counts, accepted: accepted.size, lost }
+    const restarts = restarted.length
+    return { seconds: tookSeconds, restarts, loads: load.counts, peakMiB, accepted: accepted.size, lost }
   } finally {
     await environment.close()
     await proxy?.stop()
     await endpoint.close()
   }
+}
+
+async function readPeaks(instances: readonly Instance[]): Promise<Map<ServiceName, number>> {
+  const peaks = new Map<ServiceName, number>()
+  for (const { service, running } of instances) {
+    const peak = running ? await peakResidentMiB(running.process.pid) : null
+    peaks.set(service, Math.max(peaks.get(service) ?? 0, peak ?? 0))
+  }
+  return peaks
 }
 
 interface RolloutSystem {
