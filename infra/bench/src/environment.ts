@@ -54,7 +54,7 @@ export interface ProcessLimits {
  */
 export interface Environment {
   readonly postgres: PrivatePostgres
-  readonly rabbitMq: PrivateRabbitMq
+  readonly rabbitMq: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'>
   readonly client: Client
   /** For calls of the dispatcher's internal API. */
   readonly internalHeaders: Record<string, string>
@@ -68,10 +68,23 @@ export interface Environment {
   close(): Promise<void>
 }
 
-/** @param options.profile The folder for a CPU profile of each service; undefined for none. */
-export async function startEnvironment({ profile }: { profile?: string | undefined }): Promise<Environment> {
+/** Options of `startEnvironment`. */
+export interface EnvironmentOptions {
+  /** The folder for a CPU profile of each service; undefined for none. */
+  readonly profile?: string | undefined
+  /** Settings of PostgreSQL beside those that every environment has. */
+  readonly postgresSettings?: Record<string, string>
+  /** Default: starts one. It is stopped with the environment. */
+  readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'>
+}
+
+export async function startEnvironment(options: EnvironmentOptions): Promise<Environment> {
+  const { profile, postgresSettings } = options
   const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
-  const [postgres, rabbitMq] = await Promise.all([startPostgres({ settings: POSTGRES_SETTINGS }), startRabbitMq()])
+  const [postgres, rabbitMq] = await Promise.all([
+    startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
+    options.rabbitMq ?? startRabbitMq(),
+  ])
   await migrate({ databaseUrl: postgres.url })
   const client = new Client({ connectionString: postgres.url })
   await client.connect()

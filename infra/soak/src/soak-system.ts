@@ -1,18 +1,13 @@
 import { type Environment, type Service, startEnvironment } from '@workflow-service/bench/environment'
-import { createWorkflow, saveSource } from '@workflow-service/bench/customer'
-import { seedOrganization, type SeededOrganization } from '@workflow-service/bench/seed'
 import { createDatabase, type Database } from '@workflow-service/database'
 import { callManagementApi } from '@workflow-service/dev-servers'
-import { createSignedInUser } from '@workflow-service/testkit'
+import { createSignedInUser, startRabbitMq } from '@workflow-service/testkit'
 import type { Part } from '../../../services/runner/test/chaos/service-system.ts'
+import { createForwardingCustomer, type ForwardingCustomer } from './forwarding-customer.ts'
 import { type SoakEndpoint, startSoakEndpoint } from './soak-endpoint.ts'
 
-/** A customer whose workflow posts to two sources, one after the other. */
-export interface SoakCustomer extends SeededOrganization {
-  readonly name: string
-  readonly workflowId: string
-  readonly sourceId: string
-  readonly paths: readonly [string, string]
+/** A customer of the soak. */
+export interface SoakCustomer extends ForwardingCustomer {
   /** Its share of all starts. */
   readonly share: number
   readonly isBroken: boolean
@@ -50,7 +45,8 @@ const STATEMENT_TIMEOUT_MS = 300_000
 
 /** Starts the system with its customers. */
 export async function startSoakSystem(): Promise<SoakSystem> {
-  const environment = await startEnvironment({})
+  const rabbitMq = await startRabbitMq()
+  const environment = await startEnvironment({ rabbitMq })
   const endpoint = await startSoakEndpoint()
   const db = createDatabase({
     url: environment.postgres.url,
@@ -66,7 +62,7 @@ export async function startSoakSystem(): Promise<SoakSystem> {
   try {
     // PostgreSQL is restarted under this connection.
     environment.client.on('error', () => {})
-    const { postgres, rabbitMq } = environment
+    const { postgres } = environment
     const [dispatcher, secondDispatcher] = [await environment.startDispatcher(), await environment.startDispatcher()]
     const [gateway, secondGateway] = [await environment.startGateway(), await environment.startGateway()]
     const app = await environment.startApp(dispatcher.url)
@@ -174,33 +170,8 @@ async function createSoakCustomer(
   endpointUrl: string,
   { name, second, share }: (typeof CUSTOMERS)[number],
 ): Promise<SoakCustomer> {
-  const organization = await seedOrganization(environment.client)
   const paths = [`/${name}/orders`, `/${name}/${second}`] as const
-  const sourceIds: string[] = []
-  for (const [index, path] of paths.entries()) {
-    const { sourceId, status, text } = await saveSource(environment, dispatcher, organization, {
-      name: index === 0 ? 'Order intake' : 'Audit log',
-      endpointUrl: endpointUrl + path,
-      example: { message: 'text' },
-      isVerified: false,
-    })
-    if (status !== 201) throw new Error(`The webhook source was not saved: ${text}`)
-    sourceIds.push(sourceId)
-  }
-  const workflowId = await createWorkflow(
-    environment.client,
-    organization.organizationId,
-    'Post to Order intake, then to Audit log.',
-  )
-  const { cookie } = await createSignedInUser(environment.client, organization.organizationId)
-  return {
-    ...organization,
-    name,
-    workflowId,
-    sourceId: sourceIds[0]!,
-    paths,
-    share,
-    isBroken: second === 'broken',
-    cookie: `${cookie.name}=${cookie.value}`,
-  }
+  const customer = await createForwardingCustomer(environment, dispatcher, { name, endpointUrl, paths })
+  const { cookie } = await createSignedInUser(environment.client, customer.organizationId)
+  return { ...customer, share, isBroken: second === 'broken', cookie: `${cookie.name}=${cookie.value}` }
 }

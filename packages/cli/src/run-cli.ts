@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { createRun } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
+import { addAfterRestoreCommand } from './commands/after-restore.ts'
 import { addApplyCommand } from './commands/apply.ts'
 import { addCompletionCommands } from './commands/completion.ts'
 import { addExportCommand } from './commands/export.ts'
@@ -79,6 +80,7 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addSessionsCommands(program, run)
   addQueueCommands(program, run)
   addSecretsCommands(program, run)
+  addAfterRestoreCommand(program, run)
   addCompletionCommands(program, run)
   return program
 }

@@ -3,6 +3,7 @@
  * paths; Prisma serves single rows where speed does not matter.
  */
 export { createHintSender, type Hint, type HintListener, type HintSender, listenToHints } from './hints.ts'
+export { type EndedWork, endWorkAfterRestore, INTERRUPTED_BY_RESTORE, listConnectedServices } from './after-restore.ts'
 export { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 export {
   type ApiKey,

@@ -11,6 +11,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from './start-embedded-p
 export interface PrivatePostgres extends PrivateServer {
   /** The database `postgres` as superuser. */
   adminUrl: string
+  dataDir: string
 }
 
 /**
@@ -36,7 +37,8 @@ export async function startPostgres(
   const folder = await makeRunFolder()
   const settings = { ...SETTINGS, ...options.settings }
   const port = await freePort()
-  const start = async () => withChildren(await startEmbeddedPostgres({ dataDir: join(folder, 'data'), port, settings }))
+  const dataDir = join(folder, 'data')
+  const start = async () => withChildren(await startEmbeddedPostgres({ dataDir, port, settings }))
   const started = await start()
   const server = controlServer(started, {
     url: started.url,
@@ -46,7 +48,7 @@ export async function startPostgres(
     stopSignal: 'SIGQUIT',
     cleanUp: async () => await rm(folder, { recursive: true, force: true }),
   })
-  return Object.assign(server, { adminUrl: started.adminUrl })
+  return Object.assign(server, { adminUrl: started.adminUrl, dataDir })
 }
 
 /** SIGKILL reaches the server's child processes too; they would notice the postmaster's end only a moment later. */

@@ -125,9 +125,10 @@ function checkRunsDoNotOverlap(runs: readonly EndedRun[]): string[] {
   const violations: string[] = []
   for (const [index, run] of runs.entries()) {
     const before = runs[index - 1]
-    if (before?.sessionId !== run.sessionId) continue
+    // A run that a restore ended may never have started.
+    if (before?.sessionId !== run.sessionId || !run.startedAt) continue
     // The end is stored in milliseconds, the start in microseconds.
-    const gapMs = run.startedAt!.getTime() - before.finishedAt!.getTime()
+    const gapMs = run.startedAt.getTime() - before.finishedAt!.getTime()
     if (gapMs < -1) violations.push(`"${run.context}" started ${-gapMs} ms before "${before.context}" ended`)
   }
   return violations

@@ -8,8 +8,15 @@ export interface RequestedStart {
   readonly caller: number
   /** The position among the caller's starts. */
   readonly sequence: number
-  /** The ids of the 202 answer, and when it was requested, in ms since 1970; undefined without one: then the start may or may not have been accepted. */
-  accepted: { readonly startId: string; readonly sessionId: string; readonly requestedAt: number } | undefined
+  /** The ids of the 202 answer, and when it was requested and answered, in ms since 1970; undefined without one: then the start may or may not have been accepted. */
+  accepted:
+    | {
+        readonly startId: string
+        readonly sessionId: string
+        readonly requestedAt: number
+        readonly answeredAt: number
+      }
+    | undefined
 }
 
 /** Callers that request starts until they are stopped. */
@@ -91,7 +98,7 @@ export function startLoad(options: LoadOptions): Load {
     }
     if (answer.status === 202) {
       const { id, session_id } = body as { id: string; session_id: string }
-      start.accepted = { startId: id, sessionId: session_id, requestedAt }
+      start.accepted = { startId: id, sessionId: session_id, requestedAt, answeredAt: Date.now() }
       return true
     }
     if (answer.status !== 503) wrongAnswers.push(`${start.text}: ${answer.status} ${JSON.stringify(body)}`)

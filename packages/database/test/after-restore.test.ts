@@ -1,0 +1,106 @@
+import { beforeEach, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import {
+  acquireWaitingSessions,
+  claimDeliveries,
+  createDatabase,
+  endWorkAfterRestore,
+  listConnectedServices,
+  newId,
+  showRun,
+} from '../src/index.ts'
+import { createStartable, start } from './support/start-fixtures.ts'
+
+const database = useTestDatabase()
+beforeEach(async () => {
+  await database.db.pool.query('TRUNCATE organizations CASCADE')
+})
+
+const acquireOptions = {
+  owner: 'a',
+  leaseMs: 60_000,
+  slots: 10,
+  maxPerOrganization: 10,
+  leasedByOrganization: new Map<string, number>(),
+}
+
+test('ends what was under way at the restored moment, so that no runner does it again, and later starts run', async () => {
+  const { db } = database
+  const acme = await createStartable(db)
+  const running = await start(db, acme)
+  const queued = await start(db, acme, running.sessionId)
+  const { sessions } = await acquireWaitingSessions(db, acquireOptions)
+  const lease = sessions[0]!.lease
+  const untouched = await start(db, acme)
+  const sourceId = newId()
+  await db.pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     VALUES ($1, $2, 'Orders', 'orders', '', 'https://orders.example', '{}')`,
+    [sourceId, acme.organizationId],
+  )
+  const delivery = {
+    id: newId(),
+    organizationId: acme.organizationId,
+    sourceId,
+    requestBody: '{}',
+    runId: running.startId,
+    requestId: 'request-1',
+    lease,
+    resend: null,
+  }
+  expect(await claimDeliveries(db, [delivery])).toMatchObject([{ kind: 'claimed' }])
+  await db.pool.query(
+    `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+     VALUES ($1, $2, $3, $4, 'Orders', '{}', now() + interval '1 day')`,
+    [newId(), acme.organizationId, queued.startId, sourceId],
+  )
+
+  expect(await endWorkAfterRestore(db)).toEqual({ runs: 3, deliveries: 1, schedules: 0 })
+
+  for (const { startId } of [running, queued, untouched]) {
+    expect(await showRun(db, startId)).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(/^interrupted_by_restore: /),
+    })
+  }
+  const { rows } = await db.pool.query(
+    `SELECT (SELECT outcome FROM deliveries) AS delivery, (SELECT status FROM approvals) AS approval`,
+  )
+  expect(rows).toEqual([{ delivery: 'unknown', approval: 'expired' }])
+  expect(await acquireWaitingSessions(db, acquireOptions)).toMatchObject({ sessions: [] })
+  expect(await claimDeliveries(db, [{ ...delivery, id: newId() }])).toEqual([{ kind: 'lease_lost' }])
+  expect(await endWorkAfterRestore(db)).toEqual({ runs: 0, deliveries: 0, schedules: 0 })
+
+  const later = await start(db, acme, running.sessionId)
+  expect(await acquireWaitingSessions(db, acquireOptions)).toMatchObject({ sessions: [{ run: { id: later.startId } }] })
+})
+
+test('a schedule that was due since the restored moment waits for its next time, and one in the future stays', async () => {
+  const { db } = database
+  const schedule = {
+    autoRunEnabled: true,
+    autoRunFrequency: 'daily',
+    autoRunAnchorAt: new Date('2026-03-01T09:20:00Z'),
+  }
+  const due = await createStartable(db, { autoRun: { ...schedule, autoRunNextAt: new Date('2026-03-02T09:20:00Z') } })
+  const future = await createStartable(db, {
+    autoRun: { ...schedule, autoRunNextAt: new Date('2126-03-02T09:20:00Z') },
+  })
+  const nextOf = async (id: string) => (await db.prisma.workflow.findUniqueOrThrow({ where: { id } })).autoRunNextAt
+
+  expect(await endWorkAfterRestore(db)).toMatchObject({ schedules: 1 })
+
+  const next = (await nextOf(due.workflowId))!
+  expect(next.toISOString()).toMatch(/T09:20:00\.000Z$/)
+  expect(next.getTime() - Date.now()).toBeGreaterThan(0)
+  expect(next.getTime() - Date.now()).toBeLessThanOrEqual(86_400_000)
+  expect(await nextOf(future.workflowId)).toEqual(new Date('2126-03-02T09:20:00Z'))
+})
+
+test('names the services that are connected', async () => {
+  expect(await listConnectedServices(database.db)).toEqual([])
+  const runner = createDatabase({ url: database.url, applicationName: 'runner' })
+  await runner.ping()
+  expect(await listConnectedServices(database.db)).toEqual(['runner'])
+  await runner.close()
+})
