@@ -34,9 +34,10 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   const { databaseUrl, lockTimeoutMs = 5_000 } = options
   const client = await connect(databaseUrl)
   try {
-    await client.query(`SELECT pg_advisory_lock(${ADVISORY_LOCK})`)
-    // After the advisory lock, which may wait as long as another migration takes.
     await client.query(`SET lock_timeout = ${lockTimeoutMs}`)
+    // As often as it takes: each lock that the other migration waits for has its own limit.
+    const untilOthersEnd = { ...options, maxAttempts: Infinity }
+    await withRetries(client, untilOthersEnd, () => client.query(`SELECT pg_advisory_lock(${ADVISORY_LOCK})`))
     const applied: string[] = []
     for (;;) {
       const name = await withRetries(client, options, () => applyNext(client))
@@ -74,34 +75,40 @@ async function withRetries<Result>(
 ): Promise<Result> {
   let retryMs = firstRetryMs
   for (let attempt = 1; ; attempt += 1) {
-    // Only a repeated attempt is observed: it needs a second connection.
-    const observer = attempt === 1 ? undefined : await observeBlockers(client, databaseUrl)
+    const observer = await observeBlockers(client, databaseUrl)
     try {
       return await work()
     } catch (error) {
       await client.query('ROLLBACK')
       if (!(error instanceof DatabaseError) || error.code !== LOCK_NOT_AVAILABLE) throw error
-      const blockers = observer?.blockers() ?? ''
-      const message = `A migration waits for a lock that another connection holds${blockers && `: ${blockers}`}`
+      const message = `The migration waits for ${observer.blockers() || 'a lock that another connection holds'}`
       if (attempt >= maxAttempts) {
-        throw new Error(`${message}. End that connection or its transaction, and migrate again.`, { cause: error })
+        const remedy = 'End that connection or its transaction, for example with SELECT pg_terminate_backend(PROCESS)'
+        throw new Error(`${message}. ${remedy}, and migrate again.`, { cause: error })
       }
-      onRetry(`${message}; attempt ${attempt + 1} of ${maxAttempts} follows.`)
+      const ofAll = maxAttempts === Infinity ? '' : ` of ${maxAttempts}`
+      onRetry(`${message}; attempt ${attempt + 1}${ofAll} follows.`)
     } finally {
-      await observer?.stop()
+      await observer.stop()
     }
     await sleep(Math.min(retryMs, MAX_RETRY_MS))
     retryMs *= 2
   }
 }
 
+/** An attempt that takes less long is not observed, which needs a second connection. */
+const OBSERVE_AFTER_MS = 200
 const OBSERVE_INTERVAL_MS = 100
 const FIND_BLOCKERS = `
-  SELECT format('process %s (%s, %s since %s): %s', pid, coalesce(nullif(application_name, ''), usename), state,
-    to_char(state_change AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), left(query, 200)) AS blocker
+  SELECT coalesce(
+      (SELECT format('a lock on %s that is held by', relation::regclass) FROM pg_locks WHERE pid = $1 AND NOT granted AND relation IS NOT NULL LIMIT 1),
+      (SELECT 'another migration:' FROM pg_locks WHERE pid = $1 AND NOT granted AND locktype = 'advisory' LIMIT 1),
+      'a lock that is held by') AS lock,
+    format('process %s (%s, %s since %s): %s', pid, coalesce(nullif(application_name, ''), usename), state,
+      to_char(state_change AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), left(query, 200)) AS blocker
   FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids($1)) ORDER BY xact_start LIMIT 5`
 
-/** Remembers which connections were the last to block the client. */
+/** Remembers for what the client waited last, and which connections blocked it. */
 async function observeBlockers(
   client: Client,
   databaseUrl: string,
@@ -110,11 +117,13 @@ async function observeBlockers(
   let last = ''
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
   const observing = (async () => {
+    await sleep(OBSERVE_AFTER_MS, undefined, { signal: stopping.signal })
     const observer = await connect(databaseUrl)
     try {
       while (!stopping.signal.aborted) {
-        const found = await observer.query<{ blocker: string }>(FIND_BLOCKERS, [rows[0]?.pid])
-        if (found.rows.length > 0) last = found.rows.map(({ blocker }) => blocker).join('; ')
+        const found = await observer.query<{ lock: string; blocker: string }>(FIND_BLOCKERS, [rows[0]?.pid])
+        const [first] = found.rows
+        if (first) last = `${first.lock} ${found.rows.map(({ blocker }) => blocker).join('; ')}`
         await sleep(OBSERVE_INTERVAL_MS, undefined, { signal: stopping.signal }).catch(() => {})
       }
     } finally {

@@ -55,7 +55,7 @@ describe('while another connection holds a lock', () => {
     const messages: string[] = []
     const migrating = migrate({
       databaseUrl: urlOfOutdated,
-      lockTimeoutMs: 300,
+      lockTimeoutMs: 1_000,
       firstRetryMs: 1,
       onRetry: (message) => {
         messages.push(message)
@@ -64,18 +64,44 @@ describe('while another connection holds a lock', () => {
     })
     // The table has what the migration adds: it fails, but not because of the lock.
     await expect(migrating).rejects.toMatchObject({ code: expect.stringMatching(/^42/) })
-    expect(messages).toEqual([
-      'A migration waits for a lock that another connection holds; attempt 2 of 10 follows.',
-      expect.stringMatching(
-        /holds: process \d+ \(long reader, idle in transaction since .+Z\): SELECT count\(\*\) FROM workflows; attempt 3 of 10/,
+    expect(messages).toEqual(
+      [2, 3].map((attempt) =>
+        expect.stringMatching(
+          new RegExp(
+            String.raw`^The migration waits for a lock on workflows that is held by process \d+ \(long reader, idle in transaction since .+Z\): SELECT count\(\*\) FROM workflows; attempt ${attempt} of 10 follows\.$`,
+          ),
+        ),
       ),
-    ])
+    )
   })
 
   test('rejects after the last attempt, and names the connection', async () => {
-    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 300, firstRetryMs: 1, maxAttempts: 2 })
+    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, firstRetryMs: 1, maxAttempts: 2 })
     await expect(migrating).rejects.toThrow(/process \d+ \(long reader, .+ End that connection or its transaction/)
   })
+})
+
+test('waits for another migration however long it takes, and says so', async () => {
+  const other = new Client({ connectionString: database.url, application_name: 'migrate' })
+  await other.connect()
+  await other.query(`SELECT pg_advisory_lock(7241865325823964)`)
+  const messages: string[] = []
+  const { applied } = await migrate({
+    databaseUrl: database.url,
+    lockTimeoutMs: 1_000,
+    firstRetryMs: 1,
+    maxAttempts: 1,
+    onRetry: (message) => {
+      messages.push(message)
+      void other.end()
+    },
+  })
+  expect(applied).toEqual([])
+  expect(messages).toEqual([
+    expect.stringMatching(
+      /^The migration waits for another migration: process \d+ \(migrate, idle since .+ attempt 2 follows\.$/,
+    ),
+  ])
 })
 
 test('rejects with the reason when it cannot connect', async () => {
