@@ -1,5 +1,5 @@
-import { isRulesFile, type Manifest } from '@workflow-service/contract'
-import { type Database, deriveId, listSourceStates } from '@workflow-service/database'
+import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
+import { type Database, deriveId, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import { type FileError, type ManifestFile, manifestFileError } from './manifest-file.ts'
 
@@ -25,8 +25,14 @@ export async function checkManifests(
   for (const file of files) {
     const workflows = file.manifest.workflows ?? []
     const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
-    for (const [index, { name: workflow, description = '', files: parts = [] }] of workflows.entries()) {
+    for (const [index, { name: workflow, description = '', files: parts = [], triggers = [] }] of workflows.entries()) {
       const at = (path: string) => ({ file: file.name, path, line: file.lineOf(path) })
+      for (const [position, { subagent_sources: given = [] }] of triggers.entries()) {
+        for (const [number, unknown] of findUnknownSources(given, sources)) {
+          const path = `workflows[${index}].triggers[${position}].subagent_sources[${number}].name`
+          warnings.push({ ...at(path), workflow, ...unknown })
+        }
+      }
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
         const check = await checkWorkflow({ description, rules: null }, sources)
@@ -44,12 +50,32 @@ export async function checkManifests(
   return warnings
 }
 
+type SubagentSource = NonNullable<
+  NonNullable<NonNullable<Manifest['workflows']>[number]['triggers']>[number]['subagent_sources']
+>[number]
+
+/** The subagent sources that refer by name to a webhook source that does not exist. */
+function findUnknownSources(
+  given: readonly SubagentSource[],
+  sources: readonly { readonly name: string }[],
+): [index: number, WorkflowWarning][] {
+  const names = sources.map(({ name }) => name)
+  const known = new Set(names.map(normalizedName))
+  return [...given.entries()].flatMap(([index, { id, name, type }]): [number, WorkflowWarning][] => {
+    if (type !== 'api' || typeof id === 'string' || known.has(normalizedName(name))) return []
+    const similar = findSimilar(name, names)
+    const advice = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`
+    const message = `The subagent source ${JSON.stringify(name)} is no webhook source${advice}`
+    return [[index, { code: 'unknown_subagent_source', message, excerpt: '' }]]
+  })
+}
+
 /** Formats the warnings, one a line. */
 export function formatWarnings(warnings: readonly ManifestWarning[]): string {
   const lines = warnings.map(({ file, line, workflow, message, excerpt }) => {
     const place = line === undefined ? file : `${file}, line ${line}`
     const quoted = excerpt === '' || message.includes(JSON.stringify(excerpt)) ? '' : ` (${JSON.stringify(excerpt)})`
-    return `Warning: ${place}: ${workflow}: ${message}${quoted}.\n`
+    return `Warning: ${place}: ${workflow}: ${message}${quoted}${message.endsWith('?') ? '' : '.'}\n`
   })
   return lines.join('')
 }

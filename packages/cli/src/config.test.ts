@@ -43,6 +43,23 @@ describe('readCliConfig', () => {
     expect(() => config.queue()).toThrow('The local stack of npm start does not use RabbitMQ')
   })
 
+  test('uses given variables in place of those of the local stack', () => {
+    writeFileSync(join(folder, 'env'), `DATABASE_URL=postgres://local/x\nAPP_URL=http://127.0.0.1:8083\n`)
+    const given = { APP_URL: 'https://app.example', AMQP_URL: 'amqp://broker', LOCAL_DIR: folder }
+    const config = readCliConfig(given)
+    expect([config.databaseUrl(), config.appUrl()]).toEqual(['postgres://local/x', 'https://app.example'])
+    expect(config.queue().url).toBe('amqp://broker')
+    expect(readCliConfig({ APP_URL: ' ', LOCAL_DIR: folder }).appUrl()).toBe('http://127.0.0.1:8083')
+  })
+
+  test('refuses the dispatcher, token or key of another installation without its database', () => {
+    writeFileSync(join(folder, 'env'), `DATABASE_URL=postgres://local/x\nDISPATCHER_URL=http://local\n`)
+    const other = readCliConfig({ DISPATCHER_URL: 'http://production', LOCAL_DIR: folder })
+    expect(() => other.databaseUrl()).toThrow(/DISPATCHER_URL is not that of .*env\. Set DATABASE_URL too, or unset/)
+    const same = readCliConfig({ DISPATCHER_URL: 'http://local', LOCAL_DIR: folder })
+    expect(same.databaseUrl()).toBe('postgres://local/x')
+  })
+
   test('never mixes settings of the local stack with those of the environment', () => {
     writeFileSync(
       join(folder, 'env'),

@@ -139,6 +139,17 @@ describe('formatRun', () => {
     expect(formatted).not.toContain('\u001b')
   })
 
+  test('shows texts from outside without the tags that mark them for a model', () => {
+    const tagged = (text: string) => `<data-0123456789abcdef of="context">\n${text}\n</data-0123456789abcdef>`
+    const text = `A new order\n\n${tagged('B-7 <b>')}\n${tagged('<data-x>')}`
+    const step = { ...run.steps[0]!, kind: 'message' as const, data: { agent: 'm', text } }
+    const shown = formatRun(terminal, { ...run, steps: [step] })
+    expect(shown).toMatch(/│ A new order\n +│ B-7 <b>\n +│ <data-x>\n/)
+    expect(shown).not.toContain('<data-0')
+    const unmatched = { ...step, data: { agent: 'm', text: 'a </data-0123456789abcdef> b' } }
+    expect(formatRun(terminal, { ...run, steps: [unmatched] })).toContain('a </data-0123456789abcdef> b')
+  })
+
   test('ends with the deliveries', () => {
     expect(formatted).toMatch(
       /\nDeliveries\nSENT \(UTC\).*\n2026-01-31 09:00:00 {2}Order intake {2}rejected {2}422 .*The endpoint answered 422\.\n$/,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { renderTable, showDuration, type Terminal } from './terminal.ts'
+import stringWidth from 'string-width'
+import { type Column, renderTable, showDuration, type Terminal } from './terminal.ts'
 
 const terminal = (changes: Partial<Terminal> = {}): Terminal => ({
   write: () => {},
@@ -62,6 +63,67 @@ describe('renderTable', () => {
     expect(narrow.split('\n').length).toBeGreaterThan(3)
     expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40)
     expect(renderTable(terminal(), columns, rows, '').split('\n')).toHaveLength(3)
+  })
+})
+
+describe('renderTable on a terminal of 80 columns', () => {
+  interface Run {
+    at: string
+    id: string
+    name: string
+    error: string
+  }
+  const run = {
+    at: '2026-01-31T09:00:00Z',
+    id: '01a1fd4e-f109-7ab0-9050-44d23f55f995',
+    name: 'Forward the orders of the shop',
+    error: 'model_refused: the answer was not one that the service can use',
+  }
+  const runColumns: readonly Column<Run>[] = [
+    { title: 'ACCEPTED (UTC)', time: ({ at }) => at },
+    { title: 'RUN', value: ({ id }) => id, cut: 'id' },
+    { title: 'WORKFLOW', value: ({ name }) => name, cut: 'name' },
+    { title: 'ERROR', value: ({ error }) => error },
+  ]
+  const linesAt = (width: number | undefined, rows: Run[]) =>
+    renderTable(terminal({ columns: width }), runColumns, rows, '')
+      .trimEnd()
+      .split('\n')
+
+  test('shortens times, cuts ids and names after a word, and wraps the last column between words', () => {
+    expect(linesAt(80, [run])).toEqual([
+      'ACCEPTED     RUN                  WORKFLOW                ERROR',
+      '01-31 09:00  01a1fd4e-f109-7ab0…  Forward the orders of…  model_refused: the',
+      '                                                          answer was not one',
+      '                                                          that the service can',
+      '                                                          use',
+    ])
+  })
+
+  test('breaks no word at any width, and is as wide as the terminal at most', () => {
+    const words = new Set([...run.name.split(' '), ...run.error.split(' ')])
+    for (let width = 72; width <= 200; width += 1) {
+      const [, ...lines] = linesAt(width, [run, { ...run, name: '注文を転送するワークフロー' }])
+      expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width)
+      const shown = lines.flatMap((line) => line.match(/[A-Za-z_]+:?…?/g) ?? []).filter((word) => /[g-z]/.test(word))
+      expect(shown.filter((word) => !words.has(word.replace('…', '')))).toEqual([])
+    }
+  })
+
+  test('shows everything in full on a wide terminal, and one line a row in a pipe', () => {
+    const full = `2026-01-31 09:00:00  ${run.id}  ${run.name}  ${run.error}`
+    expect(linesAt(200, [run])[1]).toBe(full)
+    expect(linesAt(undefined, [run])[1]).toBe(full)
+  })
+
+  test('never cuts a column that must stay whole', () => {
+    const keys = renderTable(
+      terminal({ columns: 40 }),
+      [{ title: 'KEY', value: () => 'k'.repeat(51), cut: 'never' }],
+      [1],
+      '',
+    )
+    expect(keys).toContain('k'.repeat(51))
   })
 })
 

@@ -146,7 +146,7 @@ function totalOf(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width, GAP * (widths.length - 1))
 }
 
-/** Narrows the widest columns until the table fits, none below its minimum. */
+/** Narrows ids to the part that is needed, then the widest columns until the table fits, none below its minimum. */
 function fitWidths<Row>(
   columns: readonly Column<Row>[],
   titles: readonly string[],
@@ -160,6 +160,9 @@ function fitWidths<Row>(
     return Math.min(widths[index]!, Math.max(minimum, titles[index]!.length))
   })
   const fitted = [...widths]
+  for (const [index, column] of columns.entries()) {
+    if ('cut' in column && column.cut === 'id' && totalOf(fitted) > total) fitted[index] = minimums[index]!
+  }
   for (let excess = totalOf(fitted) - total; excess > 0; excess -= 1) {
     const widest = fitted.reduce(
       (found, width, index) => (width > minimums[index]! && (found === -1 || width > fitted[found]!) ? index : found),

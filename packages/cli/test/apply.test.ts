@@ -37,6 +37,26 @@ const apply = async (value: object | string, ...more: string[]) =>
 const sourcesOf = (json: unknown) => (json as { webhook_sources: object[] }).webhook_sources
 
 describe('wf apply', () => {
+  test('warns of a subagent source that names no webhook source, and suggests the one that is meant', async () => {
+    const subagent = (name: string) => ({ name, type: 'api' })
+    const triggers = [
+      {
+        trigger_source: { slug: 'api', name: 'API' },
+        subagent_sources: [subagent('ORDER INTAKE'), subagent('Order intak')],
+      },
+    ]
+    const file = await environment.writeFile('subagent.json', {
+      organization: { name: 'Acme' },
+      webhook_sources: [source({ verify: false })],
+      workflows: [{ name: 'Forward', description: 'Send it to Order intake.', triggers }],
+    })
+    const { exitStatus, stdout } = await wf(environment.env, ['apply', file, '--dry-run'])
+    expect(exitStatus).toBe(0)
+    expect(stdout.match(/The subagent source .*/g)).toEqual([
+      'The subagent source "Order intak" is no webhook source; did you mean "Order intake"?',
+    ])
+  })
+
   test('creates an organization from YAML, and prints its ids and, only the first time, its new key', async () => {
     const file = await environment.writeFile(
       'acme.yaml',

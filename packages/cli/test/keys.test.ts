@@ -51,6 +51,17 @@ describe('wf keys create', () => {
     )
   })
 
+  test('exits with 2 on two names, and on a name of several lines', async () => {
+    expect(await keys('create', '--name', 'x6', 'x7')).toMatchObject({
+      exitStatus: 2,
+      stderr: 'Error: The key is named twice: x6 by --name, and x7. Give one name.\n',
+    })
+    for (const name of ['two\nlines', 'a\tb', 'a\u0000b']) {
+      expect(await keys('create', name)).toMatchObject({ exitStatus: 2, stderr: expect.stringContaining('one line') })
+    }
+    expect((await keys('list', '--json')).json()).toEqual([])
+  })
+
   test('rejects a name that exists', async () => {
     await create('ci')
     expect(await keys('create', 'ci')).toMatchObject({

@@ -34,6 +34,22 @@ describe('wf', () => {
     },
   )
 
+  test('prints its version', async () => {
+    expect(await wf({}, ['--version'])).toMatchObject({
+      exitStatus: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    })
+  })
+
+  test.each([[['runs', 'list']], [['logs', 'Order intake']]])(
+    'exits with 2 if --since is after --until of %j',
+    async (command) => {
+      const { exitStatus, stderr } = await wf({}, [...command, '--since', '2026-02-01', '--until', '2026-01-01'])
+      expect(exitStatus).toBe(2)
+      expect(stderr).toMatch(/^Error: --since \(2026-02-01T.*\) must be before --until \(2026-01-01T/)
+    },
+  )
+
   test('exits with 1 on a missing setting and names it with an example', async () => {
     const { exitStatus, stderr } = await wf({}, ['runs', 'list'])
     expect(exitStatus).toBe(1)

@@ -1,5 +1,7 @@
+import type { ErrorObject } from 'ajv'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { FieldError } from './errors.ts'
+import { findSimilar } from './find-similar.ts'
 import { WebhookSourceIn } from './internal/resources.ts'
 import {
   EMAIL_MAX_LENGTH,
@@ -234,7 +236,61 @@ let validateManifest: ReturnType<typeof compile<typeof Manifest>> | undefined
 export function findManifestShapeErrors(value: unknown): ManifestFieldError[] {
   validateManifest ??= compile(Manifest)
   if (validateManifest(value)) return []
-  return toFieldErrors(validateManifest.errors ?? [], Object.keys(Manifest.properties)).map(toManifestFieldError)
+  const fieldOrder = Object.keys(Manifest.properties)
+  let suggestions = 0
+  const describe = (error: ErrorObject) => (suggestions++ < MAX_SUGGESTIONS ? suggest(error) : undefined)
+  return toFieldErrors(validateManifest.errors ?? [], fieldOrder, describe).map(toManifestFieldError)
+}
+
+/** Errors of a manifest that are compared with what is known. */
+const MAX_SUGGESTIONS = 100
+
+/** The message for a field or value that is similar to a known one. */
+function suggest({ keyword, params, parentSchema, data }: ErrorObject): string | undefined {
+  if (keyword === 'additionalProperties') {
+    const { properties = {} } = (parentSchema ?? {}) as { properties?: object }
+    const similar = findSimilarField(String(params['additionalProperty']), Object.keys(properties))
+    return similar && `is not a known field; did you mean ${similar}?`
+  }
+  if (keyword === 'enum' && typeof data === 'string') {
+    const values = (params['allowedValues'] as unknown[]).filter((value) => typeof value === 'string')
+    const similar = findSimilar(data, values)
+    return similar && `must be one of ${values.join(', ')}; did you mean ${similar}?`
+  }
+  return undefined
+}
+
+/** A misspelled field, or a part of the name of just one: `secret` for `signing_secret`. */
+function findSimilarField(typed: string, names: readonly string[]): string | undefined {
+  const similar = findSimilar(typed, names)
+  if (similar !== undefined) return similar
+  const [only, ...others] = names.filter((name) => name.split('_').includes(typed.toLowerCase()))
+  return others.length === 0 ? only : undefined
+}
+
+/** The known values of fields that may have others too. */
+const KNOWN_VALUES = {
+  scope: ['company_wide', 'only_me'],
+  slug: ['api'],
+  subagent_source: ['api', 'street', 'platform_internal'],
+} as const
+
+/** Shorter values differ too little from each other to count as misspelled. */
+const MISSPELLED_MIN_LENGTH = 8
+
+/**
+ * The known value that is meant by one that may be another: it differs in case, or in what is between the words, or a long one in one or
+ * two letters. Undefined if the value is a known one, or is like none.
+ */
+export function findKnownValue(field: keyof typeof KNOWN_VALUES, value: string): string | undefined {
+  const known: readonly string[] = KNOWN_VALUES[field]
+  if (known.includes(value)) return undefined
+  const same = known.find((each) => toLetters(each) === toLetters(value))
+  return same ?? (value.length < MISSPELLED_MIN_LENGTH ? undefined : findSimilar(value, known))
+}
+
+function toLetters(text: string): string {
+  return text.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 }
 
 /** Converts a field error, with list indexes in brackets: `users.0.email` becomes `users[0].email`. */

@@ -20,6 +20,8 @@ export async function wf(
     columns?: number
     onWrite?: (text: string) => void
     ask?: Terminal['ask']
+    /** What standard input has. */
+    input?: string
   } = {},
 ): Promise<WfResult> {
   let stdout = ''
@@ -42,6 +44,7 @@ export async function wf(
     terminal,
     env: ownEnv,
     ...(options.interrupted ? { interrupted: options.interrupted } : {}),
+    ...(options.input === undefined ? {} : { input: options.input }),
   })
   return { exitStatus, stdout, stderr, json: () => JSON.parse(stdout) as unknown }
 }

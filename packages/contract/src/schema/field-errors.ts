@@ -3,13 +3,18 @@ import type { FieldCode, FieldError } from '../errors.ts'
 
 /**
  * Converts ajv's errors to field errors with Pydantic v2's codes (contract README, "Errors"): in the order of `fieldOrder`,
- * unknown fields last, one entry a field. `body` is the whole body.
+ * unknown fields last, one entry a field. `body` is the whole body. `describe` may give another message.
  */
-export function toFieldErrors(errors: readonly ErrorObject[], fieldOrder: readonly string[] = []): FieldError[] {
+export function toFieldErrors(
+  errors: readonly ErrorObject[],
+  fieldOrder: readonly string[] = [],
+  describe: (error: ErrorObject) => string | undefined = () => undefined,
+): FieldError[] {
   const byField = new Map<string, FieldError>()
   for (const error of errors) {
     const fieldError = toFieldError(error)
-    if (!byField.has(fieldError.field)) byField.set(fieldError.field, fieldError)
+    if (byField.has(fieldError.field)) continue
+    byField.set(fieldError.field, { ...fieldError, message: describe(error) ?? fieldError.message })
   }
   const ranks = new Map(fieldOrder.map((name, index) => [name, index]))
   const rankOf = ({ field, code }: FieldError): number => {

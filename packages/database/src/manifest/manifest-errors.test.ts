@@ -24,6 +24,13 @@ describe('manifestErrors', () => {
     expect(manifestErrors({ organization })).toEqual([])
   })
 
+  test('accepts other values of fields that may get new ones, also short ones that are similar to a known value', () => {
+    const triggers = [
+      { trigger_source: { slug: 'app', name: 'App' }, subagent_sources: [{ name: 'R', type: 'streets' }] },
+    ]
+    expect(manifestErrors(workflow({ scope: 'team', triggers }))).toEqual([])
+  })
+
   test('finds none where everything is named', () => {
     const whole = {
       organization: { id, name: 'Acme', suspended: false },
@@ -71,6 +78,48 @@ describe('manifestErrors', () => {
     ['nothing', null, [': must be a JSON object']],
     ['no organization', {}, ['organization: is missing']],
     ['an unknown name', { organization, teams: [] }, ['teams: is not a known field; remove it']],
+    [
+      'misspelled names and closed values',
+      {
+        organization: { name: 'Acme', suspend: true },
+        api_keys: [{ name: 'ci', scopes: ['raed'] }],
+        webhook_sources: [{ ...source, secret: 'x' }],
+        workflows: [{ name: 'A', auto_run: { enabled: true, frequency: 'dialy' } }],
+      },
+      [
+        'api_keys[0].scopes[0]: must be one of read, start; did you mean read?',
+        'workflows[0].auto_run.frequency: must be one of hourly, daily, weekly, monthly; did you mean daily?',
+        'organization.suspend: is not a known field; did you mean suspended?',
+        'webhook_sources[0].secret: is not a known field; did you mean signing_secret?',
+      ],
+    ],
+    [
+      'open values that mean a known one',
+      workflow({
+        scope: 'company-wide',
+        triggers: [
+          {
+            trigger_source: { slug: 'API', name: 'API' },
+            subagent_sources: [{ name: 'R', type: 'platform_intrenal' }],
+          },
+        ],
+      }),
+      [
+        'workflows[0].scope: is "company-wide"; did you mean company_wide?',
+        'workflows[0].triggers[0].trigger_source.slug: is "API"; did you mean api?',
+        'workflows[0].triggers[0].subagent_sources[0].type: is "platform_intrenal"; did you mean platform_internal?',
+      ],
+    ],
+    [
+      'an email address in two cases',
+      { organization, users: [{ email: 'ada@acme.test' }, { email: 'Ada@acme.test' }] },
+      ['users[1].email: is the same as users[0].email: they differ in case only, and belong to one person'],
+    ],
+    [
+      'a key whose name has several lines',
+      { organization, api_keys: [{ name: 'a\nb' }] },
+      ['api_keys[0].name: must be one line, without tabs and other control characters'],
+    ],
     ['an organization without a name', { organization: {} }, ['organization.name: is missing']],
     ['a list that is none', { organization, users: {} }, ['users: must be a list']],
     ['an item that is no object', { organization, users: ['ada'] }, ['users[0]: must be a JSON object']],

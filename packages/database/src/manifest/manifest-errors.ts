@@ -1,6 +1,7 @@
 import {
   findExampleErrors,
   FILE_CONTENT_MAX_BYTES,
+  findKnownValue,
   isStorableText,
   type Manifest,
   type ManifestFieldError,
@@ -64,6 +65,11 @@ function checkUsers(manifest: Loose, report: Report): void {
     }
   }
   checkUnique(textsAt('users', users, 'email'), report)
+  checkUnique(
+    textsAt('users', users, 'email', (email) => email.toLowerCase()),
+    report,
+    'they differ in case only, and belong to one person',
+  )
 }
 
 function checkApiKeys(manifest: Loose, report: Report): void {
@@ -71,6 +77,11 @@ function checkApiKeys(manifest: Loose, report: Report): void {
   for (const [index, { key }] of keys.entries()) {
     if (typeof key === 'string' && !parseApiKey(key)) {
       report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to create one`)
+    }
+  }
+  for (const [index, { name }] of keys.entries()) {
+    if (typeof name === 'string' && /\p{Cc}/u.test(name)) {
+      report(`api_keys[${index}].name`, 'must be one line, without tabs and other control characters')
     }
   }
   checkUnique(textsAt('api_keys', keys, 'name'), report)
@@ -113,6 +124,7 @@ function checkWorkflows(manifest: Loose, report: Report): void {
     const triggers = asItems(workflow['triggers'])
     const files = asItems(workflow['files'])
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
+    checkKnown(`${path}.scope`, 'scope', workflow['scope'], report)
     checkTimes(path, workflow, report)
     checkUnique(
       asList(workflow['users']).map((user, position) => ({ path: `${path}.users[${position}]`, key: user })),
@@ -139,15 +151,23 @@ function checkAutoRun(path: string, value: unknown, report: Report): void {
 
 function checkTrigger(path: string, trigger: Loose, report: Report): void {
   checkTimes(path, trigger, report)
+  checkKnown(`${path}.trigger_source.slug`, 'slug', asObject(trigger['trigger_source'])['slug'], report)
   checkUnique(textsAt(`${path}.events`, asItems(trigger['events']), 'slug'), report)
   if (typeof trigger['filters'] === 'object' && !isStorableJson(trigger['filters'])) {
     report(`${path}.filters`, 'must be valid Unicode text without NUL or lone surrogates, throughout')
   }
   for (const [index, { type, id }] of asItems(trigger['subagent_sources']).entries()) {
+    checkKnown(`${path}.subagent_sources[${index}].type`, 'subagent_source', type, report)
     if (type === 'platform_internal' && typeof id === 'string') {
       report(`${path}.subagent_sources[${index}].id`, 'must be left out where the type is platform_internal')
     }
   }
+}
+
+/** Reports a value that would be accepted as one of its own, but means a known one. */
+function checkKnown(path: string, field: Parameters<typeof findKnownValue>[0], value: unknown, report: Report): void {
+  const known = typeof value === 'string' ? findKnownValue(field, value) : undefined
+  if (known !== undefined) report(path, `is ${JSON.stringify(value)}; did you mean ${known}?`)
 }
 
 function checkFiles(path: string, files: readonly Loose[], report: Report): void {

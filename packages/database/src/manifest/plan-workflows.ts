@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { AutoRunFrequency, Manifest } from '@workflow-service/contract'
+import { type AutoRunFrequency, findSimilar, type Manifest } from '@workflow-service/contract'
 import { scheduleAutoRun } from '../auto-run-schedule.ts'
 import { deriveId } from '../ids.ts'
 import { workflowSearchText } from '../search-text.ts'
@@ -367,6 +367,9 @@ function reportForeignIds(
   }
 }
 
+/** Unknown addresses that are compared with the known ones. */
+const MAX_SUGGESTIONS = 20
+
 interface AccessRow {
   workflow_id: string
   user_id: string
@@ -385,12 +388,18 @@ async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<
     id: deriveId('user', organizationId, email),
   }))
   const idByEmail = new Map([...created, ...known.rows].map(({ email, id }) => [email, id]))
+  const knownEmails = [...idByEmail.keys()]
+  let unknownCount = 0
   const rows: AccessRow[] = []
   for (const { id, path, entry } of wanted) {
     for (const [index, email] of (entry.users ?? []).entries()) {
       const userId = idByEmail.get(email)
       if (userId !== undefined) rows.push({ workflow_id: id, user_id: userId, email })
-      else ctx.report(`${path}.users[${index}]`, `is no user of the organization: list ${email} under users`)
+      else {
+        const similar = unknownCount++ < MAX_SUGGESTIONS ? findSimilar(email, knownEmails) : undefined
+        const advice = similar === undefined ? `list ${email} under users` : `did you mean ${similar}?`
+        ctx.report(`${path}.users[${index}]`, `is no user of the organization: ${advice}`)
+      }
     }
   }
   const stored = await client.query<AccessRow>(
