@@ -6,6 +6,8 @@ export interface BenchOptions {
   readonly seconds: number
   /** Rows of the large tables in the parts `list` and `log`. */
   readonly largeTable: number
+  /** Starts, and deliveries, in the part `scale`. */
+  readonly rows: number
   /** The folder for a CPU profile of each service. Undefined for none, because profiling costs time. */
   readonly profile?: string | undefined
   readonly logProgress: (line: string) => void

@@ -18,7 +18,7 @@ const TOKEN = randomBytes(24).toString('base64')
 const SECRETS_KEY = randomBytes(32).toString('base64')
 
 /** PostgreSQL with its default durability: a commit waits for the disk. */
-const POSTGRES_SETTINGS = {
+export const POSTGRES_SETTINGS = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
