@@ -118,7 +118,6 @@ async function listNames(ctx: CliContext, { command, option, argument, organizat
   const what = option ? /<(\w+)>/.exec(option.flags)?.[1] : argument?.name()
   const db = ctx.database()
   const organizationId = async () => (await findOrganization(ctx, organization)).id
-  const toCandidate = ({ id, name }: { id: string; name: string }) => ({ value: name, description: id })
   switch (what) {
     case 'organization':
       return (await listOrganizations(db, { limit: MAX_NAMES })).map(toCandidate)
@@ -141,6 +140,10 @@ async function listNames(ctx: CliContext, { command, option, argument, organizat
     default:
       return []
   }
+}
+
+function toCandidate({ id, name }: { readonly id: string; readonly name: string }): Candidate {
+  return { value: name, description: id }
 }
 
 async function listSessionIds(ctx: CliContext, organizationId: string): Promise<Candidate[]> {

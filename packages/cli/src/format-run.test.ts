@@ -93,6 +93,8 @@ const run: RunDetails = {
 const terminal = { write: () => {}, writeError: () => {}, isColoured: false, columns: undefined }
 const formatted = formatRun(terminal, run)
 
+const tagged = (text: string) => `<data-0123456789abcdef of="context">\n${text}\n</data-0123456789abcdef>`
+
 describe('formatRun', () => {
   test('begins with the status, the workflow, the session and the origin', () => {
     expect(formatted.split('\n').slice(0, 6)).toEqual([
@@ -140,7 +142,6 @@ describe('formatRun', () => {
   })
 
   test('shows texts from outside without the tags that mark them for a model', () => {
-    const tagged = (text: string) => `<data-0123456789abcdef of="context">\n${text}\n</data-0123456789abcdef>`
     const text = `A new order\n\n${tagged('B-7 <b>')}\n${tagged('<data-x>')}`
     const step = { ...run.steps[0]!, kind: 'message' as const, data: { agent: 'm', text } }
     const shown = formatRun(terminal, { ...run, steps: [step] })

@@ -92,12 +92,13 @@ function readVersion(): string {
 
 const SETTINGS_HELP = `
 Settings come from the environment, with the same names as in the services:
-  DATABASE_URL                          every command but "queue"
-  DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test
+  DATABASE_URL                          every command but "queue", "completion", and "listen" without --source
+  DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test, sources send
   SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
   APP_URL                               setup-link, users reset-link
   AMQP_URL, AMQP_QUEUE_TYPE             queue
-If DATABASE_URL is not set, wf reads the settings of npm start from .local/env. LOCAL_DIR names another folder than .local.
+If DATABASE_URL is not set, wf reads the settings of npm start from .local/env, unless they are given. LOCAL_DIR names another folder
+than .local.
 
 Exit status: 0 success, 1 error, 2 wrong usage. Every command prints JSON with --json. Times are UTC.`
 

@@ -38,11 +38,10 @@ const sourcesOf = (json: unknown) => (json as { webhook_sources: object[] }).web
 
 describe('wf apply', () => {
   test('warns of a subagent source that names no webhook source, and suggests the one that is meant', async () => {
-    const subagent = (name: string) => ({ name, type: 'api' })
     const triggers = [
       {
         trigger_source: { slug: 'api', name: 'API' },
-        subagent_sources: [subagent('ORDER INTAKE'), subagent('Order intak')],
+        subagent_sources: ['ORDER INTAKE', 'Order intak'].map((name) => ({ name, type: 'api' })),
       },
     ]
     const file = await environment.writeFile('subagent.json', {

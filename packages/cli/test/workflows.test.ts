@@ -187,15 +187,16 @@ describe('wf sessions list', () => {
   })
 })
 
-describe('wf completion', () => {
-  const complete = async (...words: string[]) =>
-    (await run('complete', '--', ...words)).stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => line.split('\t')[0])
+const complete = async (...words: string[]) =>
+  (await run('complete', '--', ...words)).stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t')[0])
 
+const offline = async (...words: string[]) => (await wf({}, ['complete', '--', ...words])).stdout
+
+describe('wf completion', () => {
   test('completes commands, options and choices without a database', async () => {
-    const offline = async (...words: string[]) => (await wf({}, ['complete', '--', ...words])).stdout
     expect(await offline('wor')).toBe('workflows\tList and show workflows. wf apply and the application change them.\n')
     expect(await offline('runs', 'list', '--sta')).toMatch(/^--status\t/)
     expect(await offline('runs', 'list', '--status', 'su')).toBe('succeeded\t\n')
