@@ -48,6 +48,14 @@ describe('wf logs', () => {
     expect(lines[4]).toMatch(/verification +accepted +200 /)
   })
 
+  test('--answers shows what the endpoint answered to a request that it rejected, as text', async () => {
+    endpoint.answerWith({ status: 422, body: 'no stock\nof \u001b[31mit' })
+    await send({ order_id: 'A-3' })
+    expect((await logs()).stdout).not.toContain('no stock')
+    expect((await logs('--answers')).stdout).toMatch(/\n\n2\S+ \S+ {2}answered 422\n {2}no stock\n {2}of \[31mit\n$/)
+    expect(await entries('--kind', 'payload')).toMatchObject([{ rejected_answer: 'no stock\nof [31mit' }])
+  })
+
   test('filters by outcome, kind and time, and stops at the limit', async () => {
     await send({ order_id: 'A-2' })
     await send({ wrong: 'A-3' })

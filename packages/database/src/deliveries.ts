@@ -81,6 +81,8 @@ export interface DeliveryResult {
   mismatches: FieldError[] | null
   durationMs: number | null
   answer: string | null
+  /** The beginning of a rejected answer's body, for people: not part of `Delivery`, from which the runner's answer is made. */
+  rejectedAnswer?: string | null
 }
 
 /** A payload to claim. `lease` is null when no runner sends it. */
@@ -269,9 +271,10 @@ const RECORD_OUTCOMES: NamedStatement = {
   name: 'record-delivery-outcomes',
   text: `
     UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
-      mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer, finished_at = now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[])
-      AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer)
+      mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer,
+      rejected_answer = result.rejected_answer, finished_at = now()
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[])
+      AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer, rejected_answer)
     WHERE deliveries.id = result.id AND deliveries.organization_id = result.organization_id
       AND CASE deliveries.outcome
         WHEN 'in_flight' THEN true
@@ -301,6 +304,7 @@ export async function recordOutcomes(
     distinct.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
     distinct.map(({ result }) => result.durationMs),
     distinct.map(({ result }) => result.answer),
+    distinct.map(({ result }) => result.rejectedAnswer ?? null),
   ])
   const finished = new Map(rows.map((row) => [row.id, row.finishedAt]))
   return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
@@ -392,6 +396,20 @@ export async function listDeliveries(
     [organizationId, sourceId, since ?? '-infinity', ...beforePosition(after, until), limit],
   )
   return rows
+}
+
+/** What the endpoint answered to each of these deliveries that it rejected, by id. For people: an agent must not read it. */
+export async function readRejectedAnswers(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  deliveryIds: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await db.pool.query<{ id: string; text: string }>(
+    `SELECT id, rejected_answer AS text FROM deliveries
+     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND rejected_answer IS NOT NULL`,
+    [organizationId, deliveryIds],
+  )
+  return new Map(rows.map(({ id, text }) => [id, text]))
 }
 
 /** The reason of an `unknown` delivery. */

@@ -155,7 +155,8 @@ export async function findVisibleDelivery(
        ) AS agent_answer,
        ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
      FROM (
-       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url FROM deliveries AS delivery ${JOIN_WORKFLOW}
+       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer
+       FROM deliveries AS delivery ${JOIN_WORKFLOW}
        WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
      ) AS found
      LEFT JOIN webhook_sources AS source

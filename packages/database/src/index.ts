@@ -85,6 +85,7 @@ export {
   findDeliveryState,
   listDeliveries,
   markAbandonedDeliveries,
+  readRejectedAnswers,
   recordOutcomes,
   removeUnsentDelivery,
   type Resend,

@@ -87,6 +87,22 @@ describe('The log of a source', () => {
   })
 })
 
+test('A delivery shows what the endpoint answered when it rejected the request; lists and the agent do not have it', async () => {
+  const { admin } = data.app.organization
+  data.endpoint.answerWith({ status: 422, body: '<b>no stock</b>\nof it' })
+  try {
+    const sent = await data.send(sourceId, await data.createRun(everyones))
+    expect(JSON.stringify(sent)).not.toContain('no stock')
+    const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: sent.id } })
+    expect(body).toMatchObject({ outcome: 'rejected', answer: null, rejected_answer: '<b>no stock</b>\nof it' })
+    const list = await data.call(admin, 'listDeliveries', { params: { source_id: sourceId } })
+    expect(list.body.data[0]?.id).toBe(sent.id)
+    expect(JSON.stringify(list.body)).not.toContain('no stock')
+  } finally {
+    data.endpoint.answerWith({ status: 204 })
+  }
+})
+
 const urlsOf = async (id: string) => {
   const { admin } = data.app.organization
   const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: id } })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { newId, readRejectedAnswers } from '@workflow-service/database'
 import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { callDispatcher, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
@@ -82,6 +82,23 @@ describe('422 verification_failed', () => {
     expect(answer).toMatchObject({ status: 422, body: { error: { location: expect.stringContaining('[hidden]') } } })
     expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toMatch(/echoed-secret/)
     await echo.close()
+  })
+
+  test('a rejection shows what the endpoint answered, without the secret', async () => {
+    dispatcher.endpoint.answerWith(({ json }) => ({ status: 400, body: `not valid:\n${JSON.stringify(json)}` }))
+    const saved = await dispatcher.save(newId(), { signing_secret: 'echoed-secret' })
+    const { error } = saved.body
+    expect(error).toMatchObject({
+      reason: 'status',
+      rejected_answer: expect.stringMatching(/^not valid:\n\{.*\[hidden\]/),
+    })
+    expect(JSON.stringify(error)).not.toContain('echoed-secret')
+    const kept = await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [String(error.delivery_id)])
+    expect([...kept.values()]).toEqual([error.rejected_answer])
+    // Too short to be recognized in a text.
+    const short = await dispatcher.save(newId(), { signing_secret: 'short' })
+    expect(short.body.error.reason).toBe('status')
+    expect(JSON.stringify(short.body)).not.toMatch(/short|rejected_answer/)
   })
 
   test('a time-out', async () => {

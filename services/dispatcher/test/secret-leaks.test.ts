@@ -137,7 +137,7 @@ async function useEverything(): Promise<void> {
 
   const send = (payload: Record<string, unknown>): Promise<number> =>
     call('PUT', `/internal/deliveries/${newId()}`, { organization_id: organizationId, source_id: id, payload })
-  for (const answer of [echo(second), { status: 500 }, 'reset' as const]) {
+  for (const answer of [echo(second), { ...echo(second), status: 422 }, { status: 500 }, 'reset' as const]) {
     endpoint.answerWith(answer)
     expect(await send({ order_id: MARKER, total: 1 })).toBe(200)
   }

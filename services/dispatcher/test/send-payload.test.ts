@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { newId, readRejectedAnswers } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { type Answer, callDispatcher, PAYLOAD } from './support/test-dispatcher.ts'
@@ -22,6 +22,11 @@ const deliveryBody = (change: Record<string, unknown> = {}): Record<string, unkn
 })
 const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
+
+/** What the log keeps for people. */
+const rejectedAnswers = async (id: string): Promise<string[]> => [
+  ...(await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [id])).values(),
+]
 
 describe('200', () => {
   test('sends the payload unchanged with a new token, and answers what the endpoint answered', async () => {
@@ -75,6 +80,35 @@ describe('200', () => {
     expect(answer).toMatchObject({ status: 200, body: { outcome, status, answer: null } })
     expect(answer.body.reason === null).toBe(outcome === 'accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('the body of a rejection is kept for people: the caller and the internal log do not get it', async () => {
+    const body = `<b>no stock</b>\n${'x'.repeat(5_000)}`
+    dispatcher.endpoint.answerWith({ status: 422, body })
+    const id = newId()
+    const answers = [await send(id), await send(id), await dispatcher.readLog(sourceId)]
+    expect(answers).toMatchObject([
+      { body: { outcome: 'rejected' } },
+      { body: { outcome: 'rejected' } },
+      expect.anything(),
+    ])
+    expect(JSON.stringify([answers, dispatcher.logLines])).not.toContain('no stock')
+    expect(await rejectedAnswers(id)).toEqual([body.slice(0, 4_096)])
+
+    dispatcher.endpoint.answerWith({ status: 200, body: 'a line\nand another' })
+    const accepted = newId()
+    await send(accepted)
+    expect(await rejectedAnswers(accepted)).toEqual([])
+  })
+
+  test('secret and token in the body of a rejection are replaced', async () => {
+    dispatcher.endpoint.answerWith(({ headers }) => ({
+      status: 401,
+      body: `bad token\n${String(headers['x-service-token'])}\nfor ${SECRET}`,
+    }))
+    const id = newId()
+    await send(id)
+    expect(await rejectedAnswers(id)).toEqual(['bad token\n[hidden]\nfor [hidden]'])
   })
 
   test.each(['000', '099', '600', '999'])('the unusual status %s is rejected and recorded', async (status) => {

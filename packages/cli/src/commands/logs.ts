@@ -1,5 +1,5 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
-import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
+import { type Delivery, type DeliveryQuery, listDeliveries, readRejectedAnswers } from '@workflow-service/database'
 import { type Command, Option } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
@@ -7,7 +7,16 @@ import { findOrganization, withOrganization } from '../find-organization.ts'
 import { findSource } from '../find-source.ts'
 import { followDeliveries, isFinished } from '../follow-deliveries.ts'
 import { checkPeriod, parseLimit, parseTime } from '../parse-options.ts'
-import { type Column, type Format, paint, renderTable, showDuration, showTime, withoutControls } from '../terminal.ts'
+import {
+  type Column,
+  type Format,
+  paint,
+  renderTable,
+  showDuration,
+  showTime,
+  type Terminal,
+  withoutControls,
+} from '../terminal.ts'
 
 interface LogsOptions {
   organization?: string
@@ -17,6 +26,7 @@ interface LogsOptions {
   since?: Date
   until?: Date
   limit: number
+  answers?: boolean
   json?: boolean
 }
 
@@ -27,6 +37,12 @@ export function addLogsCommand(program: Command, run: Run): void {
   )
     .argument('<source>', 'its name or id; for a deleted source, its id')
     .option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line')
+    .addOption(
+      new Option(
+        '--answers',
+        'below the table: what the endpoint answered to each request that it rejected, at most 4 KiB; always in --json',
+      ).conflicts('follow'),
+    )
     .addOption(new Option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES))
     .addOption(new Option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS))
     .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d', parseTime)
@@ -47,16 +63,34 @@ async function logs(ctx: CliContext, text: string, options: LogsOptions): Promis
     await follow(ctx, organization.id, query, newest, options.json ?? false)
     return undefined
   }
+  const ids = newest.filter((delivery) => delivery.outcome === 'rejected').map(({ id }) => id)
+  const answers = await readRejectedAnswers(ctx.database(), organization.id, ids)
   return {
-    json: newest.map(toJson),
+    json: newest.map((delivery) => ({ ...toJson(delivery), rejected_answer: answers.get(delivery.id) ?? null })),
     text: (terminal) =>
-      renderTable(
-        terminal,
-        COLUMNS,
-        newest,
-        `Nothing was sent to ${source.name}${hasFilter ? ' that matches the options' : ' yet'}.`,
-      ),
+      [
+        renderTable(
+          terminal,
+          COLUMNS,
+          newest,
+          `Nothing was sent to ${source.name}${hasFilter ? ' that matches the options' : ' yet'}.`,
+        ),
+        ...(options.answers ? newest.map((delivery) => formatAnswer(terminal, delivery, answers)) : []),
+      ].join(''),
   }
+}
+
+/** The text of a rejection below a headline, each line indented; empty if there is none. */
+function formatAnswer(
+  terminal: Terminal,
+  { id, createdAt, status }: Delivery,
+  answers: ReadonlyMap<string, string>,
+): string {
+  const text = answers.get(id)
+  if (text === undefined) return ''
+  const lines = text.trimEnd().split('\n')
+  const headline = paint(terminal, 'bold', `${showTime(createdAt)}  answered ${status}`)
+  return `\n${headline}\n${lines.map((line) => `  ${withoutControls(line)}\n`).join('')}`
 }
 
 const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {

@@ -71,6 +71,12 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
     }),
     { description: 'The headers of the request, without secrets.' },
   ),
+  rejected_answer: Nullable(
+    Type.String({
+      description:
+        'With `rejected`: at most the first 4 KiB of what the endpoint answered, without the secret; null when it was empty, compressed or not recorded. The agent does not receive it.',
+    }),
+  ),
   agent_answer: Nullable(Type.String({ description: 'What the agent received as the outcome; null without a run.' })),
   newer_id: Nullable(Uuid({ description: 'The next newer delivery of the source.' })),
   older_id: Nullable(Uuid({ description: 'The next older delivery of the source.' })),

@@ -198,6 +198,12 @@ export const InternalErrorBody = Type.Object(
       Uuid({ description: "With `verification_failed`: the request's entry in the delivery log." }),
     ),
     status: Type.Optional(Type.Integer({ description: 'With `status` and `redirect`: the HTTP status answered.' })),
+    rejected_answer: Type.Optional(
+      Type.String({
+        description:
+          'With `status` and `redirect`: at most the first 4 KiB of what the endpoint answered, without the secret.',
+      }),
+    ),
     location: Type.Optional(
       Nullable(Type.String({ description: 'With `redirect`: its target; null without a Location header.' })),
     ),

@@ -6,7 +6,7 @@ import type { Redact } from './redact.ts'
 /** Returns the log entry for the result of a request: any 2xx is accepted (contract README, "Payload request"). */
 export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryResult {
   const { durationMs } = result
-  const failed = { status: null, answer: null, mismatches: null, durationMs }
+  const failed = { status: null, answer: null, rejectedAnswer: null, mismatches: null, durationMs }
   switch (result.kind) {
     case 'answered': {
       const isAccepted = result.status >= 200 && result.status <= 299
@@ -15,6 +15,7 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
         status: result.status,
         reason: isAccepted ? null : describeRejection(result.status, result.location, redact),
         answer: result.text === null ? null : redact(result.text),
+        rejectedAnswer: result.rejection === undefined ? null : redact(result.rejection),
         mismatches: null,
         durationMs,
       }
@@ -37,14 +38,20 @@ export interface VerificationFailure {
 }
 
 /** Returns why the endpoint did not confirm the verification request, or undefined if it did. */
-export function toVerificationFailure(result: SentResult, redact: Redact): VerificationFailure | undefined {
+export function toVerificationFailure(
+  result: SentResult,
+  redact: Redact,
+  rejectedAnswer: string | null = null,
+): VerificationFailure | undefined {
   switch (result.kind) {
     case 'answered': {
       const { status, location } = result
       if (status >= 200 && status <= 299) return undefined
       const message = `${describeRejection(status, location, redact)} It must answer the verification request with a 2xx status.`
-      if (!isRedirect(status, location)) return { message, extra: { reason: 'status', status } }
-      return { message, extra: { reason: 'redirect', status, location: location === null ? null : redact(location) } }
+      const answer = rejectedAnswer === null ? {} : { rejected_answer: rejectedAnswer }
+      if (!isRedirect(status, location)) return { message, extra: { reason: 'status', status, ...answer } }
+      const target = location === null ? null : redact(location)
+      return { message, extra: { reason: 'redirect', status, location: target, ...answer } }
     }
     case 'timed_out':
       return {

@@ -53,7 +53,8 @@ export function createOutcomeRecorder(options: {
     record: async (delivery, reported) => {
       const { id, organizationId } = delivery
       const result = toStorable(reported)
-      const finished = { ...delivery, ...result, finishedAt: new Date() }
+      const { rejectedAnswer: _forPeople, ...outcome } = result
+      const finished = { ...delivery, ...outcome, finishedAt: new Date() }
       try {
         const finishedAt = await store.recordOutcome({ organizationId, id, result })
         return finishedAt ? { ...finished, finishedAt } : finished
@@ -78,6 +79,8 @@ export function createOutcomeRecorder(options: {
 
 const REASON_MAX_LENGTH = 2_000
 const FIELD_MAX_LENGTH = 200
+/** Of at most 4 KiB, which redaction may have made longer. */
+const REJECTED_ANSWER_MAX_LENGTH = 4_096
 
 /** Makes texts storable: the name of a field that a model made up may contain NUL and be as long as the payload. */
 function toStorable(result: DeliveryResult): DeliveryResult {
@@ -85,6 +88,7 @@ function toStorable(result: DeliveryResult): DeliveryResult {
     ...result,
     reason: result.reason && toLine(result.reason, REASON_MAX_LENGTH),
     answer: result.answer && truncateText(result.answer, ANSWER_MAX_LENGTH),
+    rejectedAnswer: result.rejectedAnswer ? truncateText(result.rejectedAnswer, REJECTED_ANSWER_MAX_LENGTH) : null,
     mismatches:
       result.mismatches?.map(({ field, code, message }) => ({
         field: toLine(field, FIELD_MAX_LENGTH),

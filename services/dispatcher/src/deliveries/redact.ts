@@ -4,18 +4,24 @@ const MIN_REDACTED_LENGTH = 6
 /** Replaces a secret in texts and in the log. */
 export const REDACTED = '[hidden]'
 
+/** Whether texts are searched for the secret; also if there is none to hide. */
+export function isRedactable(secret: string | null): boolean {
+  return secret === null || secret.length >= MIN_REDACTED_LENGTH
+}
+
 /** Returns the text without secrets. */
 export type Redact = (text: string) => string
 
 /**
  * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they are, in
  * Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are encoded. The end of a
- * text may be the beginning of a secret that was cut off. Takes time in proportion to the lengths of text and secret.
+ * text may be the beginning of a secret that was cut off. Takes time in proportion to the lengths of text and secret, which only a
+ * secret that repeats itself needs: a text that would take longer than some 20 ms is replaced as a whole.
  */
 export function createRedactor(secrets: readonly (string | null)[]): Redact {
   const texts = secrets
     .filter((secret) => secret !== null)
-    .filter((secret) => secret.length >= MIN_REDACTED_LENGTH)
+    .filter(isRedactable)
     .flatMap((secret) => [withoutPadding(secret), toBase64(secret, 'base64'), toBase64(secret, 'base64url')])
   // Most deliveries have no text, so the spellings are computed for the first one.
   let patterns: Pattern[] | undefined
@@ -77,6 +83,9 @@ const MAX_SPELLING_LENGTH = 12
 
 const UNKNOWN = -1
 
+/** Steps of the search in one text: a character of the text, with one position in the secret that it may continue. */
+const MAX_STEPS = 1_000_000
+
 /**
  * Replaces every part of the text that spells the pattern. Follows all spellings at the same time instead of trying one after
  * the other, which would take exponential time for a secret of backslashes.
@@ -90,6 +99,7 @@ function replaceAll(text: string, { indexes, characters }: Pattern): string {
   const largest = new Int32Array(starts.length)
   let result = ''
   let copiedTo = 0
+  let steps = 0
   const replace = (start: number, end: number): void => {
     result += text.slice(copiedTo, start) + REDACTED
     copiedTo = end
@@ -112,6 +122,8 @@ function replaceAll(text: string, { indexes, characters }: Pattern): string {
     current[0] = position + 1
     lengthsOf.fill(UNKNOWN)
     const last = Math.min(largest[position % starts.length]!, indexes.length - 1)
+    steps += last + 1
+    if (steps > MAX_STEPS) return REDACTED
     for (let count = 0; count <= last; count += 1) {
       const start = current[count]!
       if (start === 0) continue

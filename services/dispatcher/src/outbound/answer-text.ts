@@ -6,9 +6,13 @@ export const ANSWER_MAX_BYTES = 4096
 
 /** Whether the headers allow readable text: the body is neither compressed nor announced as too long. */
 export function mayContainText(headers: IncomingHttpHeaders): boolean {
-  const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   const length = headers['content-length']
-  return (encoding === '' || encoding === 'identity') && (length === undefined || Number(length) <= ANSWER_MAX_BYTES)
+  return !isCompressed(headers) && (length === undefined || Number(length) <= ANSWER_MAX_BYTES)
+}
+
+/** Whether the body is compressed: it is never decompressed. */
+export function isCompressed(headers: IncomingHttpHeaders): boolean {
+  return !['', 'identity'].includes(headers['content-encoding']?.trim().toLowerCase() ?? '')
 }
 
 /**
@@ -22,6 +26,18 @@ export function readAnswerText(body: Uint8Array): string | null {
   if (countCodePoints(text) > ANSWER_MAX_LENGTH) return null
   const visible = text.replaceAll('\t', ' ').replaceAll(DISGUISES, '')
   return visible === '' ? null : visible
+}
+
+/**
+ * Returns the beginning of a body, at most 4 KiB, as text for people, or null if there is nothing to read. Bytes that are not UTF-8
+ * become U+FFFD; a character that the limit cuts off is left out. Lines and tabs stay, other invisible characters are removed.
+ */
+export function readRejection(body: Uint8Array): string | null {
+  const decoder = new TextDecoder('utf-8')
+  const text = decoder.decode(body.subarray(0, ANSWER_MAX_BYTES), { stream: body.length >= ANSWER_MAX_BYTES })
+  const lines = text.replaceAll(/\r\n?/gu, '\n')
+  const visible = lines.replaceAll(DISGUISES, (character) => (/[\n\t]/u.test(character) ? character : ''))
+  return visible.trim() === '' ? null : visible
 }
 
 /** Control characters, marks that change the writing direction, and tag characters, which no screen shows. */

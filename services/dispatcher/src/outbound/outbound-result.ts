@@ -19,6 +19,8 @@ export type OutboundOutcome =
       location: string | null
       /** The one-line text of a 2xx answer, if it has one (contract README, "Payload request"). */
       text: string | null
+      /** The beginning of the body of an answer that is not 2xx, for people; absent if there is none. */
+      rejection?: string
     }
   | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
   | {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
-import { ANSWER_MAX_BYTES, mayContainText, readAnswerText } from './answer-text.ts'
+import { ANSWER_MAX_BYTES, mayContainText, isCompressed, readAnswerText, readRejection } from './answer-text.ts'
 import { checkAddress } from './check-address.ts'
 import { checkUrl, type UrlHost } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
@@ -230,7 +230,11 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
       progress.answered = answered
-      if (answered.status > 299 || !mayContainText(answer.headers)) {
+      if (answered.status > 299) {
+        collectRejection(answer, (rejection) => resolve(rejection === null ? answered : { ...answered, rejection }))
+        return
+      }
+      if (!mayContainText(answer.headers)) {
         resolve(answered)
         return
       }
@@ -245,7 +249,12 @@ function toAnswered(answer: IncomingMessage): OutboundOutcome & { kind: 'answere
   const status = answer.statusCode ?? 0
   const isRedirect = status >= 300 && status <= 399
   const location = isRedirect ? answer.headers.location : undefined
-  return { kind: 'answered', status, location: location === undefined ? null : toDisplayText(location), text: null }
+  return {
+    kind: 'answered',
+    status,
+    location: location === undefined ? null : toDisplayText(location),
+    text: null,
+  }
 }
 
 /** Node allows 16 KiB of headers, in which finding a long secret would take too long. */
@@ -254,6 +263,33 @@ const MAX_LOCATION_LENGTH = 1_000
 /** Removes control characters from a header value, which Node reads as Latin-1, and limits its length. */
 function toDisplayText(value: string): string {
   return value.replaceAll(/\p{Cc}/gu, '').slice(0, MAX_LOCATION_LENGTH)
+}
+
+/** How long the body of a rejection is awaited: the outcome is known, and the agent waits for it. */
+const REJECTION_TIMEOUT_MS = 1_000
+
+/** Calls `done` once with the part of the body that arrived in time, as text for people. */
+function collectRejection(answer: IncomingMessage, done: (text: string | null) => void): void {
+  if (isCompressed(answer.headers)) {
+    done(null)
+    return
+  }
+  const chunks: Buffer[] = []
+  let length = 0
+  const finish = (): void => {
+    clearTimeout(timer)
+    answer.removeAllListeners('data').pause()
+    done(readRejection(Buffer.concat(chunks)))
+  }
+  const timer = setTimeout(finish, REJECTION_TIMEOUT_MS)
+  answer.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length >= ANSWER_MAX_BYTES) finish()
+  })
+  answer.on('error', finish)
+  answer.once('close', finish)
+  answer.once('end', finish)
 }
 
 /** Calls `done` with the text when the body has ended properly, or with null once it is too long or broken. */

@@ -17,7 +17,7 @@ import { toDeliveryResult, toVerificationFailure, type VerificationFailure } fro
 import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
 import { NotSentError } from '../deliveries/not-sent-error.ts'
-import { REDACTED } from '../deliveries/redact.ts'
+import { isRedactable, REDACTED } from '../deliveries/redact.ts'
 import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
 
 /** Shorter than a payload's: a person waits for the answer to a save. */
@@ -89,10 +89,13 @@ export async function verifySource(ctx: AppContext, request: VerificationRequest
       sentBy: null,
       createdAt,
     })
-    // The answer's text is not logged: only payload answers are read by the agent, and this one may repeat the secret.
-    const delivery = await ctx.outcomes.record(recorded, { ...toDeliveryResult(result, redact), answer: null })
+    const outcome = toDeliveryResult(result, redact)
+    // The request carried the secret, and the endpoint may repeat it: one too short to be recognized would be shown.
+    const rejectedAnswer = isRedactable(signingSecret) ? (outcome.rejectedAnswer ?? null) : null
+    // Only answers to payloads are read by the agent.
+    const delivery = await ctx.outcomes.record(recorded, { ...outcome, answer: null, rejectedAnswer })
     reportDelivery(ctx, delivery)
-    return { delivery, failure: toVerificationFailure(result, redact) }
+    return { delivery, failure: toVerificationFailure(result, redact, rejectedAnswer) }
   } finally {
     slot()
   }

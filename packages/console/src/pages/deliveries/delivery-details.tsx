@@ -32,7 +32,17 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
-  const { outcome, status, reason, answer, agent_answer: agentAnswer, headers, workflow, request_url: url } = delivery
+  const {
+    outcome,
+    status,
+    reason,
+    answer,
+    agent_answer: agentAnswer,
+    rejected_answer: rejected,
+    headers,
+    workflow,
+    request_url: url,
+  } = delivery
   const hint = delivery.kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const took = delivery.duration_ms === null ? null : durationText(delivery.duration_ms)
   const mismatches = delivery.mismatches ?? []
@@ -94,7 +104,13 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           <CopyBox label="curl" text={curl} />
         </details>
       </Part>
-      {delivery.kind === 'payload' && status !== null ? (
+      {rejected === null ? null : (
+        <Part title="What the endpoint answered">
+          <p className="muted">At most the first 4 KiB. Only people see it: the agent does not receive it.</p>
+          <LongText text={rejected} />
+        </Part>
+      )}
+      {delivery.kind === 'payload' && outcome === 'accepted' ? (
         <Part title="Answer">
           {answer === null ? (
             <p className="muted">No text of one line and at most 300 characters.</p>

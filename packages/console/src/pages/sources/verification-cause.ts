@@ -53,12 +53,21 @@ export function hintOfStatus(status: number): string | undefined {
   return STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)
 }
 
+const MAX_QUOTED = 300
+
+/** The beginning of the answer's text, on one line. The delivery log has the rest. */
+function quoteAnswer(text = ''): string {
+  const line = text.trim().replaceAll(/\s+/g, ' ')
+  if (line === '') return ''
+  return `: “${line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED).toWellFormed()}…` : line}”`
+}
+
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */
 export function describeVerificationFailure(error: Partial<AppErrorBody>): string {
   const { status = 0, location, kind, tls_fault: tlsFault = 'other', address = 'The address of this host' } = error
   switch (error.reason) {
     case 'status':
-      return `The endpoint answered ${status} instead of 2xx. ${hintOfStatus(status) ?? WRONG_STATUS}`
+      return `The endpoint answered ${status} instead of 2xx${quoteAnswer(error.rejected_answer)}. ${hintOfStatus(status) ?? WRONG_STATUS}`
     case 'redirect':
       return location
         ? `The endpoint redirects to ${location} (${status}). Redirects are not followed: enter the final URL.`
