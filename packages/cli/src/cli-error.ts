@@ -1,3 +1,4 @@
+import { splitHosts } from '@workflow-service/contract'
 import { isDatabaseUnavailable, ManifestError } from '@workflow-service/database'
 import { SettingsError } from '@workflow-service/service-kit'
 import type { CliConfig } from './config.ts'
@@ -76,6 +77,8 @@ function describeCause(error: unknown): string {
 
 /** Names the database without its password. */
 function describeDatabase(config: CliConfig): string {
-  const { hostname, port, pathname, username } = new URL(config.databaseUrl())
-  return `PostgreSQL at ${username && `${username}@`}${hostname}:${port || '5432'}${pathname}`
+  const urls = splitHosts(config.databaseUrl()).map((url) => new URL(url))
+  const hosts = urls.map(({ hostname, port }) => `${hostname}:${port || '5432'}`)
+  const { pathname, username } = urls[0]!
+  return `PostgreSQL at ${username && `${username}@`}${hosts.join(',')}${pathname}`
 }

@@ -1,9 +1,11 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
+import { toPrimary } from './connect-to-primary.ts'
 import { PrismaClient } from './generated/client.ts'
 
 /** How to connect to PostgreSQL. */
 export interface DatabaseOptions {
+  /** May name several hosts of a cluster: see `toPrimary`. */
   url: string
   /** The connections' `application_name`: shows in `pg_stat_activity` which service owns a connection. */
   applicationName: string
@@ -48,7 +50,7 @@ const PLANNER_OPTIONS =
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementTimeoutMs = 5_000, onError = () => {} } = options
   const pool = new Pool({
-    connectionString: options.url,
+    ...toPrimary(options.url),
     application_name: options.applicationName,
     max: options.maxConnections ?? 20,
     // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its plans.

@@ -1,6 +1,7 @@
 import type { EventTopic } from '@workflow-service/contract'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import type { Database } from './client.ts'
+import { toPrimary } from './connect-to-primary.ts'
 
 /** What changed, as the event stream sends it to the pages of an organization. */
 export interface Hint {
@@ -85,6 +86,7 @@ export function listenToHints(options: {
   onState: (state: 'up' | 'down', error?: Error) => void
 }): HintListener {
   const { url, applicationName, onHint, onGap, onState } = options
+  const primary = toPrimary(url)
   let isClosed = false
   let client: Client | undefined
   let retry: NodeJS.Timeout | undefined
@@ -92,8 +94,8 @@ export function listenToHints(options: {
   let hasBeenUp = false
 
   const connect = async (): Promise<void> => {
-    const current = new Client({
-      connectionString: url,
+    const current = new primary.Client({
+      connectionString: primary.connectionString,
       application_name: applicationName,
       keepAlive: true,
       connectionTimeoutMillis: 4_000,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Client, DatabaseError } from 'pg'
+import { type Client, DatabaseError } from 'pg'
+import { toPrimary } from './connect-to-primary.ts'
 
 /** How to migrate. */
 export interface MigrateOptions {
@@ -141,7 +142,8 @@ async function observeBlockers(
 }
 
 async function connect(databaseUrl: string): Promise<Client> {
-  const client = new Client({ connectionString: databaseUrl, application_name: 'migrate' })
+  const primary = toPrimary(databaseUrl)
+  const client = new primary.Client({ connectionString: primary.connectionString, application_name: 'migrate' })
   // An unhandled `error` event (the server stopped while the connection was closing) would crash the process.
   client.on('error', () => {})
   await client.connect()

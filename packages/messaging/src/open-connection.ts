@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
+import { splitHosts } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
-import { type ChannelModel, connect, type SocketOptions } from 'amqplib'
+import { type ChannelModel, connect, type Options, type SocketOptions } from 'amqplib'
 
 /** The part of pino's logger that this package uses. */
 export interface QueueLogger {
@@ -13,6 +14,7 @@ export interface QueueLogger {
 export type ConnectionState = 'up' | 'down' | 'blocked'
 
 export interface ConnectionOptions {
+  /** May name several nodes of a cluster, separated by commas: each attempt uses the next one. */
   url: string
   /** Shown in the broker's list of connections. */
   name: string
@@ -61,7 +63,12 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
     clientProperties: { connection_name: name },
     signal: sockets.signal,
   }
-  const opening = connect(withHeartbeat(url), {
+  const nodes = splitHosts(url).map(withHeartbeat)
+  // Spreads the services over the nodes.
+  let attempt = Math.floor(Math.random() * nodes.length)
+  const useNextNode = (): void => void (attempt += 1)
+  const target = nodes.length === 1 ? nodes[0]! : toAlternatingTarget(nodes, () => attempt)
+  const opening = connect(target, {
     ...socketOptions,
     recovery: {
       initialDelay: FIRST_RECONNECT_DELAY_MS,
@@ -75,7 +82,9 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
       onState('up')
     })
     recovering.on('disconnect', reportDown)
+    recovering.on('disconnect', useNextNode)
     recovering.on('connect-failed', reportDown)
+    recovering.on('connect-failed', useNextNode)
     recovering.on('blocked', () => onState('blocked'))
     recovering.on('unblocked', () => onState('up'))
     // An unhandled `error` event would crash the process; `disconnect` reports the same error.
@@ -121,6 +130,27 @@ async function setUpSafely(model: ChannelModel, setUp: ConnectionOptions['setUp'
 
 function socketOf(model: ChannelModel): Duplex {
   return (model.connection as unknown as { stream: Duplex }).stream
+}
+
+/** amqplib reads the options at each attempt. */
+function toAlternatingTarget(urls: readonly string[], attempt: () => number): Options.Connect {
+  const current = (): URL => new URL(urls[attempt() % urls.length]!)
+  const { protocol, username, password, pathname, searchParams } = current()
+  return {
+    protocol: protocol.slice(0, -1),
+    get hostname() {
+      return current().hostname.replace(/^\[|\]$/g, '')
+    },
+    get port() {
+      const isPlain = protocol === 'amqp:'
+      return Number(current().port) || (isPlain ? 5_672 : 5_671)
+    },
+    ...(username === '' && password === ''
+      ? {}
+      : { username: decodeURIComponent(username), password: decodeURIComponent(password) }),
+    vhost: pathname.slice(1),
+    heartbeat: Number(searchParams.get('heartbeat')),
+  }
 }
 
 function withHeartbeat(url: string): string {

@@ -3,6 +3,7 @@ import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from
 import { callManagementApi } from '@workflow-service/dev-servers'
 import {
   createTestBroker,
+  freePort,
   type PrivateRabbitMq,
   startRabbitMq,
   type TestBroker,
@@ -42,6 +43,16 @@ describe('connectRabbitMq', () => {
     expect(found).toMatchObject({
       properties: { deliveryMode: 2, type: SESSION_MESSAGE_TYPE, contentType: 'application/json' },
     })
+  })
+
+  test('of several hosts, connects to one that answers, whichever it tries first', async () => {
+    const { host } = new URL(broker.url)
+    const url = broker.url.replace(host, `${host},127.0.0.1:${await freePort()}`)
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
+      await waitUntil(async () => (await queue.publish(message)) === 'confirmed')
+      if (attempt < 3) await queue.close()
+    }
   })
 
   test('a message that no queue takes is `failed`, although the broker confirms it', async () => {

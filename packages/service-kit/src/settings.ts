@@ -1,3 +1,4 @@
+import { splitHosts } from '@workflow-service/contract'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Static, TObject } from 'typebox'
 
@@ -15,10 +16,13 @@ export class SettingsError extends Error {
 /** The formats that a setting's schema may name, each with the text for a value that does not match. */
 const formats: Record<string, { check: (text: string) => boolean; message: string }> = {
   'postgres-url': {
-    check: (text) => hasScheme(text, ['postgres:', 'postgresql:']),
+    check: (text) => splitHosts(text).every((url) => hasScheme(url, ['postgres:', 'postgresql:'])),
     message: 'must be a postgres:// URL',
   },
-  'amqp-url': { check: (text) => hasScheme(text, ['amqp:', 'amqps:']), message: 'must be an amqp:// or amqps:// URL' },
+  'amqp-url': {
+    check: (text) => splitHosts(text).every((url) => hasScheme(url, ['amqp:', 'amqps:'])),
+    message: 'must be an amqp:// or amqps:// URL',
+  },
   'redis-url': {
     check: (text) => hasScheme(text, ['redis:', 'rediss:']),
     message: 'must be a redis:// or rediss:// URL',

@@ -5,13 +5,13 @@ export const SharedSettings = {
   DATABASE_URL: Type.String({
     format: 'postgres-url',
     writeOnly: true,
-    description: 'The URL of PostgreSQL.',
+    description: 'The URL of PostgreSQL. Of several hosts, separated by commas, the one that accepts writes is used.',
     examples: ['postgres://workflow:secret@postgres:5432/workflow'],
   }),
   AMQP_URL: Type.String({
     format: 'amqp-url',
     writeOnly: true,
-    description: 'The URL of RabbitMQ.',
+    description: 'The URL of RabbitMQ. Of several hosts, separated by commas, one that answers is used.',
     examples: ['amqp://workflow:secret@rabbitmq:5672'],
   }),
   AMQP_QUEUE_TYPE: Type.Unsafe<'quorum' | 'classic'>({

@@ -1,0 +1,93 @@
+import { splitHosts } from '@workflow-service/contract'
+import { Client, type ClientConfig } from 'pg'
+
+/** Shorter than the connection's own limit, so that a host that does not answer leaves time for another. */
+const PROBE_TIMEOUT_MS = 2_000
+/** After a change of the primary, a pool opens many connections at once: one probe serves them all. */
+const PROBE_REUSE_MS = 1_000
+
+/** What a pool or a client needs to connect to the primary. */
+export interface PrimaryConnection {
+  /** The URL with its first host: user, database and options are the same for all. */
+  readonly connectionString: string
+  /** Connects to the host that accepts writes. */
+  readonly Client: typeof Client
+}
+
+/**
+ * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts writes, as
+ * libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server that is down. With one
+ * host it is connected without a question.
+ */
+export function toPrimary(url: string): PrimaryConnection {
+  const urls = splitHosts(url)
+  const [connectionString] = urls
+  if (urls.length === 1) return { connectionString, Client }
+  const findPrimary = createFinder(urls)
+  class PrimaryClient extends Client {
+    override connect(): Promise<this>
+    override connect(callback: (error: Error) => void): void
+    override connect(callback?: (error: Error) => void): Promise<this> | void {
+      const connected = this.connectToPrimary()
+      if (!callback) return connected
+      connected.then(() => callback(undefined as never), callback)
+    }
+
+    private async connectToPrimary(): Promise<this> {
+      Object.assign(this, await findPrimary())
+      await super.connect()
+      return this
+    }
+  }
+  return { connectionString, Client: PrimaryClient }
+}
+
+interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+function createFinder(urls: readonly string[]): () => Promise<Host> {
+  let finding: Promise<Host> | undefined
+  const find = async (): Promise<Host> => {
+    try {
+      const found = await Promise.any(urls.map(probe))
+      setTimeout(() => (finding = undefined), PROBE_REUSE_MS).unref()
+      return found
+    } catch (error) {
+      finding = undefined
+      // All failed: the first error says why as well as any.
+      throw error instanceof AggregateError ? error.errors[0] : error
+    }
+  }
+  return () => (finding ??= find())
+}
+
+/** Resolves if the server accepts writes. */
+async function probe(connectionString: string): Promise<Host> {
+  const config: ClientConfig = {
+    connectionString,
+    application_name: 'find-primary',
+    connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+    query_timeout: PROBE_TIMEOUT_MS,
+  }
+  const client = new Client(config)
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ isReadOnly: string }>(
+      `SELECT current_setting('transaction_read_only') AS "isReadOnly"`,
+    )
+    if (rows[0]?.isReadOnly === 'on') throw standbyError(client)
+    return { host: client.host, port: client.port }
+  } finally {
+    void client.end().catch(() => {})
+  }
+}
+
+/** Has the code of a server that is not there, so that callers try again. */
+function standbyError({ host, port }: Host): Error {
+  return Object.assign(new Error(`PostgreSQL at ${host}:${port} accepts no writes: it is a standby`), {
+    code: 'ECONNREFUSED',
+  })
+}

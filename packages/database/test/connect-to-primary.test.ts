@@ -1,0 +1,41 @@
+import { freePort } from '@workflow-service/testkit'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { expect, test } from '@jest/globals'
+import { createDatabase, isDatabaseUnavailable, listenToHints, migrate } from '../src/index.ts'
+
+const database = useTestDatabase()
+
+/** The URL of the test's database with a host before it that does not answer. */
+async function withClosedHost(): Promise<string> {
+  const { host } = new URL(database.url)
+  return database.url.replace(host, `127.0.0.1:${await freePort()},${host}`)
+}
+
+test('of several hosts, pool, migration and listener connect to the one that answers', async () => {
+  const url = await withClosedHost()
+  expect(await migrate({ databaseUrl: url })).toEqual({ applied: [] })
+  const db = createDatabase({ url, applicationName: 'test', maxConnections: 4 })
+  await Promise.all([db.ping(), db.ping(), db.prisma.organization.count()])
+  const up = Promise.withResolvers<string>()
+  const listener = listenToHints({
+    url,
+    applicationName: 'test',
+    onHint: () => {},
+    onGap: () => {},
+    onState: up.resolve,
+  })
+  expect(await up.promise).toBe('up')
+  await listener.close()
+  await db.close()
+})
+
+test('a host that accepts no writes is not used, as if it were down, and is used once it does', async () => {
+  const name = new URL(database.url).pathname.slice(1)
+  await database.db.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`)
+  const db = createDatabase({ url: await withClosedHost(), applicationName: 'test', maxConnections: 2 })
+  const error: unknown = await db.ping().catch((refused: unknown) => refused)
+  expect(isDatabaseUnavailable(error)).toBe(true)
+  await database.db.pool.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`)
+  await db.ping()
+  await db.close()
+})
