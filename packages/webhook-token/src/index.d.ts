@@ -1,7 +1,10 @@
 /**
  * Creates and checks the `X-Service-Token` header, by which the Workflow Automation Service signs its requests to your
- * endpoint. The signature covers the time only, not the request's body.
+ * endpoint, and reads their bodies. The signature covers the time only, not the request's body.
  */
+
+export { parseWebhook } from './parse-webhook.js'
+export type { PayloadOf, PayloadProblem, Webhook, WebhookVerification } from './parse-webhook.js'
 
 /** The name of the header, as the service sends it. */
 export declare const SERVICE_TOKEN_HEADER = 'X-Service-Token'
@@ -9,26 +12,27 @@ export declare const SERVICE_TOKEN_HEADER = 'X-Service-Token'
 /**
  * Creates a value of the header for the current time: the Base64 of `<Unix seconds>.<HMAC-SHA256 of these digits, as 64
  * lowercase hex digits>`. The key is the secret's UTF-8 bytes, even if it looks like hex or Base64.
- * Throws a `TypeError` if the secret is empty.
+ * Throws a `TypeError` if the secret is missing or empty.
  */
-export declare function createServiceToken(secret: string, options?: { now?: () => number }): string
+export declare function createServiceToken(secret: string | undefined, options?: { now?: () => number }): string
 
 /**
  * Checks a value of the header. While you change the secret, pass a list: any secret of it is accepted.
- * Never throws because of the received value; throws a `TypeError` if a secret is empty.
+ * Never throws because of the received value; throws a `TypeError` if a secret is missing or empty.
  */
 export declare function checkServiceToken(
   headerValue: string | readonly string[] | null | undefined,
-  secret: string | readonly string[],
+  secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
 ): ServiceTokenCheck
 
 /**
  * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request and
- * otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is empty.
+ * otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty,
+ * so that a missing setting stops your server before it listens.
  */
 export declare function verifyServiceToken(
-  secret: string | readonly string[],
+  secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
 ): ServiceTokenMiddleware
 

@@ -4,6 +4,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** @typedef {typeof import('./index.d.ts')} Api */
 
+export { parseWebhook } from './parse-webhook.js'
+
 const DEFAULT_TOLERANCE_SECONDS = 300
 
 /** A token with a timestamp of 15 digits has 108 characters. A longer value is rejected before decoding. */
@@ -21,8 +23,8 @@ export function createServiceToken(secret, options = {}) {
 
 /** @type {Api['checkServiceToken']} */
 export function checkServiceToken(headerValue, secret, options = {}) {
-  const secrets = typeof secret === 'string' ? [secret] : secret
-  if (secrets.length === 0) throw new TypeError('the list of signing secrets is empty')
+  const secrets = Array.isArray(secret) ? secret : [secret]
+  if (secrets.length === 0) throw new TypeError('the list of signing secrets is empty: is its setting missing?')
   for (const candidate of secrets) assertSecret(candidate)
 
   const values = Array.isArray(headerValue) ? headerValue : [headerValue]
@@ -101,9 +103,13 @@ function sign(timestamp, secret) {
   return createHmac('sha256', secret).update(timestamp, 'latin1').digest('hex')
 }
 
-/** @param {unknown} secret */
+/**
+ * @param {unknown} secret
+ * @returns {asserts secret is string}
+ */
 function assertSecret(secret) {
   if (typeof secret !== 'string' || secret === '') {
-    throw new TypeError('the signing secret must be a non-empty string: is its setting missing?')
+    const found = secret === '' ? 'empty' : secret === undefined ? 'undefined' : `of the type ${typeof secret}`
+    throw new TypeError(`the signing secret must be a non-empty string, and is ${found}: is its setting missing?`)
   }
 }

@@ -33,8 +33,9 @@ describe('createServiceToken', () => {
 
   test('throws for an empty secret', () => {
     expect(() => createServiceToken('')).toThrow(TypeError)
-    // @ts-expect-error A missing environment variable is undefined.
-    expect(() => createServiceToken(undefined)).toThrow('signing secret')
+    expect(() => createServiceToken(undefined)).toThrow(
+      'the signing secret must be a non-empty string, and is undefined',
+    )
   })
 })
 
@@ -116,8 +117,18 @@ describe('checkServiceToken', () => {
 
   test('throws for an empty secret, independent of the received value', () => {
     for (const none of ['', [], [secret, '']]) expect(() => checkServiceToken(token, none)).toThrow(TypeError)
-    // @ts-expect-error A missing environment variable is undefined.
-    expect(() => checkServiceToken(undefined, undefined)).toThrow(TypeError)
+  })
+
+  test.each([
+    ['undefined', undefined],
+    ['undefined', [undefined as never]],
+    ['empty', ''],
+    ['empty', [secret, '']],
+    ['of the type object', null as never],
+  ])('says that the secret is missing when it is %s', (found, none) => {
+    const message = `the signing secret must be a non-empty string, and is ${found}: is its setting missing?`
+    expect(() => checkServiceToken(token, none, { now })).toThrow(new TypeError(message))
+    expect(() => verifyServiceToken(none)).toThrow(new TypeError(message))
   })
 
   test('agrees with an independent implementation for any secret and time', async () => {

@@ -1,65 +1,134 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { RequestHandler } from 'express'
-import { verifyServiceToken } from '../src/index.js'
+import { freePort, waitUntil } from '@workflow-service/testkit'
+import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
+import { createServiceToken } from '../src/index.js'
 
 const packageFolder = join(import.meta.dirname, '..')
+const secret = 'whsec-example-3f9d1c7b5a2e8046'
+let installed: InstalledPackage
 
-function npm(args: string[], cwd: string): void {
-  execFileSync('npm', args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
-}
-
-let folder = ''
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'webhook-token-package-'))
+/** The README's endpoints, as files of a customer's project. */
+const readme = readFileSync(join(packageFolder, 'README.md'), 'utf8')
+const examples = ['Express', 'Fastify', 'Hono', 'Next'].map((name) => {
+  const [, code = ''] = new RegExp(`### ${name}\n[^]*?\`\`\`ts\n([^]*?)\`\`\``).exec(readme) ?? []
+  return { name, file: `${name.toLowerCase()}.mts`, code }
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('the package', () => {
-  test('works when installed from its tarball, by import and by require', () => {
-    npm(['pack', '--pack-destination', folder, '--loglevel', 'error'], packageFolder)
-    const [tarball = ''] = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
-    const customer = join(folder, 'customer')
-    mkdirSync(customer)
-    writeFileSync(join(customer, 'package.json'), '{ "private": true }')
-    npm(['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', join(folder, tarball)], customer)
+beforeAll(async () => {
+  installed = await installPackage(packageFolder)
+  for (const name of ['express', 'fastify', 'hono', '@types']) {
+    symlinkSync(join(packageFolder, 'node_modules', name), join(installed.project, 'node_modules', name))
+  }
+  for (const { file, code } of examples) installed.write(file, code)
+}, 60_000)
+afterAll(() => installed.remove())
 
-    const installed = join(customer, 'node_modules/@workflow-service/webhook-token')
-    expect(readdirSync(installed).toSorted()).toEqual(['LICENSE', 'README.md', 'package.json', 'src'])
-    expect(readdirSync(join(installed, 'src')).toSorted()).toEqual(['index.d.ts', 'index.js'])
+describe('the packed package', () => {
+  test('has no findings of publint and "are the types wrong"', () => {
+    expect(installed.problems).toEqual([])
+    const names = ['index', 'parse-webhook']
+    const published = (folder: string) => names.flatMap((name) => [`${folder}/${name}.d.ts`, `${folder}/${name}.js`])
+    expect(installed.files).toEqual(
+      [
+        'LICENSE',
+        'README.md',
+        'package.json',
+        'dist/cjs/package.json',
+        ...published('dist/cjs'),
+        ...published('src'),
+      ].toSorted(),
+    )
+  })
 
-    const check = "console.log(checkServiceToken(createServiceToken('secret'), 'secret').ok)"
-    const names = '{ checkServiceToken, createServiceToken }'
-    writeFileSync(join(customer, 'use.mjs'), `import ${names} from '@workflow-service/webhook-token'\n${check}\n`)
-    writeFileSync(join(customer, 'use.cjs'), `const ${names} = require('@workflow-service/webhook-token')\n${check}\n`)
+  const nodes = [...findNodes()]
+  const missing = [18, 20, 22, 24].filter((major) => nodes.every(([version]) => !version.startsWith(`v${major}.`)))
+  const skipped = missing.length > 0 ? `; not installed and not run: ${missing.join(', ')}` : ''
+  test.each(nodes)(`works on Node %s, by import and by require${skipped}`, async (_version, node) => {
+    const code = `
+const example = { lines: [{ id: 1 }] }
+console.log(checkServiceToken(createServiceToken('secret'), 'secret').ok, parseWebhook('{"lines":[{"id":2}]}', example).kind)
+try { verifyServiceToken(process.env.NO_SUCH_SETTING) } catch (error) { console.log(error.name) }`
+    const names = '{ checkServiceToken, createServiceToken, parseWebhook, verifyServiceToken }'
+    installed.write('use.mjs', `import ${names} from '@workflow-service/webhook-token'\n${code}`)
+    installed.write('use.cjs', `const ${names} = require('@workflow-service/webhook-token')\n${code}`)
     for (const file of ['use.mjs', 'use.cjs']) {
-      expect(execFileSync(process.execPath, [file], { cwd: customer, encoding: 'utf8' })).toBe('true\n')
+      expect(await installed.run(file, { node })).toBe('true payload\nTypeError\n')
     }
   })
 
-  test('has code that conforms to its declared types', () => {
-    const config = join(folder, 'tsconfig.json')
-    const compilerOptions = {
-      allowJs: true,
-      checkJs: true,
-      noEmit: true,
-      strict: true,
-      noUncheckedIndexedAccess: true,
-      module: 'nodenext',
-      target: 'es2022',
-      types: ['node'],
-      typeRoots: [join(packageFolder, '../../node_modules/@types')],
+  test('type-checks with the endpoints of the README, in ES modules, CommonJS and with a bundler', async () => {
+    installed.write('use.cts', examples.at(-1)?.code ?? '')
+    const options = { types: ['node'], skipLibCheck: true }
+    const files = [...examples.map(({ file }) => file), 'use.cts']
+    await expect(installed.typeCheck(files, { ...options, module: 'nodenext' })).resolves.toBeUndefined()
+    const bundler = { ...options, module: 'esnext', moduleResolution: 'bundler' }
+    await expect(installed.typeCheck(['next.mts'], bundler)).resolves.toBeUndefined()
+  }, 60_000)
+
+  test('has code that conforms to its declared types', async () => {
+    const files = ['index.js', 'parse-webhook.js'].map((name) => join(packageFolder, 'src', name))
+    const strict = { allowJs: true, checkJs: true, noUncheckedIndexedAccess: true, types: ['node'] }
+    await expect(installed.typeCheck(files, { ...strict, module: 'nodenext' })).resolves.toBeUndefined()
+  }, 60_000)
+})
+
+describe('the endpoints of the README', () => {
+  const processes: ChildProcess[] = []
+  const urls = new Map<string, string>()
+
+  beforeAll(async () => {
+    // Hono and Next leave the server to the runtime: this one hands each request to them.
+    installed.write(
+      'serve.mjs',
+      `import { createServer } from 'node:http'
+import { text } from 'node:stream/consumers'
+const { default: app, POST } = await import(process.argv[2])
+const handle = POST ?? app.fetch
+createServer(async (incoming, outgoing) => {
+  const { url, method, headers } = incoming
+  const answer = await handle(new Request('http://localhost' + url, { method, headers, body: await text(incoming) }))
+  outgoing.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
+}).listen(Number(process.env.PORT))
+`,
+    )
+    const start = async ({ name, file }: (typeof examples)[number]): Promise<void> => {
+      const port = await freePort()
+      const args = name === 'Hono' || name === 'Next' ? ['serve.mjs', `./${file}`] : [file]
+      const env = { ...process.env, PORT: String(port), SIGNING_SECRET: secret }
+      processes.push(
+        spawn(process.execPath, args, { cwd: installed.project, env, stdio: ['ignore', 'ignore', 'inherit'] }),
+      )
+      urls.set(name, `http://localhost:${port}/webhook`)
+      await waitUntil(() => fetch(urls.get(name) ?? '', { method: 'POST' }).then(Boolean, () => false), {
+        timeoutMs: 60_000,
+      })
     }
-    writeFileSync(config, JSON.stringify({ compilerOptions, files: [join(packageFolder, 'src/index.js')] }))
-    const tsc = join(packageFolder, '../../node_modules/typescript/bin/tsc')
-    expect(execFileSync(process.execPath, [tsc, '--project', config], { encoding: 'utf8' })).toBe('')
+    await Promise.all(examples.map(start))
+  }, 60_000)
+  afterAll(() => {
+    for (const child of processes) child.kill()
   })
 
-  test('declares a middleware that Express accepts', () => {
-    const handler: RequestHandler = verifyServiceToken('secret')
-    expect(handler).toHaveLength(3)
+  test.each(examples)('work unchanged with $name', async ({ name }) => {
+    const post = async (
+      body: unknown,
+      token: string | null = createServiceToken(secret),
+    ): Promise<[number, string]> => {
+      const headers = { 'Content-Type': 'application/json', ...(token !== null && { 'X-Service-Token': token }) }
+      const answer = await fetch(urls.get(name) ?? '', { method: 'POST', body: JSON.stringify(body), headers })
+      return [answer.status, await answer.text()]
+    }
+    const payload = { order_id: 'A-1', customer: 'Ada', total: 3, express: true }
+    expect(await post({ type: 'service.webhook.verification' })).toEqual([204, ''])
+    expect(await post(payload)).toEqual([200, 'thank you'])
+    expect(await post({ ...payload, customer: 'x'.repeat(200_000) })).toEqual([200, 'thank you'])
+    const [status, problems] = await post({ ...payload, total: '3' })
+    expect([status, JSON.parse(problems)]).toMatchObject([422, [{ field: 'total', code: 'float_type' }]])
+    expect((await post(payload, null))[0]).toBe(401)
+    const [refused, reason] = await post(payload, createServiceToken('another secret'))
+    expect([refused, reason]).toEqual([401, expect.stringContaining('wrong_signature')])
   })
 })

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
+import { useBrowser } from '@workflow-service/testkit/use-browser'
+import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
+import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+import type * as client from '../src/index.ts'
+
+const folder = join(import.meta.dirname, '..')
+const gateway = useTestGateway()
+const browser = useBrowser()
+let installed: InstalledPackage
+
+beforeAll(async () => {
+  installed = await installPackage(folder)
+  await gateway.apply({ workflows: [startableWorkflow()] }, gateway.organization.id)
+}, 60_000)
+afterAll(() => installed.remove())
+
+const environment = () => ({ WORKFLOW_API_KEY: gateway.organization.key, WORKFLOW_BASE_URL: gateway.url })
+
+/** The examples of the README: each is a module of its own. */
+const examples = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/```ts\n([^]*?)```/g)].map(
+  ([, text = '']) => text,
+)
+
+describe('the packed package', () => {
+  test('has no findings of publint and "are the types wrong", and no dependencies', () => {
+    expect(installed.problems).toEqual([])
+    const manifest = readFileSync(join(installed.project, 'node_modules/@workflow-service/client/package.json'), 'utf8')
+    expect(JSON.parse(manifest)).not.toHaveProperty('dependencies')
+    expect(installed.files.filter((file) => !/^dist\/(esm|cjs)\/[\w-]+\.(d\.ts|js)$/.test(file))).toEqual([
+      'LICENSE',
+      'README.md',
+      'dist/cjs/package.json',
+      'package.json',
+    ])
+  })
+
+  test('type-checks in projects of ES modules, of CommonJS and of a bundler, and on a page without the types of Node', async () => {
+    // CommonJS has no `await` at the top level, as the first example has.
+    const files = examples.map((text, index) => ({ esm: `example-${index}.mts`, cjs: `example-${index}.cts`, text }))
+    for (const { esm, cjs, text } of files) {
+      installed.write(esm, text)
+      installed.write(cjs, text)
+    }
+    const [esm, cjs] = [files.map((file) => file.esm), files.slice(1).map((file) => file.cjs)]
+    const node = { types: ['node'], skipLibCheck: false }
+    await installed.typeCheck([...esm, ...cjs], { ...node, module: 'nodenext' })
+    await installed.typeCheck(esm, { ...node, module: 'esnext', moduleResolution: 'bundler' })
+    await installed.typeCheck(esm.slice(1), { module: 'nodenext', lib: ['es2022', 'dom'], skipLibCheck: false })
+    installed.write(
+      'wrong.mts',
+      "import { ApiError } from '@workflow-service/client'\nexport const wrong = ApiError.code\n",
+    )
+    await expect(installed.typeCheck(['wrong.mts'], { ...node, module: 'nodenext' })).rejects.toThrow("'code'")
+  }, 60_000)
+
+  const nodes = [...findNodes()].filter(([version]) => Number.parseInt(version.slice(1)) >= 20)
+  test.each(nodes)(
+    'runs the first example of the README on Node %s, by import and by require',
+    async (_version, node) => {
+      const [first = ''] = examples
+      const code = first.replaceAll('!', '')
+      installed.write('use.mjs', code)
+      const names = '{ WorkflowClient }'
+      const required = code.replace(
+        /^import .*$/m,
+        `const ${names} = require('@workflow-service/client')\nvoid (async () => {`,
+      )
+      installed.write('use.cjs', `${required}})()`)
+      for (const file of ['use.mjs', 'use.cjs']) {
+        expect(await installed.run(file, { node, env: environment() })).toMatch(
+          /^Run [0-9a-f-]{36} in session [0-9a-f-]{36}\n$/,
+        )
+      }
+    },
+  )
+
+  test('works in a browser, for an origin that the gateway allows', async () => {
+    const modules = join(installed.project, 'node_modules/@workflow-service/client/dist/esm')
+    const server = createServer(({ url = '/' }, response) => {
+      const isModule = url.endsWith('.js')
+      response.setHeader('Content-Type', isModule ? 'text/javascript' : 'text/html')
+      response.end(isModule ? readFileSync(join(modules, url)) : '<!doctype html><link rel="icon" href="data:,">')
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    try {
+      const { url } = await gateway.startAnother({ corsOrigins: [origin] })
+      const page = await browser.newPage({ baseURL: origin })
+      await page.goto('/')
+      const seen = await page.evaluate(callFromPage, { apiKey: gateway.organization.key, baseUrl: url })
+      expect(seen).toEqual({ requestId: 'page-1', isSame: true })
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+  })
+})
+
+/** Runs in the browser. */
+async function callFromPage({ apiKey, baseUrl }: { apiKey: string; baseUrl: string }) {
+  const module = '/index.js'
+  const { WorkflowClient, requestIdOf } = (await import(module)) as typeof client
+  const { workflows } = new WorkflowClient({ apiKey, baseUrl })
+  const { data } = await workflows.list()
+  const started = await workflows.start(data[0]!.id, { context: 'From a page' }, { requestId: 'page-1' })
+  return { requestId: requestIdOf(started), isSame: started.workflow_id === data[0]!.id }
+}

@@ -1,0 +1,89 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** A package as a customer has it: packed, and installed into an empty project. */
+export interface InstalledPackage {
+  /** The customer's project. */
+  readonly project: string
+  /** The published files, sorted. */
+  readonly files: readonly string[]
+  /** What publint and "are the types wrong" find in the tarball. */
+  readonly problems: readonly string[]
+  /** Writes a file of the project and returns its path. */
+  write(name: string, text: string): string
+  /** Runs a file of the project. Resolves with its output; rejects with its errors if it fails. */
+  run(name: string, options?: { node?: string; env?: Record<string, string> }): Promise<string>
+  /** Type-checks files of the project with the compiler's options, and Node's types. Rejects with the errors. */
+  typeCheck(files: readonly string[], options: Record<string, unknown>): Promise<void>
+  remove(): void
+}
+
+/** Packs the package in the folder with `npm pack` and installs the tarball, both without network. Takes some seconds. */
+export async function installPackage(packageFolder: string): Promise<InstalledPackage> {
+  const folder = mkdtempSync(join(tmpdir(), 'installed-package-'))
+  const project = join(folder, 'project')
+  mkdirSync(project)
+  await execute('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], packageFolder)
+  const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '')
+  const write: InstalledPackage['write'] = (name, text) => {
+    const file = join(project, name)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    return file
+  }
+  write('package.json', '{ "private": true }')
+  await execute('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], project)
+  const scope = join(project, 'node_modules/@workflow-service')
+  const [name = ''] = readdirSync(scope)
+  const files = readdirSync(join(scope, name), { recursive: true, withFileTypes: true })
+  return {
+    project,
+    files: files
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name).slice(join(scope, name).length + 1))
+      .toSorted(),
+    problems: JSON.parse(
+      await execute(process.execPath, [join(import.meta.dirname, 'check-package.ts'), tarball], folder),
+    ) as string[],
+    write,
+    run: (file, { node = process.execPath, env = {} } = {}) => execute(node, [file], project, env),
+    typeCheck: async (names, options) => {
+      const compilerOptions = { noEmit: true, strict: true, target: 'es2022', types: [], ...options }
+      const typeRoots = [join(ROOT, 'node_modules/@types')]
+      write('tsconfig.json', JSON.stringify({ compilerOptions: { ...compilerOptions, typeRoots }, files: names }))
+      await execute(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', project], project)
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** Finds the versions of Node on this machine: the running one, and each `node` in PATH. By version, such as `v20.20.2`. */
+export function findNodes(): Map<string, string> {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const found = folders.map((folder) => join(folder, 'node')).filter((file) => existsSync(file))
+  return new Map(
+    [...found, process.execPath].map((file) => [execFileSync(file, ['--version'], { encoding: 'utf8' }).trim(), file]),
+  )
+}
+
+/** Runs a program. Rejects with its output if it fails. */
+async function execute(
+  command: string,
+  args: string[],
+  cwd: string,
+  env: Record<string, string> = {},
+): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env } })
+    return stdout
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`, { cause: error })
+  }
+}
