@@ -1,5 +1,6 @@
 import { describeInternalApi, INTERNAL_OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
+import { serveReference } from '@workflow-service/reference'
 import {
   assignRequestId,
   handleErrors,
@@ -11,6 +12,7 @@ import {
 } from '@workflow-service/service-kit'
 import express, { type Express } from 'express'
 import type { AppContext } from './app-context.ts'
+import { createInternalReference } from './internal-reference.ts'
 import { requireToken } from './require-token.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'
@@ -29,7 +31,7 @@ const BODY_MAX_BYTES = 512 * 1024
 /** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */
 const MAX_CALLS_IN_FLIGHT = 4_000
 
-/** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
+/** Creates the internal API. Health, metrics, the OpenAPI document and its page need no token. */
 export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping: () => boolean }): Express {
   const app = express()
   app.disable('x-powered-by')
@@ -37,6 +39,10 @@ export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping
   app.use(assignRequestId)
   app.use(healthRoutes({ metrics: ctx.metrics, isStopping, checks: { postgres: () => ctx.db.ping() } }))
   app.get('/internal/openapi.json', serveOpenApi(describeInternalApi))
+  app.get(
+    '/internal/docs',
+    serveReference({ path: '/internal/docs', otherPaths: ['/internal/docs/'], reference: createInternalReference }),
+  )
   app.use(
     logRequests({
       logger: ctx.logger,

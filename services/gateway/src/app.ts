@@ -14,10 +14,10 @@ import cors from 'cors'
 import type { Express, RequestHandler, Response } from 'express'
 import type { AppContext } from './app-context.ts'
 import { authorize } from './auth/authorize.ts'
-import { docsRoutes } from './routes/docs.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
 import { listWorkflows, listWorkflowsRules } from './routes/list-workflows.ts'
+import { serveDocs } from './routes/serve-docs.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
 /** A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. */
@@ -34,7 +34,7 @@ export function createApp(ctx: AppContext): Express {
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
   app.get('/healthz', answerHealthz)
-  app.use(docsRoutes(ctx.config))
+  app.use(serveDocs(ctx.config))
   app.use(
     serveOperations({
       operations: OPERATIONS,

@@ -86,18 +86,34 @@ export const DeliveryListQuery = Type.Object(
 export type DeliveryListQuery = Static<typeof DeliveryListQuery>
 
 const OrganizationParams = Type.Object(
-  { organization_id: Uuid({ description: 'Organization identifier.' }) },
+  {
+    organization_id: Uuid({
+      description: 'Organization identifier.',
+      examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'],
+    }),
+  },
   { ...CLOSED, title: 'OrganizationParams', description: 'Path parameters.' },
 )
 const WebhookSourceParams = Type.Object(
   {
-    organization_id: Uuid({ description: 'Organization identifier.' }),
-    source_id: Uuid({ description: 'Webhook source identifier; the caller chooses it for a new source.' }),
+    organization_id: Uuid({
+      description: 'Organization identifier.',
+      examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'],
+    }),
+    source_id: Uuid({
+      description: 'Webhook source identifier; the caller chooses it for a new source.',
+      examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
+    }),
   },
   { ...CLOSED, title: 'WebhookSourceParams', description: 'Path parameters.' },
 )
 const DeliveryParams = Type.Object(
-  { delivery_id: Uuid({ description: 'Delivery identifier, chosen by the caller.' }) },
+  {
+    delivery_id: Uuid({
+      description: 'Delivery identifier, chosen by the caller.',
+      examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
+    }),
+  },
   { ...CLOSED, title: 'DeliveryParams', description: 'Path parameters.' },
 )
 

@@ -157,8 +157,7 @@ const ERRORS: DescribedError[] = [
   {
     status: 422,
     name: 'UnprocessableContent',
-    description:
-      'Fields fail validation: `validation_error`, with every failing field in `details`. Their codes: `missing`, `string_type`, `string_too_short`, `string_too_long`, `string_unicode`, `uuid_type`, `uuid_parsing`, `int_parsing`, `greater_than_equal`, `less_than_equal`, `extra_forbidden`, `model_attributes_type`, `not_found`, `invalid_cursor`.',
+    description: 'Fields fail validation: `validation_error`, with every failing field and its code in `details`.',
     examples: {
       validation_error: {
         summary: 'Two fields fail',

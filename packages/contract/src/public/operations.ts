@@ -32,7 +32,7 @@ export interface Operation {
 }
 
 const WorkflowParams = Type.Object(
-  { workflow_id: Uuid({ description: 'Workflow identifier.' }) },
+  { workflow_id: Uuid({ description: 'Workflow identifier.', examples: ['01890a5d-ac96-774b-bcce-b302099a8057'] }) },
   { ...CLOSED, title: 'WorkflowParams', description: 'Path parameters.' },
 )
 

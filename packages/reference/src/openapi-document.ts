@@ -1,0 +1,111 @@
+/** The parts of an OpenAPI 3.1 document that the page shows. */
+export interface OpenApiDocument {
+  readonly info: { readonly title: string; readonly version: string; readonly description: string }
+  readonly servers: readonly { readonly url: string }[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>
+    readonly responses?: Readonly<Record<string, ResponseObject>>
+    readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>
+    readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>
+  }
+}
+
+export interface OperationObject {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly tags: readonly string[]
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, ResponseObject | { readonly $ref: string }>>
+}
+
+/** An operation with its place in the document. */
+export interface Operation extends OperationObject {
+  readonly method: string
+  /** Undefined for a webhook. */
+  readonly path: string | undefined
+}
+
+export interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly description?: string
+  readonly schema: Schema
+}
+
+export interface ResponseObject {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, unknown>>
+  readonly content?: Content
+}
+
+export type Content = Readonly<
+  Record<
+    string,
+    {
+      readonly schema: Schema
+      readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
+    }
+  >
+>
+
+export interface Schema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly title?: string
+  readonly description?: string
+  readonly format?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly anyOf?: readonly Schema[]
+  readonly default?: unknown
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly examples?: readonly unknown[]
+  readonly 'x-enumDescriptions'?: Readonly<Record<string, string>>
+}
+
+/** Lists the operations of a document in its order. */
+export function operationsOf(document: OpenApiDocument): Operation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),
+  )
+}
+
+/** Lists the webhooks of a document in its order. */
+export function webhooksOf(document: OpenApiDocument): Operation[] {
+  return Object.values(document.webhooks ?? {}).flatMap((methods) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path: undefined,
+    })),
+  )
+}
+
+/** Follows a reference to a component. */
+export function resolve<Value extends object>(
+  document: OpenApiDocument,
+  value: Value | { readonly $ref: string },
+): Value {
+  if (!('$ref' in value) || typeof value.$ref !== 'string') return value as Value
+  return value.$ref
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Value
+}
+
+/** The schema and the examples of a JSON body. */
+export function jsonOf(content: Content | undefined): Content[string] | undefined {
+  return content?.['application/json']
+}

@@ -1,0 +1,57 @@
+import { Marked, type Tokens } from 'marked'
+import { Html, html } from './html.ts'
+import { labelOf, renderCode } from './render-code.ts'
+
+/**
+ * Renders Markdown of our own: guides and descriptions. Headings get ids that begin with `idPrefix`. Fenced code blocks
+ * with nothing between them become one block with tabs.
+ */
+export function renderMarkdown(text: string, idPrefix = ''): Html {
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth, text: heading }) {
+        const id = `${idPrefix}${toSlug(heading)}`
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      table(token) {
+        const cell = (tag: string, { tokens }: Tokens.TableCell) =>
+          `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`
+        const row = (tag: string, cells: Tokens.TableCell[]) =>
+          `<tr>${cells.map((each) => cell(tag, each)).join('')}</tr>`
+        const rows = token.rows.map((cells) => row('td', cells)).join('')
+        return `<div class="table" tabindex="0"><table><thead>${row('th', token.header)}</thead><tbody>${rows}</tbody></table></div>\n`
+      },
+    },
+  })
+  const tokens = marked.lexer(text)
+  const parts: Html[] = []
+  let codes: Tokens.Code[] = []
+  const endCodes = (): void => {
+    if (codes.length > 0)
+      parts.push(renderCode(codes.map((code) => ({ ...labelOf(code.lang ?? 'text'), text: code.text }))))
+    codes = []
+  }
+  for (const token of tokens) {
+    if (token.type === 'code') codes.push(token as Tokens.Code)
+    else if (token.type !== 'space') {
+      endCodes()
+      parts.push(new Html(marked.parser([token])))
+    }
+  }
+  endCodes()
+  return html`${parts}`
+}
+
+const INLINE = new Marked()
+
+/** Renders a text of one line without a paragraph around it. */
+export function renderInline(text: string): Html {
+  return new Html(INLINE.parseInline(text, { async: false }))
+}
+
+function toSlug(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
+}

@@ -1,0 +1,471 @@
+import { setImmediate } from 'node:timers/promises'
+import { Html, html } from './html.ts'
+import { jsonOf, type OpenApiDocument, type Operation, operationsOf, resolve, webhooksOf } from './openapi-document.ts'
+import { SCRIPT, STYLE, THEME_SCRIPT } from './page-assets.ts'
+import { renderCode } from './render-code.ts'
+import { renderInline, renderMarkdown } from './render-markdown.ts'
+import { renderFields, renderParameters } from './render-schema.ts'
+import type { CodeSample } from './samples.ts'
+
+/** A guide in Markdown. Its headings begin at level 2. */
+export interface Guide {
+  /** The id of its article, which links use. */
+  readonly id: string
+  readonly title: string
+  readonly markdown: string
+}
+
+/** An error code of the API. */
+export interface ErrorEntry {
+  readonly code: string
+  readonly status: number
+  readonly meaning: string
+  /** What the caller can do. */
+  readonly action?: string
+}
+
+/** What the page shows. */
+export interface Reference {
+  readonly document: OpenApiDocument
+  /** The path of the document, relative to the page. */
+  readonly documentPath: string
+  /** Steps from the page to the root of the API: `.` for `/docs`, `..` for `/internal/docs`. */
+  readonly root: string
+  /** Whether the address in samples is replaced by that of the page. */
+  readonly usesPageAddress: boolean
+  readonly guides: readonly Guide[]
+  readonly errors: readonly ErrorEntry[]
+  readonly fieldCodes: Readonly<Record<string, string>>
+  readonly samplesOf: (operation: Operation) => readonly CodeSample[]
+  /** How the credential is called, such as "API key", and how it begins. */
+  readonly credential: { readonly name: string; readonly placeholder: string }
+}
+
+/** An article of the page: one guide, operation or webhook. One at a time is shown. */
+interface Article {
+  readonly id: string
+  readonly title: string
+  readonly group: string
+  readonly method?: string
+  readonly body: () => Html
+}
+
+/** Renders the page as one HTML file without references to other files. Yields to other work after each article. */
+export async function renderReference(reference: Reference): Promise<string> {
+  const { document } = reference
+  const articles = listArticles(reference)
+  const rendered: Html[] = []
+  for (const [index, article] of articles.entries()) {
+    rendered.push(renderArticle(article, articles[index - 1], articles[index + 1]))
+    await setImmediate()
+  }
+  const server = document.servers[0]?.url ?? ''
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta
+          name="description"
+          content="${document.info.title}: guides and reference of every request, answer and error."
+        />
+        <title>${document.info.title}: API reference</title>
+        <link rel="icon" type="image/svg+xml" href="${ICON}" />
+        ${inline('style', STYLE)} ${inline('script', THEME_SCRIPT)}
+      </head>
+      <body
+        data-server="${server}"
+        data-root="${reference.root}"
+        ${reference.usesPageAddress && html` data-uses-page-address`}
+      >
+        <a class="skip" href="#content">Skip to the content</a>
+        <header class="top">
+          <button type="button" class="icon menu" aria-expanded="false" aria-controls="nav" aria-label="Menu">
+            ${MENU_ICON}
+          </button>
+          <a class="brand" href="#${articles[0]?.id}"
+            ><span class="mark">${LOGO}</span><span class="brand-name">${document.info.title}</span></a
+          >
+          <button type="button" class="search-button" aria-keyshortcuts="Control+K /">
+            ${SEARCH_ICON}<span>Search</span><kbd>Ctrl K</kbd>
+          </button>
+          <button type="button" class="icon theme" aria-label="Theme: as the system">${THEME_ICON}</button>
+        </header>
+        <div class="frame">
+          <nav id="nav" aria-label="Reference">
+            ${renderNavigation(articles)}
+            <p class="nav-end">
+              <a href="${reference.documentPath}">OpenAPI document</a> <span>version ${document.info.version}</span>
+            </p>
+          </nav>
+          <main id="content" tabindex="-1">${rendered}</main>
+        </div>
+        <dialog class="search" aria-label="Search">
+          <div class="search-field">
+            ${SEARCH_ICON}<input
+              type="text"
+              role="combobox"
+              aria-expanded="false"
+              aria-controls="results"
+              aria-autocomplete="list"
+              aria-label="Search the reference"
+              placeholder="Search guides, operations, fields and errors"
+              autocomplete="off"
+              spellcheck="false"
+            />
+          </div>
+          <ul id="results" role="listbox" aria-label="Results"></ul>
+          <p class="search-empty" role="status"></p>
+        </dialog>
+        <datalist id="seen-ids"></datalist>
+        ${inline('script', SCRIPT)}
+      </body>
+    </html> `
+  return page.text
+}
+
+function listArticles(reference: Reference): Article[] {
+  const { document, guides, errors } = reference
+  const operations = operationsOf(document)
+  const linkErrors = createErrorLinks(errors)
+  return [
+    {
+      id: 'introduction',
+      title: 'Introduction',
+      group: 'Guides',
+      body: () =>
+        html`<div class="prose">${renderMarkdown(document.info.description, 'introduction-')}</div>
+          <h2 id="base-url">Base URL</h2>
+          ${renderCode([{ label: 'Base URL', language: 'text', text: document.servers[0]?.url ?? '' }])}
+          <h2 id="credential">${reference.credential.name}</h2>
+          <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>`,
+    },
+    ...guides.map(({ id, title, markdown }) => ({
+      id,
+      title,
+      group: 'Guides',
+      body: () => html`<div class="prose">${linkErrors(renderMarkdown(markdown, `${id}-`))}</div>`,
+    })),
+    ...document.tags.flatMap(({ name }) =>
+      operations
+        .filter(({ tags }) => tags.includes(name))
+        .map((operation) => ({
+          id: operation.operationId,
+          title: operation.summary,
+          group: name,
+          method: operation.method,
+          body: () => linkErrors(renderOperation(reference, operation)),
+        })),
+    ),
+    ...webhooksOf(document).map((webhook) => ({
+      id: webhook.operationId,
+      title: webhook.summary,
+      group: 'Webhooks',
+      method: webhook.method,
+      body: () => renderWebhook(document, webhook),
+    })),
+    { id: 'errors', title: 'Error codes', group: 'Errors', body: () => renderErrors(reference) },
+  ]
+}
+
+function renderNavigation(articles: readonly Article[]): Html {
+  const groups = [...new Set(articles.map(({ group }) => group))]
+  return html`${groups.map(
+    (group) =>
+      html`<h2>${group}</h2>
+        <ul>
+          ${articles
+            .filter((article) => article.group === group)
+            .map(
+              ({ id, title, method }) =>
+                html`<li>
+                  <a href="#${id}"
+                    ><span>${title}</span
+                    >${method !== undefined && html` <span class="method ${method.toLowerCase()}">${method === 'DELETE' ? 'DEL' : method}</span>`}</a
+                  >
+                </li>`,
+            )}
+        </ul>`,
+  )}`
+}
+
+function renderArticle({ id, title, group, body }: Article, previous?: Article, next?: Article): Html {
+  return html`<article id="${id}" data-title="${title}">
+    <p class="group">${group}</p>
+    <h1 tabindex="-1">${title}</h1>
+    ${body()}
+    <nav class="turn" aria-label="Next to ${title}">
+      ${previous && html`<a class="previous" href="#${previous.id}"><span>Previous</span>${previous.title}</a>`}${next && html`<a class="next" href="#${next.id}"><span>Next</span>${next.title}</a>`}
+    </nav>
+  </article> `
+}
+
+function renderOperation(reference: Reference, operation: Operation): Html {
+  const { document } = reference
+  const { operationId: id, method, path, description, parameters, requestBody, responses } = operation
+  const body = jsonOf(requestBody?.content)
+  const named = (kind: string) => parameters.filter((parameter) => parameter.in === kind)
+  const section = (title: string, anchor: string, content: Html) =>
+    html`<h2 id="${id}-${anchor}">${title}</h2>
+      ${content}`
+  const parameterSection = (title: string, kind: string) =>
+    named(kind).length > 0 && section(title, kind, renderParameters(document, named(kind), `${id}.`))
+  const answers = Object.entries(responses).map(([status, response]) => ({ status, ...resolve(document, response) }))
+  const successes = answers.filter(({ status }) => Number(status) < 400)
+  return html`<p class="path">
+      <span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code>
+      <a class="try-link" href="#${id}-try">Try it</a>
+    </p>
+    <div class="split">
+      <div class="text prose">
+        ${renderMarkdown(description, `${id}-`)} ${parameterSection('Path parameters', 'path')}
+        ${parameterSection('Query parameters', 'query')} ${parameterSection('Headers', 'header')}
+        ${body && section('Body', 'body', renderFields(document, body.schema, { idPrefix: `${id}.`, showsRequired: true }))}
+        ${successes.map(({ status, description: about, content }) => {
+          const json = jsonOf(content)
+          return section(
+            `Answer ${status}`,
+            `answer-${status}`,
+            html`<p>${renderInline(about)}</p>
+              ${json && renderFields(document, json.schema, { idPrefix: `${id}.answer.`, showsRequired: false })}`,
+          )
+        })}
+        ${section(
+          'Errors',
+          'errors',
+          html`<div class="table" tabindex="0">
+            <table>
+              <thead>
+                <tr>
+                  <th>Status</th>
+                  <th>When</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${answers
+                  .filter((answer) => !successes.includes(answer))
+                  .map(
+                    ({ status, description: about }) =>
+                      html`<tr>
+                        <td><code>${status}</code></td>
+                        <td>${renderInline(about)}</td>
+                      </tr>`,
+                  )}
+              </tbody>
+            </table>
+          </div>`,
+        )}
+        ${renderHeaders(document, id, answers[0]?.headers)}
+      </div>
+      <div class="aside">
+        ${renderCode(reference.samplesOf(operation), 'Request')}
+        ${renderCode(
+          answers.flatMap(({ status, content }) =>
+            Object.values(jsonOf(content)?.examples ?? {})
+              .slice(0, 1)
+              .map(({ value }) => ({ label: status, language: 'json', text: JSON.stringify(value, null, 2) })),
+          ),
+          'Answer',
+        )}
+      </div>
+    </div>
+    ${renderTryIt(reference, operation)}`
+}
+
+function renderHeaders(document: OpenApiDocument, id: string, headers: object | undefined): Html | undefined {
+  const { headers: known = {} } = document.components
+  const names = Object.keys(headers ?? {})
+  if (names.length === 0) return undefined
+  return html`<h2 id="${id}-answer-headers">Headers of the answer</h2>
+    <ul class="fields">
+      ${names.map(
+        (name) =>
+          html`<li id="${id}.header.${name}">
+            <div class="field"><code>${name}</code></div>
+            <div class="about">${renderInline(known[name]?.description ?? '')}</div>
+          </li>`,
+      )}
+    </ul>`
+}
+
+function renderTryIt({ credential }: Reference, operation: Operation): Html {
+  const { operationId: id, method, path, parameters, requestBody } = operation
+  const examples = Object.values(jsonOf(requestBody?.content)?.examples ?? {})
+  const hasBody = requestBody !== undefined
+  return html`<section class="try">
+    <h2 id="${id}-try">Try it</h2>
+    <form data-method="${method}" data-path="${path}" novalidate>
+      <div class="inputs">
+        <label class="wide"
+          ><span>${credential.name}</span
+          ><input
+            type="password"
+            data-credential
+            placeholder="${credential.placeholder}"
+            autocomplete="off"
+            spellcheck="false"
+            autocapitalize="off"
+          /><small>Stays in this page’s memory; a reload forgets it.</small></label
+        >
+        ${parameters.map(({ name, in: kind, required }) => {
+          const isId = kind === 'path'
+          return html`<label
+            ><span><code>${name}</code>${required && html` <em>required</em>`}</span
+            ><input
+              type="text"
+              data-parameter="${kind}"
+              name="${name}"
+              ${isId && html` list="seen-ids"`}
+              autocomplete="off"
+              spellcheck="false"
+            />${name === 'Idempotency-Key' && html`<small>A new one for each start. Send the same again to see that nothing starts twice.</small>`}</label
+          >`
+        })}
+        ${hasBody && html`<label class="wide"><span>Body</span><textarea name="body" rows="${Math.min(16, JSON.stringify(examples[0]?.value, null, 2).split('\n').length + 1)}" spellcheck="false">${JSON.stringify(examples[0]?.value, null, 2)}</textarea></label>`}
+      </div>
+      <p class="actions">
+        <button type="submit" class="primary">Send request</button>
+        <span class="real">Sends a real ${method} to <code class="address"></code></span>
+      </p>
+    </form>
+    <div class="answer" aria-live="polite"></div>
+  </section>`
+}
+
+function renderWebhook(document: OpenApiDocument, webhook: Operation): Html {
+  const { operationId: id, method, description, parameters, requestBody, responses } = webhook
+  const body = jsonOf(requestBody?.content)
+  const schema = body && resolve(document, body.schema)
+  return html`<p class="path">
+      <span class="method ${method.toLowerCase()}">${method}</span> <code>your endpoint URL</code>
+    </p>
+    <div class="split">
+      <div class="text prose">
+        ${renderMarkdown(description, `${id}-`)}
+        <h2 id="${id}-headers">Headers</h2>
+        ${renderParameters(document, parameters, `${id}.`)}
+        <h2 id="${id}-body">Body</h2>
+        ${schema?.properties ? renderFields(document, schema, { idPrefix: `${id}.`, showsRequired: false }) : html`<p>${renderInline(schema?.description ?? '')}</p>`}
+        <h2 id="${id}-answers">Your answer</h2>
+        <div class="table" tabindex="0">
+          <table>
+            <thead>
+              <tr>
+                <th>Status</th>
+                <th>Means</th>
+              </tr>
+            </thead>
+            <tbody>
+              ${Object.entries(responses).map(
+                ([status, response]) =>
+                  html`<tr>
+                    <td><code>${status === 'default' ? 'other' : status}</code></td>
+                    <td>${renderInline(resolve(document, response).description)}</td>
+                  </tr>`,
+              )}
+            </tbody>
+          </table>
+        </div>
+        <p>The guide <a href="#receiving">Receiving</a> shows how to check the token and answer.</p>
+      </div>
+      <div class="aside">
+        ${renderCode(
+          Object.values(body?.examples ?? {}).map(({ value }) => ({
+            label: 'Body',
+            language: 'json',
+            text: JSON.stringify(value, null, 2),
+          })),
+          'Example',
+        )}
+      </div>
+    </div>`
+}
+
+function renderErrors({ errors, fieldCodes }: Reference): Html {
+  const example = {
+    error: {
+      code: 'not_found',
+      message: 'Workflow not found.',
+      request_id: '01a1fd4e-f105-74b4-8d5a-5afed503624a',
+    },
+  }
+  return html`<div class="split">
+      <div class="text prose">
+        <p>
+          Every error has this body, regardless of its status. Match on <code>error.code</code>, never on
+          <code>error.message</code>, which may change. Codes may be added: treat an unknown one by its status. Quote
+          <code>error.request_id</code> to support.
+        </p>
+      </div>
+      <div class="aside">
+        ${renderCode([{ label: 'Error', language: 'json', text: JSON.stringify(example, null, 2) }])}
+      </div>
+    </div>
+    <ul class="errors">
+      ${errors.map(
+        ({ code, status, meaning, action }) =>
+          html`<li id="error-${code}">
+            <div class="field"><code>${code}</code> <span class="status">${status}</span></div>
+            <div class="about">${renderInline(capitalize(meaning))}.</div>
+            ${action !== undefined && html`<div class="about do">${renderInline(action)}</div>`}
+          </li>`,
+      )}
+    </ul>
+    <h2 id="field-codes">Field codes</h2>
+    <p>
+      A 422 <code>validation_error</code> lists in <code>error.details</code> every field that fails, with
+      <code>field</code>, <code>code</code> and <code>message</code>.
+    </p>
+    <div class="table" tabindex="0">
+      <table>
+        <thead>
+          <tr>
+            <th>Code</th>
+            <th>Meaning</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${Object.entries(fieldCodes).map(
+            ([code, meaning]) =>
+              html`<tr id="field-code-${code}">
+                <td><code>${code}</code></td>
+                <td>${renderInline(meaning)}</td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`
+}
+
+/** Makes error codes in texts links to the list of errors. */
+function createErrorLinks(errors: readonly ErrorEntry[]): (content: Html) => Html {
+  const codes = new Set(errors.map(({ code }) => code))
+  return ({ text }) =>
+    new Html(
+      text.replaceAll(/(?<!<summary>[^<]*)<code>([a-z_]+)<\/code>(?!<\/a>)/g, (code, name: string) =>
+        codes.has(name) ? `<a href="#error-${name}">${code}</a>` : code,
+      ),
+    )
+}
+
+/** A style or script of the page, exactly as the policy has its hash. */
+function inline(name: 'style' | 'script', text: string): Html {
+  return new Html(`<${name}>${text}</${name}>`)
+}
+
+function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}
+
+const icon = (path: string): Html =>
+  new Html(
+    `<svg viewBox="0 0 24 24" width="18" height="18" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">${path}</svg>`,
+  )
+const MENU_ICON = icon('<path d="M4 7h16M4 12h16M4 17h16"/>')
+const SEARCH_ICON = icon('<circle cx="11" cy="11" r="6.5"/><path d="m16 16 4.5 4.5"/>')
+const THEME_ICON = icon('<circle cx="12" cy="12" r="8"/><path d="M12 4a8 8 0 0 1 0 16z" fill="currentColor"/>')
+const LOGO_SHAPES =
+  '<rect width="32" height="32" rx="8" fill="#4f46e5"/><path d="M7 11h5l4 10 4-10h5" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/>'
+const LOGO = new Html(`<svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true">${LOGO_SHAPES}</svg>`)
+const ICON = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">${LOGO_SHAPES}</svg>`)}`

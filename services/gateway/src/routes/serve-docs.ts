@@ -1,0 +1,28 @@
+import { describePublicApi } from '@workflow-service/contract'
+import { serveReference } from '@workflow-service/reference'
+import { serveOpenApi } from '@workflow-service/service-kit'
+import type { RequestHandler } from 'express'
+import type { GatewayConfig } from '../config.ts'
+import { createPublicReference } from '../docs/public-reference.ts'
+
+const DOCUMENT_PATH = '/v1/openapi.json'
+const PAGE_PATHS = ['/docs', '/docs/', '/']
+
+/**
+ * Creates the handler of `/v1/openapi.json` and of the reference page at `/docs`, which need no key. `/` and `/docs/` answer
+ * the page to browsers; to other callers they are unknown paths, as the contract has it.
+ */
+export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHandler {
+  const answerDocument = serveOpenApi(describePublicApi, apiUrl)
+  const answerPage = serveReference({
+    path: '/docs',
+    otherPaths: PAGE_PATHS,
+    reference: () => createPublicReference(apiUrl),
+  })
+  return (req, res, next) => {
+    const isRead = req.method === 'GET' || req.method === 'HEAD'
+    if (isRead && req.path === DOCUMENT_PATH) answerDocument(req, res, next)
+    else if (isRead && PAGE_PATHS.includes(req.path)) answerPage(req, res, next)
+    else next()
+  }
+}

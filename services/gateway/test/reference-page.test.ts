@@ -1,0 +1,167 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { promisify } from 'node:util'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { OPERATIONS, PUBLIC_ERROR_CODES } from '@workflow-service/contract'
+import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { startableWorkflow } from './support/test-gateway.ts'
+import { useTestGateway } from './support/use-test-gateway.ts'
+
+const gateway = useTestGateway({ RATE_LIMIT_PER_MINUTE: '600' })
+const browser = useBrowser()
+
+const PHONE = { width: 375, height: 812 }
+const workflow = startableWorkflow()
+
+beforeAll(async () => {
+  await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+})
+
+async function open(path = '/docs', options: Parameters<typeof browser.newPage>[0] = {}): Promise<Page> {
+  const page = await browser.newPage(options)
+  await page.goto(`${gateway.url}${path}`)
+  await page.locator('article:not([hidden])').waitFor()
+  return page
+}
+
+/** Shows everything at once. */
+async function showAll(page: Page): Promise<void> {
+  await page.evaluate(`for (const each of document.querySelectorAll('article, figure')) each.removeAttribute('hidden')`)
+  await page.evaluate(`for (const each of document.querySelectorAll('details')) each.open = true`)
+}
+
+const mapAll = (page: Page, selector: string, property: string): Promise<string[]> =>
+  page.evaluate<string[]>(`[...document.querySelectorAll(${JSON.stringify(selector)})].map((each) => each.${property})`)
+
+/** Axe's findings about the article that is shown: in light, and the contrast in the dark. Removes the others, for speed. */
+async function findIssues(page: Page): Promise<string[]> {
+  await page.evaluate(`for (const each of document.querySelectorAll('article[hidden]')) each.remove()`)
+  await page.emulateMedia({ colorScheme: 'light' })
+  const light = await findAxeIssues(page)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  return [...light, ...(await findAxeIssues(page, { rules: ['color-contrast'] }))]
+}
+
+describe('the reference page', () => {
+  test('has no axe findings in light and dark', async () => {
+    for (const id of ['receiving', 'errors']) {
+      expect([id, await findIssues(await open(`/docs#${id}`))]).toEqual([id, []])
+    }
+  }, 60_000)
+
+  test('fits 375 pixels, and is short enough for a phone', async () => {
+    const page = await open('/docs#startWorkflow', { viewport: PHONE })
+    expect(await page.evaluate<number>('document.documentElement.scrollHeight')).toBeLessThan(5_000)
+    await showAll(page)
+    expect(await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]')).toEqual([375, 375])
+  })
+
+  test('shows every operation, webhook, guide and error code, one article at a time', async () => {
+    const page = await open('/')
+    expect(new URL(page.url()).pathname).toBe('/docs')
+    const ids = await mapAll(page, 'article', 'id')
+    const guides = ['first-start', 'sessions', 'idempotency', 'receiving', 'rotating-a-secret', 'going-live']
+    const webhooks = ['verificationWebhook', 'payloadWebhook']
+    expect(ids).toEqual(['introduction', ...guides, ...Object.keys(OPERATIONS), ...webhooks, 'errors'])
+    for (const code of PUBLIC_ERROR_CODES) expect(await page.locator(`#error-${code}`).count()).toBe(1)
+    const targets = (await mapAll(page, 'a[href^="#"]', 'hash')).map((hash) => hash.slice(1))
+    const missing = await page.evaluate<string[]>(
+      `(${JSON.stringify([...new Set(targets)])}).filter((id) => !document.getElementById(id))`,
+    )
+    expect(missing).toEqual([])
+
+    await page.getByRole('link', { name: 'Start a workflow' }).first().click()
+    expect(await page.locator('article:not([hidden])').count()).toBe(1)
+    expect(await page.title()).toContain('Start a workflow')
+    await page.setViewportSize(PHONE)
+    await page.locator('.menu').click()
+    await page.getByRole('link', { name: 'Going live' }).first().click()
+    expect(await page.getByRole('heading', { level: 1, name: 'Going live' }).isVisible()).toBe(true)
+  })
+
+  test('finds articles, fields and error codes by keyboard', async () => {
+    const page = await open()
+    const search = async (text: string): Promise<string> => {
+      await page.keyboard.press('/')
+      await page.keyboard.type(text)
+      await page.getByRole('option').first().waitFor()
+      await page.keyboard.press('Enter')
+      await page.locator('dialog[open]').waitFor({ state: 'detached' })
+      return new URL(page.url()).hash
+    }
+    expect(await search('session_closed')).toBe('#error-session_closed')
+    expect(await page.locator('#error-session_closed').isVisible()).toBe(true)
+    expect(await search('rotating')).toBe('#rotating-a-secret')
+    expect(await search('list workflows')).toBe('#listWorkflows')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('no such thing anywhere')
+    expect(await page.locator('dialog').getByRole('status').textContent()).toContain('Nothing found')
+    await page.keyboard.press('Escape')
+    expect(await page.locator('dialog[open]').count()).toBe(0)
+  })
+
+  test('keeps the theme and the language of samples that a reader chose', async () => {
+    const page = await open('/docs#startWorkflow', { colorScheme: 'light' })
+    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+    const light = await background()
+    await page.locator('.theme').click()
+    await page.locator('.theme').click()
+    expect(await background()).not.toBe(light)
+    await page.locator('#startWorkflow').getByRole('tab', { name: 'TypeScript' }).click()
+    await page.goto(`${gateway.url}/docs#getOrganization`)
+    await page.reload()
+    expect(await background()).not.toBe(light)
+    const sample = page.locator('#getOrganization .aside figure:not([hidden])').first()
+    expect(await sample.textContent()).toContain('client.organization.get()')
+    expect(await sample.textContent()).toContain(gateway.url)
+  })
+
+  test('sends requests to the gateway, and keeps the key in memory only', async () => {
+    const page = await open('/docs#listWorkflows')
+    const article = (id: string) => page.locator(`article#${id}`)
+    await article('listWorkflows').getByRole('button', { name: 'Send request' }).click()
+    await article('listWorkflows').getByText('401 Unauthorized').waitFor()
+
+    await article('listWorkflows').getByLabel('API key').fill(gateway.organization.key)
+    await article('listWorkflows').getByLabel('limit').fill('1')
+    await article('listWorkflows').getByRole('button', { name: 'Send request' }).click()
+    await article('listWorkflows').getByText('200 OK').waitFor()
+
+    await page.getByRole('link', { name: 'Start a workflow' }).first().click()
+    const start = article('startWorkflow')
+    await start.getByRole('button', { name: 'Send request' }).click()
+    await start.getByText('Fill in workflow_id.').waitFor()
+    const ids = await mapAll(page, '#seen-ids option', 'value')
+    expect(ids).toEqual([workflow['id']])
+    await start.getByLabel('workflow_id').fill(String(ids[0]))
+    await start.getByRole('button', { name: 'Send request' }).click()
+    await start.getByText('202 Accepted').waitFor()
+    const answer = await start.locator('.answer').textContent()
+    expect(answer).toMatch(
+      /x-request-id[\da-f-]{36}ratelimit"requests";r=\d+;t=\d+ratelimit-policy"requests";q=600;w=60/,
+    )
+    expect(answer).toContain(`"workflow_id": "${String(workflow['id'])}"`)
+    expect(await findIssues(page)).toEqual([])
+
+    const kept = await page.evaluate<string>(
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])',
+    )
+    expect(kept).not.toContain(gateway.organization.key)
+    await page.reload()
+    expect(await start.getByLabel('API key').inputValue()).toBe('')
+  })
+
+  test.each([
+    ['curl', 'curl', ['--version'], '-c', 'bash'],
+    ['Python', 'python3', ['--version'], '-c', 'python3'],
+  ])('has samples in %s that do what they say', async (label, command, probe, flag, program) => {
+    if (spawnSync(command, probe).status !== 0) return
+    const page = await open()
+    for (const id of Object.keys(OPERATIONS)) {
+      const text = await page.locator(`#${id} .aside figure[data-label="${label}"] code`).textContent()
+      const sample = (text ?? '').replaceAll('01890a5d-ac96-774b-bcce-b302099a8057', String(workflow['id']))
+      const env = { ...process.env, WORKFLOW_API_KEY: gateway.organization.key }
+      const { stdout } = await promisify(execFile)(program, [flag, sample], { env })
+      expect([id, stdout]).toEqual([id, expect.stringMatching(/"id":/)])
+    }
+  })
+})
