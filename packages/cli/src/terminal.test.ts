@@ -92,11 +92,10 @@ describe('renderTable on a terminal of 80 columns', () => {
 
   test('shortens times, cuts ids and names after a word, and wraps the last column between words', () => {
     expect(linesAt(80, [run])).toEqual([
-      'ACCEPTED     RUN                  WORKFLOW                ERROR',
-      '01-31 09:00  01a1fd4e-f109-7ab0…  Forward the orders of…  model_refused: the',
-      '                                                          answer was not one',
-      '                                                          that the service can',
-      '                                                          use',
+      'ACCEPTED     RUN             WORKFLOW                  ERROR',
+      '01-31 09:00  01a1fd4e-f109…  Forward the orders of…    model_refused: the answer',
+      '                                                       was not one that the',
+      '                                                       service can use',
     ])
   })
 

@@ -67,9 +67,9 @@ interface TimeColumn<Row> {
   readonly time: (row: Row) => Date | string | null
 }
 
-/** The least width of a name, and of the beginning of an id: it tells the ids of a millisecond apart, and `wf` accepts it as an id. */
-const CUT_WIDTHS = { name: 8, id: 19, never: Infinity }
-const LAST_COLUMN_MIN_WIDTH = 16
+/** The least width of a name, and of the beginning of an id, which has its millisecond: `wf` accepts it as an id. */
+const CUT_WIDTHS = { name: 8, id: 14, never: Infinity }
+const LAST_COLUMN_MIN_WIDTH = 12
 const GAP = 2
 
 /**
@@ -154,10 +154,10 @@ function fitWidths<Row>(
   total: number,
 ): number[] {
   const minimums = columns.map((column, index) => {
-    const isLast = index === columns.length - 1
-    const cut = 'cut' in column && column.cut !== undefined ? CUT_WIDTHS[column.cut] : undefined
-    const minimum = cut ?? (isLast && !('time' in column) ? LAST_COLUMN_MIN_WIDTH : Infinity)
-    return Math.min(widths[index]!, Math.max(minimum, titles[index]!.length))
+    const cut = 'cut' in column ? column.cut : undefined
+    const isWrapped = cut === undefined && index === columns.length - 1 && !('time' in column)
+    if (isWrapped) return Math.min(widths[index]!, LAST_COLUMN_MIN_WIDTH)
+    return Math.min(widths[index]!, Math.max(cut === undefined ? Infinity : CUT_WIDTHS[cut], titles[index]!.length))
   })
   const fitted = [...widths]
   for (const [index, column] of columns.entries()) {

@@ -1,4 +1,4 @@
-import type { EventTopic, Manifest, WebhookSourceOut } from '@workflow-service/contract'
+import { type EventTopic, type Manifest, SCOPES, type WebhookSourceOut } from '@workflow-service/contract'
 import {
   type AppliedManifest,
   type ApplyOptions,
@@ -328,10 +328,15 @@ function toText({ organization, users, apiKeys, sources, workflows, sessions }: 
   const name = { title: 'NAME', value: (row: { name: string }) => row.name, cut: 'name' as const }
   return [
     `${paint(terminal, 'bold', organization.name)}  ${organization.id}  ${organization.outcome}\n`,
-    section('Users', users, [{ title: 'EMAIL', value: ({ email }) => email }]),
+    section('Users', users, [{ title: 'EMAIL', value: ({ email }) => email, cut: 'name' }]),
     section('API keys', apiKeys, [
       name,
-      { title: 'SCOPES', value: ({ scopes, revoked }) => (revoked ? 'revoked' : scopes.join(', ')) },
+      {
+        title: 'SCOPES',
+        value: ({ scopes, revoked }) => (revoked ? 'revoked' : scopes.join(', ')),
+        shortValue: ({ scopes, revoked }) =>
+          revoked ? 'revoked' : scopes.length === SCOPES.length ? 'all' : scopes.join(),
+      },
       { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)`, cut: 'never' },
     ]),
     section('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),

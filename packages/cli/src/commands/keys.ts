@@ -83,7 +83,11 @@ async function list(ctx: CliContext, options: { organization?: string }): Promis
           { title: 'NAME', value: ({ name }) => name, cut: 'name' },
           { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
           { title: 'PREFIX', value: ({ prefix }) => prefix },
-          { title: 'SCOPES', value: ({ scopes }) => scopes.join(', '), shortValue: ({ scopes }) => scopes.join() },
+          {
+            title: 'SCOPES',
+            value: ({ scopes }) => scopes.join(', '),
+            shortValue: ({ scopes }) => (scopes.length === SCOPES.length ? 'all' : scopes.join()),
+          },
           { title: 'CREATED', time: ({ createdAt }) => createdAt },
           { title: 'LAST USED', time: ({ lastUsedAt }) => lastUsedAt },
           {

@@ -106,7 +106,7 @@ const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
 
 const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'TIME (UTC)', time: ({ createdAt }) => createdAt },
-  { title: 'KIND', value: ({ kind }) => kind },
+  { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
   { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => OUTCOME_COLOURS[outcome] },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
