@@ -98,7 +98,9 @@ function codeBlock(markdown: string, language: string): string {
 describe('infra/README.md', () => {
   test('lists the metrics of the services, and no others', () => {
     const metricName = /[`']((?:gateway|runner|webhook|sessions?)_[a-z_]+)[`'{]/g
-    const sources = globSync('services/*/src/**/*metrics*.ts', { cwd: root })
+    const sources = globSync(['services/*/src/**/*metrics*.ts', 'packages/service-kit/src/system-metrics.ts'], {
+      cwd: root,
+    })
     const defined = sources.flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(metricName)])
     const text = readFileSync(join(root, 'infra/README.md'), 'utf8')
     const listed = [...text.matchAll(/^\|(.*?)\|/gm)].flatMap(([, cell = '']) => [...cell.matchAll(metricName)])

@@ -102,6 +102,7 @@ export {
 export { deriveId, newId } from './ids.ts'
 export { decodeListCursor, encodeListCursor, type ListScope } from './list-cursor.ts'
 export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './journal.ts'
+export { isGaugeReporter, REPORTER_LEASE_MS, stopReportingGauges } from './gauge-reporters.ts'
 export {
   type AcquiredSession,
   type AcquiredSessions,

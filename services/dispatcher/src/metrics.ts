@@ -1,4 +1,4 @@
-import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
+import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
 /** The dispatcher's own metrics. No label has a value of a customer, so their number is limited. */
@@ -25,6 +25,8 @@ export function createDeliveryMetrics(
     labelNames: ['kind', 'outcome'],
     registers,
   })
+  // `increase` does not see the first count of a series that begins with it, and an alert must.
+  for (const kind of DELIVERY_KINDS) for (const outcome of DELIVERY_OUTCOMES) deliveries.inc({ kind, outcome }, 0)
   const durations = new Histogram({
     name: 'webhook_delivery_duration_seconds',
     help: 'Time from the DNS look-up to the outcome.',

@@ -1,4 +1,13 @@
-import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
+import { randomUUID } from 'node:crypto'
+import {
+  createDatabase,
+  createHintSender,
+  type Database,
+  type HintSender,
+  isGaugeReporter,
+  measureBacklog,
+  stopReportingGauges,
+} from '@workflow-service/database'
 import {
   connectRabbitMq,
   createSessionNotifier,
@@ -12,9 +21,11 @@ import {
   describeError,
   type InFlightLimiter,
   type Logger,
+  registerSystemMetrics,
   type Registry,
   startTracing,
   type Tracing,
+  withTimeout,
 } from '@workflow-service/service-kit'
 import { type ApiKeyCache, createApiKeyCache } from './auth/api-key-cache.ts'
 import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
@@ -29,6 +40,9 @@ export const LIST_WAIT_MS = 2_500
 
 /** Pages of one organization that are read or sent at once. */
 const PAGES_PER_ORGANIZATION = 4
+
+/** The time for the last statement of a gateway that stops. */
+const CLOSE_MS = 1_000
 
 /** Everything that the gateway's routes use. */
 export interface AppContext {
@@ -84,6 +98,12 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
       onState: (_role, state) => gatewayMetrics.brokerUp.set(state === 'up' ? 1 : 0),
     })
   if (overrides.sessionQueue) gatewayMetrics.brokerUp.set(1)
+  const owner = randomUUID()
+  registerSystemMetrics(metrics, {
+    isReporter: () => isGaugeReporter(db, owner),
+    backlog: () => measureBacklog(db),
+    queueDepth: () => sessionQueue.depth(),
+  })
   const hints = createHintSender({
     db,
     onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
@@ -138,6 +158,7 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
       await apiKeyUsage.close()
       await hints.close()
       await tracing.stop()
+      await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})
       await db.close()
     },
   }

@@ -36,8 +36,6 @@ const logger = createLogger({ service: 'evaluate', level: 'silent' })
 const runnerMetrics = createRunnerMetrics(new Registry(), {
   activeSessions: () => 0,
   slots: () => 0,
-  queueDepth: () => Promise.resolve(undefined),
-  backlog: () => Promise.resolve(undefined),
 })
 
 /**

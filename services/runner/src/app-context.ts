@@ -5,7 +5,9 @@ import {
   createHintSender,
   type Database,
   type HintSender,
+  isGaugeReporter,
   measureBacklog,
+  stopReportingGauges,
 } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
@@ -13,6 +15,7 @@ import {
   createMetrics,
   describeError,
   type Logger,
+  registerSystemMetrics,
   type Registry,
   startTracing,
   withTimeout,
@@ -99,8 +102,6 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
   const runnerMetrics = createRunnerMetrics(metrics, {
     activeSessions: () => activeSessions.size,
     slots: () => config.concurrency,
-    queueDepth: () => sessionQueue.depth().catch(() => undefined),
-    backlog: () => measureBacklog(db).catch(() => undefined),
   })
   const sessionQueue =
     overrides.sessionQueue ??
@@ -112,12 +113,20 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
       onState: (role, state) => runnerMetrics.brokerUp.set({ role }, state === 'up' ? 1 : 0),
       onDeadLetter: (reason) => runnerMetrics.deadLetters.inc({ reason }),
     })
+  if (overrides.sessionQueue) {
+    for (const role of ['publisher', 'consumer']) runnerMetrics.brokerUp.set({ role }, 1)
+  }
   const dispatcher = createDispatcherClient({
     url: config.dispatcherUrl,
     token: config.internalApiToken,
     connections: config.concurrency,
     logger,
     waitingDeliveries: runnerMetrics.waitingDeliveries,
+  })
+  registerSystemMetrics(metrics, {
+    isReporter: () => isGaugeReporter(db, owner),
+    backlog: () => measureBacklog(db),
+    queueDepth: () => sessionQueue.depth(),
   })
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
@@ -154,6 +163,7 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
       await dispatcher.close()
       await tracing.stop()
       await withTimeout(hints.close(), CLOSE_MS).catch(() => {})
+      await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})
       await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database connections did not close in time'))
     },
   }

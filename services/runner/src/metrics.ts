@@ -1,5 +1,4 @@
 import type { ModelAnswerStep } from '@workflow-service/contract'
-import type { Backlog } from '@workflow-service/database'
 import type { DeadLetterReason } from '@workflow-service/messaging'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
@@ -21,13 +20,14 @@ export interface RunnerMetrics {
   readonly brokerUp: Gauge<'role'>
 }
 
-/** Values that are read at each scrape; undefined while the database or the broker is unavailable. */
+/** Values that are read at each scrape. */
 export interface RunnerGauges {
   activeSessions: () => number
   slots: () => number
-  queueDepth: () => Promise<{ ready: number; dead: number } | undefined>
-  backlog: () => Promise<Backlog | undefined>
 }
+
+/** Each has a count from the beginning: `increase` does not see the first count of a series that begins with it. */
+const DEAD_LETTER_REASONS: readonly DeadLetterReason[] = ['not_json', 'wrong_shape', 'unknown_type']
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800]
 
@@ -39,37 +39,13 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
   }
   gauge('runner_leases_held', 'Sessions that this runner has leased.', gauges.activeSessions)
   gauge('runner_places', 'Sessions that this runner may lease at once.', gauges.slots)
-  const depths: Gauge<'queue'> = new Gauge({
-    name: 'session_queue_messages',
-    help: 'Messages in the session queue (ready) and in its dead-letter queue (dead); absent while the broker is unavailable.',
-    labelNames: ['queue'],
-    registers,
-    collect: async () => {
-      const depth = await gauges.queueDepth()
-      depths.reset()
-      if (!depth) return
-      depths.set({ queue: 'ready' }, depth.ready)
-      depths.set({ queue: 'dead' }, depth.dead)
-    },
-  })
-  const oldest = new Gauge({
-    name: 'sessions_waiting_oldest_seconds',
-    help: 'How long the oldest waiting start has waited for a runner; absent while the database is unavailable.',
+  const deadLetters = new Counter<'reason'>({
+    name: 'session_queue_dead_letters_total',
+    help: 'Messages that were dead-lettered because they could not be read.',
+    labelNames: ['reason'],
     registers,
   })
-  const waiting: Gauge = new Gauge({
-    name: 'sessions_waiting',
-    help: 'Sessions with work that no runner has leased, without those of suspended organizations; absent while the database is unavailable.',
-    registers,
-    collect: async () => {
-      const backlog = await gauges.backlog()
-      waiting.reset()
-      oldest.reset()
-      if (!backlog) return
-      waiting.set(backlog.sessions)
-      oldest.set((backlog.oldestWaitMs ?? 0) / 1_000)
-    },
-  })
+  for (const reason of DEAD_LETTER_REASONS) deadLetters.inc({ reason }, 0)
   return {
     runs: new Counter({
       name: 'runner_runs_total',
@@ -137,12 +113,7 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges): R
       buckets: DURATION_BUCKETS,
       registers,
     }),
-    deadLetters: new Counter<'reason'>({
-      name: 'session_queue_dead_letters_total',
-      help: 'Messages that were dead-lettered because they could not be read.',
-      labelNames: ['reason' satisfies keyof { reason: DeadLetterReason }],
-      registers,
-    }),
+    deadLetters,
     brokerUp: new Gauge({
       name: 'runner_broker_up',
       help: 'Whether the connection to the broker is up, by role.',

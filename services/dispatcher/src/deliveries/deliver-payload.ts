@@ -235,8 +235,10 @@ async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise
     if (!state) throw serviceUnavailable('Another call with this id could not send. Repeat the call with the same id.')
     const delivery = assertSamePayload(state.delivery, request)
     if (delivery.outcome !== 'in_flight') return delivery
-    if (state.ageMs > ctx.deliveryDeadlineMs) await ctx.store.recordOutcome({ organizationId, id, result: unknown() })
-    else await sleep(nextDelayMs())
+    if (state.ageMs <= ctx.deliveryDeadlineMs) await sleep(nextDelayMs())
+    else if (await ctx.store.recordOutcome({ organizationId, id, result: unknown() })) {
+      ctx.deliveryMetrics.countAbandoned(1)
+    }
   }
 }
 

@@ -42,8 +42,6 @@ async function startScheduler(options: {
     runnerMetrics: createRunnerMetrics(createMetrics('test'), {
       activeSessions: () => 0,
       slots: () => 0,
-      queueDepth: noValue,
-      backlog: noValue,
     }),
     sessionQueue: { publish: async () => 'confirmed' },
     sessionStore: {

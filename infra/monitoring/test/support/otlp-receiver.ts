@@ -1,0 +1,76 @@
+import { type CustomerEndpoint, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+
+/** A span as it was exported, with its attributes as an object. */
+export interface ReceivedSpan {
+  readonly service: string
+  readonly traceId: string
+  readonly spanId: string
+  /** Absent or empty for the first span of a trace. */
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly startTimeUnixNano: string
+  readonly endTimeUnixNano: string
+  readonly status: { readonly code: number }
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+/** The number of each kind of span in OTLP. */
+export const SPAN_KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const
+
+/** A receiver of OTLP over HTTP, which keeps everything that it gets. */
+export interface OtlpReceiver {
+  readonly url: string
+  spans(): ReceivedSpan[]
+  /** All requests with their headers, as text. */
+  text(): string
+  waitForSpans(areEnough: (spans: ReceivedSpan[]) => boolean, what: string): Promise<ReceivedSpan[]>
+  close(): Promise<void>
+}
+
+type OtlpAttributes = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
+type OtlpSpan = Omit<ReceivedSpan, 'service' | 'attributes'> & { readonly attributes: OtlpAttributes }
+interface OtlpBody {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: OtlpAttributes }
+    readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[]
+  }[]
+}
+
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+  const endpoint: CustomerEndpoint = await startCustomerEndpoint({ answer: { body: {} } })
+  const spans = (): ReceivedSpan[] => endpoint.requests.flatMap(({ json }) => toSpans(json as OtlpBody))
+  return {
+    url: endpoint.url,
+    spans,
+    text: () => endpoint.requests.map(({ path, text }) => `${path}\n${text}`).join('\n'),
+    waitForSpans: (areEnough, what) =>
+      waitUntil(
+        () => {
+          const received = spans()
+          return areEnough(received) ? received : undefined
+        },
+        {
+          timeoutMs: 60_000,
+          message: () =>
+            `${what}; there are: ${spans()
+              .map(({ name }) => name)
+              .join(', ')}`,
+        },
+      ),
+    close: () => endpoint.close(),
+  }
+}
+
+function toSpans({ resourceSpans }: OtlpBody): ReceivedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const service = String(toObject(resource.attributes)['service.name'])
+    return scopeSpans.flatMap((scope) =>
+      scope.spans.map((span) => ({ ...span, service, attributes: toObject(span.attributes) })),
+    )
+  })
+}
+
+function toObject(attributes: OtlpAttributes): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+}
