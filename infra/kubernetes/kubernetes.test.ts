@@ -11,7 +11,7 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parseAllDocuments } from 'yaml'
-import { Registry } from '../../packages/service-kit/src/index.ts'
+import { registerSystemMetrics, Registry } from '../../packages/service-kit/src/index.ts'
 import { createRunnerMetrics } from '../../services/runner/src/metrics.ts'
 import { SERVICE_NAMES, SERVICE_SETTINGS, type ServiceName, settingsOf } from '../service-settings.ts'
 import { type Manifest, readManifests, render, renderKustomization } from './render.ts'
@@ -251,11 +251,11 @@ describe('the network policies', () => {
 
 test('the runners are scaled by metrics that they export', async () => {
   const registry = new Registry()
-  createRunnerMetrics(registry, {
-    activeSessions: () => 0,
-    slots: () => 0,
-    queueDepth: async () => undefined,
-    backlog: async () => undefined,
+  createRunnerMetrics(registry, { activeSessions: () => 0, slots: () => 0 })
+  registerSystemMetrics(registry, {
+    isReporter: async () => true,
+    backlog: async () => ({ sessions: 0, oldestWaitMs: null }),
+    queueDepth: async () => ({ ready: 0, dead: 0 }),
   })
   const exported = registry.getMetricsAsArray().map(({ name }) => name)
   const scaledObject = render(join(here, 'large')).find(({ kind }) => kind === 'ScaledObject')
