@@ -16,7 +16,16 @@ export function Timeline({ run }: { run: RunDetailOut }) {
   return (
     <ol className="timeline" aria-label="Timeline">
       <Event run={run} at={acceptedAt} icon="check" title="Start accepted" text={run.context} />
-      {startedAt ? <Event run={run} at={startedAt} icon="run" title="Run began" /> : null}
+      {startedAt ? (
+        <Event
+          run={run}
+          at={startedAt}
+          icon="run"
+          title="Run began"
+          // A run that succeeded had steps.
+          note={isGood && run.steps.length === 0 ? 'Its steps were deleted because of their age.' : ''}
+        />
+      ) : null}
       {run.steps.map((step) => (
         <Step key={step.position} run={run} at={step.created_at} step={step as unknown as NewJournalStep} />
       ))}

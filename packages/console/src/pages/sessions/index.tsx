@@ -102,7 +102,7 @@ function SessionDetails({ session }: { session: SessionDetailOut }) {
           />
         </div>
       ) : null}
-      {count > runs.length ? (
+      {count > runs.length && runs.length > 0 ? (
         <p className="muted">
           These are the latest {runs.length} starts that you have access to.{' '}
           <Link to="/runs" search={{ session: id }}>
@@ -121,7 +121,7 @@ function SessionDetails({ session }: { session: SessionDetailOut }) {
         rowLink={runLink}
         empty={{
           icon: 'run',
-          title: 'Nothing was started in it',
+          title: count > 0 ? 'Its starts were deleted' : 'Nothing was started in it',
           text: isOpen
             ? 'Choose a workflow above, or send this session’s id with a start through the API.'
             : 'It is closed. Open a new session to start workflows in it.',
