@@ -28,7 +28,7 @@ describe.each(files)('%s', (file) => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>
     }
-    const run = [...text.matchAll(/\b(?:npm run (?:-s )?|pnpm (?!install)|pnpm@12 (?!install))([a-z][\w:]*)/g)]
+    const run = [...text.matchAll(/\b(?:npm run (?:-s )?|pnpm (?!install)|pnpm@12 (?!install))([a-z][\w:-]*)/g)]
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(run.map(([, name]) => name)))
   })
 })
