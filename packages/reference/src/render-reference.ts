@@ -135,11 +135,13 @@ function listArticles(reference: Reference): Article[] {
       title: 'Introduction',
       group: 'Guides',
       body: () =>
-        html`<div class="prose">${renderMarkdown(document.info.description, 'introduction-')}</div>
+        html`<div class="prose">
+          ${renderMarkdown(document.info.description, 'introduction-')}
           <h2 id="base-url">Base URL</h2>
           ${renderCode([{ label: 'Base URL', language: 'text', text: document.servers[0]?.url ?? '' }])}
           <h2 id="credential">${reference.credential.name}</h2>
-          <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>`,
+          <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>
+        </div>`,
     },
     ...guides.map(({ id, title, markdown }) => ({
       id,

@@ -183,7 +183,7 @@ describe('methods and paths', () => {
     '/metrics',
     '/docs/',
     '/docs/../package.json',
-    '/docs/swagger-ui.js',
+    '/docs/reference.js',
     '/docs/%2e%2e/package.json',
     '/favicon.ico',
   ])('GET %s is not found', async (path) => {
