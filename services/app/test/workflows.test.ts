@@ -719,3 +719,16 @@ describe('a start', () => {
     expect((await start(acme.member, workflow.id)).error).toMatchObject({ code: 'organization_suspended' })
   })
 })
+
+test('a start continues the trace of its request', async () => {
+  const { id } = await createStartable(acme.owner)
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const startId = newId()
+  const body = { id: startId, context: 'go', session_id: null }
+  const call = { params: { workflow_id: id }, body, headers: { traceparent, tracestate: 'vendor=value' } }
+  expect((await app.call(acme.owner, 'startWorkflow', call)).status).toBeLessThan(300)
+  expect(await app.db.prisma.start.findUniqueOrThrow({ where: { id: startId } })).toMatchObject({
+    traceparent,
+    tracestate: 'vendor=value',
+  })
+})
