@@ -75,7 +75,8 @@ export async function makeServerFolder(path: string, dataDir: string): Promise<v
   await chown(path, uid, gid)
 }
 
-async function writeAsServer(path: string, text: string, dataDir: string): Promise<void> {
+/** Writes a file that belongs to the server's user. */
+export async function writeAsServer(path: string, text: string, dataDir: string): Promise<void> {
   await writeFile(path, text, { mode: 0o600 })
   const { uid, gid } = await stat(dataDir)
   await chown(path, uid, gid)

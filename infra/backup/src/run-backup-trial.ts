@@ -48,6 +48,8 @@ export async function runBackupTrial(options: BackupTrialOptions): Promise<Backu
   const archive = join(folder, 'archive')
   const environment = await startEnvironment({
     postgresSettings: {
+      // A restored server accepts connections only when its recovery has ended.
+      hot_standby: 'off',
       archive_mode: 'on',
       archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
       restore_command: `cp ${archive}/%f %p`,

@@ -28,9 +28,17 @@ export function toPrimary(url: string): PrimaryConnection {
     override connect(): Promise<this>
     override connect(callback: (error: Error) => void): void
     override connect(callback?: (error: Error) => void): Promise<this> | void {
-      const connected = this.connectToPrimary()
-      if (!callback) return connected
-      connected.then(() => callback(undefined as never), callback)
+      if (callback) return void this.connectWithCallback(callback)
+      return this.connectToPrimary()
+    }
+
+    private async connectWithCallback(callback: (error: Error) => void): Promise<void> {
+      const error = await this.connectToPrimary().then(
+        () => undefined,
+        (failure: Error) => failure,
+      )
+      // The type of pg's callback has no call without an error.
+      callback(error as Error)
     }
 
     private async connectToPrimary(): Promise<this> {

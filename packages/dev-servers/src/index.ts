@@ -4,9 +4,11 @@
  */
 export { EmbeddedPostgresError } from './embedded-postgres-error.ts'
 export { findChromium } from './find-chromium.ts'
-export { searchPath } from './find-program.ts'
+export { findProgram, searchPath } from './find-program.ts'
+export { findRabbitMq } from './find-rabbitmq.ts'
 export { freePort } from './free-port.ts'
 export type { PrivateServer } from './private-server.ts'
+export { installOnDebian } from './install-on-debian.ts'
 export { callManagementApi } from './rabbitmq-management.ts'
 export { removeDeadRunFolders } from './run-folder.ts'
 export { type Exit, type GuardedProcess, type GuardedSpawnOptions, spawnGuarded } from './spawn-guarded.ts'

@@ -54,6 +54,8 @@ export interface EmbeddedPostgres {
   stop: (mode?: 'fast' | 'immediate') => Promise<void>
 }
 
+/** A standby accepts read-only connections. */
+const READY_LINE = /database system is ready to accept (read-only )?connections/
 const STOP_TIMEOUT_MS = 30_000
 const START_ATTEMPTS = 50
 const START_INTERVAL_MS = 100
@@ -134,7 +136,7 @@ function untilReady(server: GuardedProcess, dataDir: string, port: number, log =
     lines.on('line', (line) => {
       if (firstLines.length < 200) firstLines.push(line)
       log(line)
-      if (line.includes('database system is ready to accept connections')) ready()
+      if (READY_LINE.test(line)) ready()
     })
     lines.once('close', () => fail(toStartError(firstLines.join('\n'), dataDir, port)))
   })

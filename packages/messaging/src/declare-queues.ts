@@ -6,10 +6,12 @@ export type QueueType = 'quorum' | 'classic'
 
 /** AMQP's reply code for a queue that exists with other arguments. */
 const PRECONDITION_FAILED = 406
+/** AMQP's reply code for a classic queue on a node of the cluster that is down. */
+const NOT_FOUND = 404
 
 /**
  * Declares the session queue and the dead-letter queue. A queue that exists with other arguments is used as it is, since
- * no promise depends on them; `onMismatch` is called with the broker's error.
+ * no promise depends on them, and the dead-letter queue may be on a node that is down; `onMismatch` is called with the broker's error.
  */
 export async function declareQueues(
   model: ChannelModel,
@@ -22,7 +24,9 @@ export async function declareQueues(
       await channel.assertQueue(queue, options)
       await channel.close()
     } catch (error) {
-      if ((error as { code?: unknown }).code !== PRECONDITION_FAILED) throw error
+      const { code } = error as { code?: unknown }
+      const isUsable = code === PRECONDITION_FAILED || (code === NOT_FOUND && queue === SESSIONS_DEAD_LETTER_QUEUE)
+      if (!isUsable) throw error
       onMismatch(queue, error as Error)
     }
   }

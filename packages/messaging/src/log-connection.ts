@@ -11,9 +11,9 @@ export function stateReporter(role: 'publisher' | 'consumer', { logger, onState 
   }
 }
 
-/** Returns a function that logs a queue whose arguments differ from ours. */
+/** Returns a function that logs a queue that could not be declared, and why. */
 export function logMismatch({ logger }: RabbitMqOptions) {
   return (queue: string, error: Error): void => {
-    logger?.warn({ queue, error: error.message }, 'the queue exists with other arguments and is used as it is')
+    logger?.warn({ queue, error: error.message }, 'the queue cannot be declared like this; it is used as it is')
   }
 }
