@@ -86,7 +86,10 @@ interface Policy {
   readonly egress?: readonly PolicyRule[]
 }
 
-const WITH_COMPONENTS = { resources: ['small'], components: ['components/model', 'components/oidc'] }
+const WITH_COMPONENTS = {
+  resources: ['small'],
+  components: ['components/model', 'components/oidc', 'components/tracing'],
+}
 const RENDERED: [string, Manifest[]][] = [
   ['migration', render(join(here, 'migration'))],
   ['small', render(join(here, 'small'))],

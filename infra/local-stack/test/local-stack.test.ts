@@ -109,15 +109,16 @@ async function applyYourOwn(): Promise<void> {
 
 /** Applies the demo's manifest with other names, an endpoint that ends in /orders, and no signing secret. */
 async function applyEditedDemo(): Promise<void> {
-  const edit = (text: string, url: string): string =>
-    text
-      .replace('Acme (demo)', 'My shop')
-      .replaceAll('Order intake', 'My intake')
-      .replace(/api_keys:\n.+\n/, '')
-      .replace(/endpoint_url: .+/, `endpoint_url: ${url}`)
-      .replace(/signing_secret: .+/, 'signing_secret: null')
-  await applyWithEndpoint(edit, 'demo.yaml')
+  await applyWithEndpoint(editDemo, 'demo.yaml')
 }
+
+const editDemo = (text: string, url: string): string =>
+  text
+    .replace('Acme (demo)', 'My shop')
+    .replaceAll('Order intake', 'My intake')
+    .replace(/api_keys:\n.+\n/, '')
+    .replace(/endpoint_url: .+/, `endpoint_url: ${url}`)
+    .replace(/signing_secret: .+/, 'signing_secret: null')
 
 /** Does what the page behind the setup link does. */
 async function becomeOwner(appUrl: string, token: string): Promise<unknown> {
