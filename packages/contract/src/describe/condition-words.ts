@@ -98,7 +98,7 @@ const ELSEWHERE =
   /(?<![\p{L}\p{N}_])(?:(?:the|a|this|attached|in|from|of|to) files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
 
 const JAPANESE =
-  /もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類|(?:支払済み?|支払い済み|未払い?|緊急|至急|重要|大口|高額)の/u
+  /各行|行ごと|件ごと|ずつ|もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類|(?:支払済み?|支払い済み|未払い?|緊急|至急|重要|大口|高額)の/u
 
 const CHINESE = /如果|若是|假如|除非|除了|否则|或者|还是|不要|仅|只有|只在|当[^\s。]{1,30}时|超过|低于|总结|翻译/u
 

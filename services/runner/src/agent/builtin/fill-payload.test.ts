@@ -45,6 +45,14 @@ describe('a payload is filled by name', () => {
     expect(filled({ order: { id: 'x' } }, { customer: { id: 'C-1' } })).toEqual({ order: { id: '' } })
   })
 
+  test.each([
+    ['a list of one object', (order: object) => [order]],
+    ['a named list of one object', (order: object) => ({ orders: [order] })],
+  ])('from %s, with its parts', (_what, wrap) => {
+    const order = { order_id: 'B-7', customer: { name: 'Ada' }, tags: ['web', 'vip'] }
+    expect(filled({ order_id: 'x', customer: { name: 'y' }, tags: ['z'] }, wrap(order))).toEqual(order)
+  })
+
   test('never from inherited properties', () => {
     expect(filled({ constructor: 'x', to_string: 'y' }, {})).toEqual({ constructor: '', to_string: '' })
   })

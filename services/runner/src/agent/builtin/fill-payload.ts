@@ -98,9 +98,19 @@ function placeLists(
   for (const rows of lists) {
     const names = [...new Set(rows.flatMap((row) => Object.keys(row)))]
     const fitting = level.lists.filter((list) => fitsItems(names, list, fill))
-    for (const name of names) {
-      if (fitting.some((list) => isItemName(name, list, fill))) continue
-      for (const row of rows) if (Object.hasOwn(row, name)) entries.push([name, row[name] ?? ''])
+    const others = names.filter((name) => !fitting.some((list) => isItemName(name, list, fill)))
+    for (const name of others) {
+      // A list of one object is that object: its values are there already.
+      const added = rows.flatMap((row) =>
+        Object.hasOwn(row, name) && row[name] !== values[name] ? [row[name] ?? ''] : [],
+      )
+      const words = toWords(name)
+      const isKnown = hasWords(level, words) || level.sections.has(words)
+      if (isKnown && added.length > 1 && added.some((value) => Array.isArray(value) || isContextObject(value))) {
+        problems.push(
+          `the context has ${rows.length} objects with ${JSON.stringify(name.slice(0, 50))}, where the example has one`,
+        )
+      } else for (const value of added) entries.push([name, value])
     }
   }
   const all = toObject(entries)

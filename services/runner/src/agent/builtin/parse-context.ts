@@ -84,6 +84,11 @@ const ENVELOPES_MAX = 3
 /** Takes the data out of `{"event": …, "data": {…}}`, unless the example has such a field. Names within go before those beside. */
 function openEnvelope(value: ContextValue, known: KnownNames, depth = 0): ContextValue {
   if (!isContextObject(value) || depth === ENVELOPES_MAX) return value
+  const [only, ...more] = Object.entries(value)
+  // {"orders": [{…}]}
+  if (only && more.length === 0 && isObjectList(only[1]) && only[1].length === 1) {
+    return known.isSection(toWords(only[0])) ? value : openEnvelope(only[1][0] ?? null, known, depth + 1)
+  }
   const objects = Object.entries(value).filter(([, inner]) => isContextObject(inner))
   const [name = '', inner] = objects[0] ?? []
   const words = toWords(name)

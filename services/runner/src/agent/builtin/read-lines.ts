@@ -94,9 +94,22 @@ const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum
 const CORRECTION =
   /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|addendum|p\.?s\.?:|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|nachtrag|erhöhen|verringern|reduzieren|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
 
-/** An apology that takes nothing back. */
-const HARMLESS_APOLOGY =
-  /(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})|(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})/giu
+/** Sentences that take nothing back: an apology, the footer of an automatic mail, a disclaimer. */
+const HARMLESS = new RegExp(
+  [
+    String.raw`(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})`,
+    String.raw`(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:reply|respond|answer)(?: directly)? to this (?:automatic |automated )?(?:e-?mail|mail|message|address)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:print|copy|distribute|disclose) (?:this|it|the)(?!\p{L})[^.\n]{0,80}`,
+    String.raw`(?<!\p{L})if you (?:are|were) not the (?:intended )?(?:recipient|addressee)(?!\p{L})[^.\n]{0,120}`,
+    String.raw`(?<!\p{L})(?:if you )?(?:no longer|(?:do not|don['’]t)) (?:wish|want) to (?:receive|get) (?:these|such|our|this)(?!\p{L})[^.\n]{0,80}`,
+    String.raw`(?<!\p{L})antworten sie (?:bitte )?nicht (?:direkt )?auf diese (?:automatische )?(?:e-?mail|nachricht|mail)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:auf )?diese (?:e-?mail|nachricht|mail) (?:kann|bitte) nicht (?:be)?antwort\p{L}+(?: werden)?`,
+    String.raw`(?<!\p{L})(?:wenn|falls|sollten) sie nicht der (?:richtige|vorgesehene|beabsichtigte) (?:adressat|empfänger)(?!\p{L})[^.\n]{0,120}`,
+    '(?:このメール|本メール)(?:に|へ|には|への)(?:ご)?返信(?:し|いただ|でき|は)[^。\\n]{0,30}',
+  ].join('|'),
+  'giu',
+)
 
 /** Words by which a text takes back what it says elsewhere, also inside a value. */
 const RETRACTION =
@@ -109,7 +122,7 @@ export function findRetraction(context: string): string | undefined {
 }
 
 function correctionProblem(text: string): string | undefined {
-  return CORRECTION.test(text.replace(HARMLESS_APOLOGY, ''))
+  return CORRECTION.test(text.replace(HARMLESS, ''))
     ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`
     : undefined
 }
@@ -445,7 +458,18 @@ function hasNameInside(value: string, known: KnownNames): boolean {
   })
 }
 
+/** "Ich möchte mich anmelden:", "here are the details:": a sentence before the names, and none itself. */
+const INTRODUCTION =
+  /(?<![\p{L}\p{N}])(?:i|we|you|please|here|following|below|attached|would|ich|wir|sie|ihnen|bitte|hier|hiermit|folgende[mnrs]?|möchten?|anbei|unten)(?![\p{L}\p{N}])/iu
+
+function isIntroduction(text: string, known: KnownNames): boolean {
+  if (!/^[\p{L}\s,'’-]{10,100}[:：]$/u.test(text) || !INTRODUCTION.test(text)) return false
+  const words = toWords(text)
+  return text.split(/\s+/u).length > 2 && !known.isField(words) && !known.isSection(words)
+}
+
 function parsePair(text: string, indent: number, known: KnownNames): Pair | undefined {
+  if (isIntroduction(text, known)) return undefined
   // A name contains no separator, so it ends at the first one. A URL such as https://example.com has no name.
   const separator = text.search(/[:：=]/u)
   if (separator > 0 && separator < 110 && !text.startsWith('//', separator + 1)) {

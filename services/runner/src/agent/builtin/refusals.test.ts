@@ -21,6 +21,12 @@ describe('a context is refused', () => {
       '[{"order_id": "A", "total": 1}, {"order_id": "B", "total": 1}]',
       'order_id (the context has',
     ],
+    [
+      'two equal orders with a part',
+      { order_id: 'A', customer: { name: 'x' } },
+      '[{"order_id": "A", "customer": {"name": "Ada"}}, {"order_id": "A", "customer": {"name": "Ada"}}]',
+      'the context (the context has 2 objects with "customer"',
+    ],
     ['two names of one field', order, 'Client: Ada\nKunde: Eve', 'customer (the context has different values'],
     ['a correction beside the values', order, 'Total: 5\nActually, it is 6.', 'the context (the text corrects itself'],
     [
@@ -87,6 +93,9 @@ describe('a context is refused', () => {
   test.each([
     ['the same value twice', 'Order ID: A\nOrder no.: A', { order_id: 'A' }],
     ['the same number in two notations', 'Total: 5\nTotal: 5.00', { total: 5 }],
+    ['the footer of an automatic mail', 'Order ID: A\nPlease do not reply to this message.', { order_id: 'A' }],
+    ['a disclaimer', 'Order ID: A\n\nWenn Sie nicht der richtige Empfänger sind, löschen Sie sie.', { order_id: 'A' }],
+    ['a sentence before the names', 'ich möchte bestellen:\n\n* Order ID: A\n* Customer: Ada', { customer: 'Ada' }],
     ['pairs on one line', 'Order ID: A, Total: 5', { order_id: 'A', total: 5 }],
     ['the signature of an email', 'Order ID: A\n\nBest regards\nEve\nCustomer: Shop', { order_id: 'A', customer: '' }],
     ['thousands as in the other numbers', 'Total: 1.000,50\nQuantity: 1.234', { total: 1000.5, quantity: 1234 }],
