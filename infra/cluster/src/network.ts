@@ -35,8 +35,6 @@ export async function createNetwork(count: number): Promise<Network> {
     namespace: `wf-${id}-${index + 1}`,
     address: `${prefix}.${index + 11}`,
   }))
-  const route = async (action: 'add' | 'del', from: NetworkNode, to: NetworkNode): Promise<void> =>
-    await ip('-n', from.namespace, 'route', action, 'blackhole', `${to.address}/32`)
   const forOthers = async (node: NetworkNode, action: 'add' | 'del'): Promise<void> => {
     for (const other of nodes.filter((candidate) => candidate !== node)) {
       await route(action, node, other)
@@ -77,6 +75,11 @@ export async function createNetwork(count: number): Promise<Network> {
 
 async function ip(...args: string[]): Promise<void> {
   await execute('ip', args)
+}
+
+/** Adds or removes a route that drops what a node sends to another. */
+async function route(action: 'add' | 'del', from: NetworkNode, to: NetworkNode): Promise<void> {
+  await ip('-n', from.namespace, 'route', action, 'blackhole', `${to.address}/32`)
 }
 
 /** Removes the namespaces and the bridge of a trial. A pair of interfaces ends with its namespace. */
