@@ -3,12 +3,11 @@ import { mkdir, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { percentile } from '@workflow-service/bench/figure'
 import { waitUntil } from '@workflow-service/testkit'
 import { checkRecord } from '../../../services/runner/test/chaos/check-record.ts'
 import { causeIncidents } from '../../../services/runner/test/chaos/incidents.ts'
 import { createRandom } from '../../../services/runner/test/chaos/random.ts'
-import { type Chart, drawCharts } from './draw-charts.ts'
+import { drawSoak } from './draw-soak.ts'
 import type { TimedArrival } from './soak-endpoint.ts'
 import { type SoakLoad, startSoakLoad } from './soak-load.ts'
 import { formatTime, judge, type Latency, type SoakRecord, toFigureTable, toVerdictTable } from './soak-report.ts'
@@ -31,13 +30,12 @@ export interface SoakOptions {
 const DRAIN_TIMEOUT_MS = 900_000
 const MIN_FREE_BYTES = 2 * 2 ** 30
 const SAMPLES = 720
-const PICTURE_POINTS = 120
 /** RabbitMQ 3.10 may lose a quorum queue when it is killed within minutes of the queue's declaration. */
 const BROKER_WARM_UP_MS = 240_000
 
 /**
  * Runs the load with incidents for the given time, waits until all runs have ended, checks every guarantee, and writes
- * `soak.txt`, `soak.svg` and `soak.json`. Resolves to what is wrong: broken guarantees and figures that grew.
+ * `soak.md`, `soak.svg` and `soak.json`. Resolves to what is wrong: broken guarantees and figures that grew.
  */
 export async function runSoak(options: SoakOptions): Promise<string[]> {
   const { hours, rate, incidentSeconds, seed = randomInt(2 ** 31), output, log } = options
@@ -77,20 +75,23 @@ export async function runSoak(options: SoakOptions): Promise<string[]> {
     })
     const record = { beganAt, endedAt, samples, ...collectLatencies(system, load) }
     await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, marks, record }))
-    await writeFile(join(output, 'soak.svg'), drawCharts(toCharts(record), { hours, marks }))
+    await writeFile(join(output, 'soak.svg'), drawSoak(record, marks))
     const violations = await checkGuarantees(system, load, log)
     const verdicts = judge(record)
-    const grown = verdicts.filter(({ isKept }) => !isKept).map(({ name }) => `${name} grew`)
+    const grown = verdicts.filter(({ outcome }) => outcome !== 'kept').map(({ name, outcome }) => `${name}: ${outcome}`)
     const text = [
       `${hours} h, ${rate} starts/s, ${incidents} incidents, seed ${seed}`,
+      '',
       toFigureTable(record),
+      '',
       toVerdictTable(verdicts),
+      '',
       `${violations.length} broken guarantees`,
       ...violations.slice(0, 100),
       '',
     ].join('\n')
     log(text)
-    await writeFile(join(output, 'soak.txt'), text)
+    await writeFile(join(output, 'soak.md'), text)
     return [...violations, ...grown]
   } finally {
     await system.close()
@@ -183,71 +184,4 @@ function collectLatencies(system: SoakSystem, load: SoakLoad): Pick<SoakRecord, 
       commit: ofRequests('commit'),
     },
   }
-}
-
-function toCharts(record: SoakRecord): Chart[] {
-  const { beganAt, endedAt, samples, latencies } = record
-  const step = (endedAt - beganAt) / PICTURE_POINTS
-  const line = (name: string, pick: (sample: Sample) => number): Chart['lines'][number] => ({
-    name,
-    points: samples.map((sample) => [sample.at - beganAt, pick(sample)]),
-  })
-  const ofServices = (figure: 'rssMiB' | 'heapMiB' | 'openFiles'): Chart['lines'] =>
-    Object.keys(samples[0]?.services ?? {}).map((name) => line(name, ({ services }) => services[name]![figure]))
-  const quantile = (name: string, of: readonly Latency[], share: number): Chart['lines'][number] => {
-    const pieces = Map.groupBy(of, ({ at }) => Math.floor((at - beganAt) / step))
-    return {
-      name,
-      points: Array.from({ length: PICTURE_POINTS }, (_, index) => index).flatMap((index) => {
-        const values = (pieces.get(index) ?? []).map(({ ms }) => ms)
-        return values.length === 0 ? [] : [[(index + 0.5) * step, percentile(values, share)] as const]
-      }),
-    }
-  }
-  const calm = latencies.start.filter(({ isDisturbed }) => !isDisturbed)
-  return [
-    { title: 'Memory (RSS), MiB', lines: ofServices('rssMiB') },
-    { title: 'JavaScript heap in use, MiB', lines: ofServices('heapMiB') },
-    {
-      title: 'Start → endpoint, ms; grey lines are incidents',
-      isLogarithmic: true,
-      lines: [
-        quantile('p50', calm, 0.5),
-        quantile('p99', calm, 0.99),
-        quantile('p99 with incidents', latencies.start, 0.99),
-      ],
-    },
-    {
-      title: 'Reads and a bare commit, ms',
-      isLogarithmic: true,
-      lines: [
-        quantile('API p50', latencies.api, 0.5),
-        quantile('API p99', latencies.api, 0.99),
-        quantile('application p50', latencies.app, 0.5),
-        quantile('commit p50', latencies.commit, 0.5),
-      ],
-    },
-    {
-      title: 'Database, MiB',
-      lines: [
-        line('all', ({ databaseMiB }) => databaseMiB),
-        ...['starts', 'run_steps', 'deliveries'].map((table) => line(table, ({ tables }) => tables[table]?.mib ?? 0)),
-      ],
-    },
-    {
-      title: 'Dead rows',
-      lines: ['starts', 'sessions', 'deliveries', 'run_steps'].map((table) =>
-        line(table, ({ tables }) => tables[table]?.dead ?? 0),
-      ),
-    },
-    { title: 'Open files and sockets', lines: ofServices('openFiles') },
-    {
-      title: 'Connections, and the load of the machine',
-      lines: [
-        line('to PostgreSQL', ({ connections }) => connections),
-        line('to RabbitMQ', ({ broker }) => broker.connections),
-        line('load average', ({ load }) => load),
-      ],
-    },
-  ]
 }

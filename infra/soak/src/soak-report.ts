@@ -1,5 +1,4 @@
 import { median, percentile } from '@workflow-service/bench/figure'
-import Table from 'cli-table3'
 import type { Sample } from './take-sample.ts'
 
 /** A latency in ms, and when its request was sent, in ms since 1970. */
@@ -31,7 +30,7 @@ export interface Verdict {
   readonly before: number
   readonly after: number
   readonly limit: number
-  readonly isKept: boolean
+  readonly outcome: 'kept' | 'grown' | 'not measured'
 }
 
 const HOUR_MS = 3_600_000
@@ -70,7 +69,9 @@ export function judge(record: SoakRecord): Verdict[] {
   const last = record.samples.filter(isAfter)
   const verdicts: Verdict[] = []
   const compare = (name: string, unit: string, [before, after]: readonly [number, number], limit: number): void => {
-    verdicts.push({ name, unit, before, after, limit, isKept: after <= limit })
+    const isMeasured = !Number.isNaN(after) && !Number.isNaN(limit)
+    const outcome = !isMeasured ? 'not measured' : after <= limit ? 'kept' : 'grown'
+    verdicts.push({ name, unit, before, after, limit, outcome })
   }
   const medians = (pick: (sample: Sample) => number): [number, number] => [
     median(first.map(pick)),
@@ -132,17 +133,20 @@ function largeTables({ tables }: Sample): { dead: number; live: number }[] {
 export function toVerdictTable(verdicts: readonly Verdict[]): string {
   return toTable(
     ['figure', 'first third', 'last third', 'limit', ''],
-    verdicts.map(({ name, unit, before, after, limit, isKept }) => [
+    verdicts.map(({ name, unit, before, after, limit, outcome }) => [
       name,
       `${round(before)} ${unit}`.trim(),
       `${round(after)} ${unit}`.trim(),
       round(limit),
-      isKept ? 'kept' : 'GROWN',
+      outcome,
     ]),
   )
 }
 
-/** The figures by the hour, or by a shorter piece. */
+/**
+ * The figures by the hour, or by a shorter piece: medians, the last size of the database, the most dead rows. Of the services in the order
+ * gateway, runner, dispatcher, application; latencies without incidents, p50 and p99, in ms.
+ */
 export function toFigureTable(record: SoakRecord): string {
   const length = pieceMs(record)
   const rows: string[][] = []
@@ -153,14 +157,14 @@ export function toFigureTable(record: SoakRecord): string {
     [
       'until',
       'starts',
-      'memory: gateway, runner, dispatcher, app',
-      'heap',
+      'memory, MiB',
+      'heap, MiB',
       'open files',
-      'start → endpoint p50, p99',
-      'with incidents p99',
-      'API read p50, p99',
-      'app read p50, p99',
-      'commit p50',
+      'start → endpoint',
+      'p99 with incidents',
+      'API read',
+      'app read',
+      'commit',
       'database',
       'dead rows',
       'connections',
@@ -181,8 +185,7 @@ function pieceRow(record: SoakRecord, from: number, to: number): string[] {
       .join(', ')
   const values = (name: LatencyName, isCalm = true): number[] =>
     record.latencies[name].filter((latency) => isIn(latency) && !(isCalm && latency.isDisturbed)).map(({ ms }) => ms)
-  const both = (name: LatencyName): string =>
-    `${round(median(values(name)))}, ${round(percentile(values(name), 0.99))} ms`
+  const both = (name: LatencyName): string => `${round(median(values(name)))}, ${round(percentile(values(name), 0.99))}`
   const dead = Math.max(
     0,
     ...samples.flatMap((sample) => largeTables(sample).map(({ dead: rows, live }) => rows / live)),
@@ -190,14 +193,14 @@ function pieceRow(record: SoakRecord, from: number, to: number): string[] {
   return [
     formatTime(to - record.beganAt),
     record.starts.filter((at) => isIn({ at })).length.toLocaleString('en'),
-    `${ofServices('rssMiB')} MiB`,
-    `${ofServices('heapMiB')} MiB`,
+    ofServices('rssMiB'),
+    ofServices('heapMiB'),
     ofServices('openFiles'),
     both('start'),
-    `${round(percentile(values('start', false), 0.99))} ms`,
+    round(percentile(values('start', false), 0.99)),
     both('api'),
     both('app'),
-    `${round(median(values('commit')))} ms`,
+    round(median(values('commit'))),
     `${round(last?.databaseMiB ?? Number.NaN)} MiB`,
     `≤ ${round(100 * dead)} %`,
     mid((sample) => sample.connections),
@@ -212,10 +215,12 @@ export function formatTime(ms: number): string {
   return `${Math.floor(high)}:${String(Math.floor(low)).padStart(2, '0')} ${seconds >= 3_600 ? 'h' : 'min'}`
 }
 
+/** A table in Markdown, which can also be read in a terminal. */
 function toTable(head: string[], rows: string[][]): string {
-  const table = new Table({ head, style: { head: [], border: [] } })
-  table.push(...rows)
-  return table.toString()
+  const widths = head.map((title, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? title).length)))
+  const toLine = (cells: string[]): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
+  return [toLine(head), toLine(widths.map((width) => '-'.repeat(width))), ...rows.map(toLine)].join('\n')
 }
 
 function round(value: number): string {
