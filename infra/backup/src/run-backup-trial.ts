@@ -1,10 +1,10 @@
-import { mkdtemp, chmod, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Environment, type Service, startEnvironment } from '@workflow-service/bench/environment'
 import { createDatabase, type Database } from '@workflow-service/database'
+import { makeRunFolder, removeDeadRunFolders } from '@workflow-service/dev-servers'
 import { createForwardingCustomer, type ForwardingCustomer } from '@workflow-service/soak/forwarding-customer'
 import { type SoakEndpoint, startSoakEndpoint } from '@workflow-service/soak/soak-endpoint'
 import { startProcess, waitUntil } from '@workflow-service/testkit'
@@ -43,8 +43,8 @@ const CUSTOMERS = [
  */
 export async function runBackupTrial(options: BackupTrialOptions): Promise<BackupTrialReport> {
   const { until, runsAfterRestore, log } = options
-  const folder = await mkdtemp(join(tmpdir(), 'backup-trial-'))
-  await chmod(folder, 0o711)
+  await removeDeadRunFolders()
+  const folder = await makeRunFolder()
   const archive = join(folder, 'archive')
   const environment = await startEnvironment({
     postgresSettings: {

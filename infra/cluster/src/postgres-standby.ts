@@ -1,8 +1,7 @@
-import { appendFile, chmod, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { takeBaseBackup, writeAsServer } from '@workflow-service/backup-trial/base-backup'
-import { type EmbeddedPostgres, freePort, startEmbeddedPostgres } from '@workflow-service/dev-servers'
+import { type EmbeddedPostgres, freePort, makeRunFolder, startEmbeddedPostgres } from '@workflow-service/dev-servers'
 import { type PrivatePostgres, waitUntil } from '@workflow-service/testkit'
 import { Client } from 'pg'
 
@@ -21,8 +20,7 @@ const NAME = 'standby'
 
 /** Starts a standby and makes every commit of the primary wait for it. */
 export async function startStandby(primary: PrivatePostgres): Promise<Standby> {
-  const folder = await mkdtemp(join(tmpdir(), 'standby-'))
-  await chmod(folder, 0o711)
+  const folder = await makeRunFolder()
   const dataDir = join(folder, 'data')
   const { username, password, port } = new URL(primary.adminUrl)
   await appendFile(join(primary.dataDir, 'pg_hba.conf'), 'host replication all 127.0.0.1/32 scram-sha-256\n')

@@ -1,9 +1,9 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   callManagementApi,
   findRabbitMq,
+  makeRunFolder,
   type GuardedProcess,
   searchPath,
   spawnGuarded,
@@ -35,8 +35,7 @@ const NET_TICK_SECONDS = 8
 /** Starts the nodes and waits until they are one cluster. `pause_minority` stops a node that the majority cannot reach. */
 export async function startRabbitMqCluster(network: Network): Promise<RabbitMqCluster> {
   const { server, epmd } = await findRabbitMq()
-  const folder = await mkdtemp(join(tmpdir(), 'cluster-trial-'))
-  await chmod(folder, 0o711)
+  const folder = await makeRunFolder()
   const running = new Map<NetworkNode, GuardedProcess>()
   const epmds: GuardedProcess[] = []
 

@@ -10,7 +10,7 @@ export { freePort } from './free-port.ts'
 export type { PrivateServer } from './private-server.ts'
 export { installOnDebian } from './install-on-debian.ts'
 export { callManagementApi } from './rabbitmq-management.ts'
-export { removeDeadRunFolders } from './run-folder.ts'
+export { makeRunFolder, removeDeadRunFolders } from './run-folder.ts'
 export { type Exit, type GuardedProcess, type GuardedSpawnOptions, spawnGuarded } from './spawn-guarded.ts'
 export {
   type EmbeddedPostgres,
