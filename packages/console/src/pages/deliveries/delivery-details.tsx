@@ -16,7 +16,7 @@ import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { logLink, ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { toast } from '../../components/toast.ts'
-import { hintOfStatus } from '../sources/verification-cause.ts'
+import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
 /** What each outcome says of whether the request arrived. */
 const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
@@ -64,7 +64,9 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       </div>
       {outcome === 'accepted' ? null : (
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
-          {reason ? <p>{reason}</p> : null}
+          {reason ? (
+            <p>{reason.replace(`The endpoint answered ${status}.`, () => describeStatus(status ?? 0, rejected))}</p>
+          ) : null}
           <p>{ARRIVED[outcome]}</p>
           {hint ? <p>{hint}</p> : null}
         </Notice>
@@ -105,7 +107,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
         </details>
       </Part>
       {rejected === null ? null : (
-        <Part title="What the endpoint answered">
+        <Part title="Answer">
           <p className="muted">At most the first 4 KiB. Only people see it: the agent does not receive it.</p>
           <LongText text={rejected} />
         </Part>

@@ -12,7 +12,7 @@ import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
 import { errorText, originText, runText } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
-import { Resent, Timeline } from './timeline.tsx'
+import { ANSWER_LINK, emptyFields, Resent, Timeline } from './timeline.tsx'
 
 export function RunPage() {
   const { runId } = useParams({ from: '/app/runs/$runId' })
@@ -26,6 +26,7 @@ export function RunPage() {
 
 function RunDetails({ run }: { run: RunDetailOut }) {
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
+  const rejected = run.deliveries.find(({ outcome }) => outcome === 'rejected')
   const tokens = [`${run.input_tokens.toLocaleString('en')} read`, `${run.output_tokens.toLocaleString('en')} written`]
   return (
     <Page
@@ -41,7 +42,19 @@ function RunDetails({ run }: { run: RunDetailOut }) {
       }
       actions={<Actions of={[{ label: 'Start again', icon: 'run', link: tryLink(workflow.id, { again: run.id }) }]} />}
     >
-      {error ? <Notice kind="danger">{errorText(error)}</Notice> : null}
+      {error ? (
+        <Notice kind="danger">
+          <p>{errorText(error)}</p>
+          {rejected ? <ThingLink kind="delivery" id={rejected.id} name={ANSWER_LINK} /> : null}
+        </Notice>
+      ) : null}
+      {run.status === 'succeeded'
+        ? [...new Set(emptyFields(run))].map((names) => (
+            <Notice key={names} kind="warning">
+              The text had no {names}: sent as empty values.
+            </Notice>
+          ))
+        : null}
       {run.status === 'queued' ? (
         <Notice>It waits for the earlier starts of its session, or for a free runner.</Notice>
       ) : null}

@@ -202,7 +202,7 @@ function Sent({ step, ...base }: StepProps<ToolCallStep>) {
     >
       <p className="row">
         <span className="muted">{[status && `Status ${status}`, took].filter(Boolean).join(', ')}</span>
-        <ThingLink kind="delivery" id={id} name="Open the delivery" />
+        <ThingLink kind="delivery" id={id} name={outcome === 'rejected' ? ANSWER_LINK : 'Open the delivery'} />
       </p>
       {reason ? <p>{reason}</p> : null}
       <details open>
@@ -211,6 +211,17 @@ function Sent({ step, ...base }: StepProps<ToolCallStep>) {
       </details>
       {result ? <FoldedText title="What the agent received" text={result.text} /> : null}
     </Event>
+  )
+}
+
+/** The steps do not have the answer to a rejected request, since the agent does not receive it. */
+export const ANSWER_LINK = 'See what the endpoint answered'
+
+/** The names of the fields that had no value in the context, as the notes of the built-in agent list them. */
+export function emptyFields(run: RunDetailOut): string[] {
+  const texts = run.steps.map(({ data }) => data as { code?: string; text?: string })
+  return texts.flatMap(({ code, text = '' }) =>
+    code === 'payload_filled' ? (/.*left empty, not in the context: (.*)$/s.exec(text)?.slice(1) ?? []) : [],
   )
 }
 

@@ -1,4 +1,5 @@
 import type { AppErrorBody } from '@workflow-service/contract'
+import { quote } from '../../components/quote.ts'
 
 const UNREACHABLE: Record<string, string> & { other: string } = {
   name_not_found: 'The name of this server does not exist in DNS. Check the host for a typing error.',
@@ -53,13 +54,11 @@ export function hintOfStatus(status: number): string | undefined {
   return STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)
 }
 
-const MAX_QUOTED = 300
-
-/** The beginning of the answer's text, on one line. The delivery log has the rest. */
-function quoteAnswer(text = ''): string {
-  const line = text.trim().replaceAll(/\s+/g, ' ')
-  if (line === '') return ''
-  return `: “${line.length > MAX_QUOTED ? `${line.slice(0, MAX_QUOTED).toWellFormed()}…` : line}”`
+/** What the endpoint answered instead of 2xx: the status, and the beginning of the text. */
+export function describeStatus(status: number, answer: string | null | undefined): string {
+  const quoted = quote(answer)
+  const end = /[.!?…]”$/.test(quoted) ? '' : '.'
+  return `The endpoint answered ${status} instead of 2xx${quoted && `: ${quoted}`}${end}`
 }
 
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */
@@ -67,7 +66,7 @@ export function describeVerificationFailure(error: Partial<AppErrorBody>): strin
   const { status = 0, location, kind, tls_fault: tlsFault = 'other', address = 'The address of this host' } = error
   switch (error.reason) {
     case 'status':
-      return `The endpoint answered ${status} instead of 2xx${quoteAnswer(error.rejected_answer)}. ${hintOfStatus(status) ?? WRONG_STATUS}`
+      return `${describeStatus(status, error.rejected_answer)} ${hintOfStatus(status) ?? WRONG_STATUS}`
     case 'redirect':
       return location
         ? `The endpoint redirects to ${location} (${status}). Redirects are not followed: enter the final URL.`

@@ -106,7 +106,7 @@ export function DescriptionField(props: {
       </ul>
       {named.length > 0 ? (
         <p className="row named">
-          <span className="muted">Sends to</span>
+          <span className="muted">Names</span>
           {named.map(({ id, name }) => (
             <ThingLink key={id} kind="webhook_source" id={id} name={name} />
           ))}

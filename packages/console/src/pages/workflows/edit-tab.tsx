@@ -9,7 +9,7 @@ import { Page } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
-import { beyondNames, ReadinessPanel, WriteRuleLink } from './readiness-panel.tsx'
+import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
@@ -74,10 +74,16 @@ const SCOPE_HINTS = {
 
 function WorkflowForm(props: { form: FormState<Values>; action: string; workflow?: WorkflowReadOut }) {
   const { form, action, workflow } = props
+  const rules = workflow && findRules(workflow)
   return (
     <Form form={form} action={action} canReset={action === 'Save'}>
       <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
       <DescriptionField {...form.field('description', 'Description')} />
+      {workflow && rules ? (
+        <Notice>
+          <RulesNote workflowId={workflow.id} rules={rules} />
+        </Notice>
+      ) : null}
       {workflow
         ? beyondNames(workflow.warnings).map(({ code, message }) => (
             <Notice key={message} kind="warning">

@@ -125,12 +125,21 @@ function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; o
 function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
   const readiness = useRead('getReadiness', { params: { workflow_id: props.workflow.id } })
   const sources = useRead('listWebhookSources')
+  const sentence = readiness.data?.warnings.find(({ code }) => code === 'rules_needed')?.excerpt
   const named = new Set(readiness.data?.sources.map(({ id }) => id))
   return (
     <Loaded query={readiness}>
       {() => (
         <Loaded query={sources}>
-          {({ data }) => <FileDrawer {...props} rules={rulesTemplate(data.filter(({ id }) => named.has(id)))} />}
+          {({ data }) => (
+            <FileDrawer
+              {...props}
+              rules={rulesTemplate(
+                data.filter(({ id }) => named.has(id)),
+                sentence ?? props.workflow.description,
+              )}
+            />
+          )}
         </Loaded>
       )}
     </Loaded>

@@ -30,8 +30,30 @@ const NEW_TRIGGER = {
 
 /** The warnings about more than the names of webhook sources, for which the panel has lines of its own. */
 export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['warnings'] {
-  return warnings.filter(({ code }) => code !== 'no_source_named' && code !== 'unknown_source_named')
+  return warnings
+    .filter(({ code }) => code !== 'no_source_named' && code !== 'unknown_source_named')
+    .map((each) => ({
+      ...each,
+      message: each.message.replace('or set a model', 'or ask your operator to set a model'),
+    }))
 }
+
+/** Says that the description is not followed. */
+export function RulesNote({ workflowId, rules }: { workflowId: string; rules: WorkflowFile }) {
+  return (
+    <span>
+      <Link to="/workflows/$workflowId/files" params={{ workflowId }} search={{ file: rules.id }}>
+        {rules.name}
+      </Link>{' '}
+      decides what is sent. The built-in agent does not follow the description.
+    </span>
+  )
+}
+
+type WorkflowFile = WorkflowDetailOut['files'][number]
+
+export const findRules = ({ files }: WorkflowDetailOut): WorkflowFile | undefined =>
+  files.find(({ name, path }) => name === 'rules.yaml' && path.length === 0)
 
 /** Leads to a new `rules.yaml` for the workflow. */
 export function WriteRuleLink({ workflowId }: { workflowId: string }) {
@@ -68,6 +90,7 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
   const fixes = useFixes(workflow)
   const warnings = beyondNames(readiness.warnings)
+  const rules = findRules(workflow)
   const yes = warnings.some(({ code }) => REFUSED.includes(code))
     ? 'It starts, but the built-in agent will refuse it.'
     : 'Yes.'
@@ -75,14 +98,15 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
     <>
       <p role="status">{readiness.can_start ? yes : 'Not yet. Fix what is marked.'}</p>
       <ul>
+        {rules ? (
+          <Item tone="warn">
+            <RulesNote workflowId={workflow.id} rules={rules} />
+          </Item>
+        ) : null}
         {warnings.map(({ code, message, excerpt }) => (
           <Item key={message} tone="warn">
             {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}{' '}
-            {code === 'rules_needed' ? (
-              <>
-                A model is the operator’s setting AGENT_MODEL of the runner. <WriteRuleLink workflowId={workflow.id} />
-              </>
-            ) : null}
+            {code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
           </Item>
         ))}
         {readiness.checks.map(({ code, is_met: isMet }) => (
@@ -97,8 +121,8 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         ))}
         {readiness.sources.length === 0 ? (
           <Item tone="warn">
-            The description names no webhook source, so the agent can send nothing. Write the name of one of your{' '}
-            <Link to="/sources">webhook sources</Link> in it.
+            {rules?.name ?? 'The description'} names no webhook source, so the agent can send nothing. Write the name of
+            one of your <Link to="/sources">webhook sources</Link> in it.
           </Item>
         ) : null}
         {readiness.sources.map(({ id, name, is_verified: isVerified }) => (

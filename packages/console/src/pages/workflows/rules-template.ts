@@ -1,4 +1,5 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import { quote } from '../../components/quote.ts'
 
 const HEADER = `# A source gets a payload when its "when" is true; without "when", always.
 # Variables: fields.… (the values of the context, by name), context (the whole text), input_message,
@@ -14,12 +15,15 @@ function exampleCondition(example: Record<string, unknown>): string {
   return found ? `number(${field}) > 100.0` : `text(${field}) != ""`
 }
 
-/** A `rules.yaml` to begin with: one delivery for each of the sources. */
-export function rulesTemplate(sources: readonly Pick<AppWebhookSourceOut, 'name' | 'example_request_body'>[]): string {
+/** A `rules.yaml` to begin with: one delivery for each of the sources, and the sentence that needs it as a comment. */
+export function rulesTemplate(
+  sources: readonly Pick<AppWebhookSourceOut, 'name' | 'example_request_body'>[],
+  sentence: string,
+): string {
   const deliveries = sources.map(({ name, example_request_body: example }) => {
     return `  - to: ${JSON.stringify(name)}\n    when: ${exampleWhen(exampleCondition(example))}\n`
   })
-  return HEADER + deliveries.join('')
+  return `# ${quote(sentence)}\n# EXAMPLE: change the condition below; it is not made from your sentence.\n${HEADER}${deliveries.join('')}`
 }
 
 /** A field in brackets may hold signs of YAML. */

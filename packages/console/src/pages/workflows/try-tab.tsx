@@ -71,11 +71,15 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   }, [canStart])
   const firstId = readiness?.sources[0]?.id
   const example = useRead('listWebhookSources').data?.data.find((source) => source.id === firstId)?.example_request_body
+  const placeholder = linesOf(example ?? FIRST_EXAMPLE)
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
   const count = lengthOf(context)
   const known = Object.fromEntries(
-    sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.start_count} starts, ${each.waiting_count} waiting`]),
+    sessions.map((each) => [
+      each.id,
+      `${shortId(each.id)}, ${each.start_count} ${each.start_count === 1 ? 'start' : 'starts'}, ${each.waiting_count} waiting`,
+    ]),
   )
   return (
     <div className="with-side">
@@ -83,7 +87,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
         <Form form={form} action={form.isSaving ? 'Starting…' : 'Start'}>
           <TextAreaField
             rows={8}
-            placeholder={linesOf(example ?? FIRST_EXAMPLE)}
+            placeholder={placeholder}
             hint="What the agent works on, as a call of the API would send it. ⌘/Ctrl-Enter starts."
             aside={
               <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
@@ -98,7 +102,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
             {...form.field('session_id', 'Session')}
           />
         </Form>
-        <Snippets workflowId={workflow.id} context={context.trim() || 'order_id: A-1001'} session={session} />
+        <Snippets workflowId={workflow.id} context={context.trim() || placeholder} session={session} />
       </div>
       <ReadinessPanel workflow={workflow} />
     </div>
