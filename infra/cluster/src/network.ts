@@ -20,10 +20,6 @@ export interface NetworkNode {
   readonly address: string
 }
 
-async function setBlackhole(action: 'add' | 'del', from: NetworkNode, to: NetworkNode): Promise<void> {
-  await ip('-n', from.namespace, 'route', action, 'blackhole', `${to.address}/32`)
-}
-
 /** Creates network namespaces. Needs root and iproute2, which root on Debian gets installed. */
 export async function createNetwork(count: number): Promise<Network> {
   if (process.getuid?.() !== 0) throw new Error('Network namespaces need root: run this command as root.')
@@ -41,8 +37,8 @@ export async function createNetwork(count: number): Promise<Network> {
   }))
   const forOthers = async (node: NetworkNode, action: 'add' | 'del'): Promise<void> => {
     for (const other of nodes.filter((candidate) => candidate !== node)) {
-      await setBlackhole(action, node, other)
-      await setBlackhole(action, other, node)
+      await route(action, node, other)
+      await route(action, other, node)
     }
   }
   await removeDeadNetworks()

@@ -53,6 +53,25 @@ describe('a payload is filled by name', () => {
     expect(filled({ order_id: 'x', customer: { name: 'y' }, tags: ['z'] }, wrap(order))).toEqual(order)
   })
 
+  test.each([
+    ['a form with bold labels', '**Name:** Ada\n**Message:** It stops.\n**May we call you?** No', 'Ada', 'It stops.'],
+    ['an automatic footer', 'Name: Ada\nMessage: It stops.\n\nThis e-mail was sent automatically.', 'Ada', 'It stops.'],
+    ['Japanese bullets', '・名前：彩\n・メッセージ：至急', '彩', '至急'],
+  ])('from %s', (_what, context, name, message) => {
+    expect(filled({ name: 'x', message: 'y' }, context)).toEqual({ name, message })
+  })
+
+  test('from blocks whose first name the example does not have', () => {
+    const context = 'RMA: R1\nItem: Shoe\nSKU: T1\nQuantity: 1\nItem: Hat\nSKU: T2\nQuantity: 2'
+    expect(filled({ rma: 'x', items: [{ sku: 'y', quantity: 1 }] }, context)).toEqual({
+      rma: 'R1',
+      items: [
+        { sku: 'T1', quantity: 1 },
+        { sku: 'T2', quantity: 2 },
+      ],
+    })
+  })
+
   test('never from inherited properties', () => {
     expect(filled({ constructor: 'x', to_string: 'y' }, {})).toEqual({ constructor: '', to_string: '' })
   })

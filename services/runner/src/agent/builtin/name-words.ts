@@ -133,6 +133,7 @@ export const SYNONYMS: readonly (readonly string[])[] = [
   ['website', 'web site', 'homepage', 'webseite', 'ウェブサイト'],
   ['contact', 'contact person', 'ansprechpartner', 'kontakt', '担当者'],
   ['reference', 'ref', 'referenz'],
+  ['organization', 'organisation', '組織'],
   [
     'payment method',
     'payment type',

@@ -15,7 +15,7 @@ import { readTable } from './read-table.ts'
 const LABEL =
   /^["'`*_]{0,2}(?<name>(?=[^\p{L}]{0,20}\p{L})[\p{L}\p{N}#№][\p{L}\p{M}\p{N} _.\-/()#&'’№（）€$£¥%]{0,99}?)["'`*_]{0,2}$/u
 
-const BULLET = /^(?:[-*•–·▪◦‣+]|\d{1,3}[.)])\s+/u
+const BULLET = /^(?:(?:[-*•–·▪◦‣+]|\d{1,3}[.)])\s+|・\s*|[■◆●▼◇○□▶]\s*(?=[^:：]{1,100}[:：]))/u
 const CHECKBOX = /^(?<mark>[[(][ xX✓]?[\])]|[☑☐☒✅❌])\s*(?<name>[^:：]{1,100})$/u
 const HEADING =
   /^(?:#{1,6}\s+(?<hash>.{1,100}?)\s*#*|\*\*(?<bold>[^*:]{1,100})\*\*|={2,}\s*(?<equals>[^=]{1,100}?)\s*={2,}|\[(?<ini>\p{L}[\p{L}\p{N} ]{2,60})\]|[■◆●▼]\s*(?<mark>[^:：]{1,100}))$/u
@@ -85,7 +85,12 @@ function isClosing(text: string): boolean {
   )
 }
 
-const FORWARDED = /^[-_*\s]{2,}.{0,60}(?:message|nachricht|forwarded|weitergeleitet|weiterleitung|転送)/iu
+/** A line after an empty one with which an automatic mail ends: no part of the value before it. */
+const FOOTER =
+  /^(?:this (?:e-?mail|message|is an auto)|(?:please )?do not reply|you (?:receive|received|are receiving) this|sent (?:from|via|by) |unsubscribe|if you (?:did not|didn['’]t|have (?:any )?questions|need help)|we look forward|©|copyright|diese (?:e-?mail|nachricht) |dies ist eine auto|bitte (?:darauf |hierauf )?nicht |sie erhalten diese|gesendet (?:von|mit|über) |bei (?:rück)?fragen|wir freuen uns|このメール|本メール|※)/iu
+
+const FORWARDED =
+  /^(?:[-_]{2}|\*{3})[-_*\s]*[^:：]{0,60}(?:message|nachricht|forwarded|weitergeleitet|weiterleitung|転送)/iu
 
 /** Names of an email's header. Its date is the one of the email, not of what it is about. */
 const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum|kopie|差出人|宛先|送信日時|日時)$/iu
@@ -99,10 +104,17 @@ const HARMLESS = new RegExp(
   [
     String.raw`(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})`,
     String.raw`(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})`,
-    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:reply|respond|answer)(?: directly)? to this (?:automatic |automated )?(?:e-?mail|mail|message|address)(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:reply|respond|answer)(?! (?:with|until|if|unless))(?!\p{L})[^.\n]{0,60}`,
     String.raw`(?<!\p{L})(?:do not|don['’]t) (?:print|copy|distribute|disclose) (?:this|it|the)(?!\p{L})[^.\n]{0,80}`,
     String.raw`(?<!\p{L})if you (?:are|were) not the (?:intended )?(?:recipient|addressee)(?!\p{L})[^.\n]{0,120}`,
     String.raw`(?<!\p{L})(?:if you )?(?:no longer|(?:do not|don['’]t)) (?:wish|want) to (?:receive|get) (?:these|such|our|this)(?!\p{L})[^.\n]{0,80}`,
+    String.raw`(?<!\p{L})if you (?:did not|didn['’]t) (?:place|make|request|order|sign up|submit|create)(?!\p{L})[^.\n]{0,120}`,
+    String.raw`(?<!\p{L})(?:you (?:can|may)|to|want to|need to) (?:also )?(?:change|cancel|modify|edit|update|manage)(?: or (?:change|cancel|modify|edit))? (?:your|this|the) (?:order|booking|reservation|registration|subscription|appointment|preferences|settings|notification)[^.\n]{0,100}`,
+    String.raw`(?<!\p{L})(?:free )?cancellation (?:policy|terms|deadline|fees?|is free|is possible|until|up to)(?!\p{L})[^.\n]{0,100}`,
+    String.raw`(?<!\p{L})(?:kostenlos stornierbar|kostenlose stornierung|storno(?:bedingungen|gebühr|frist)|stornierungsbedingungen)(?!\p{L})[^.\n]{0,100}`,
+    String.raw`(?<!\p{L})(?:last )?(?:updated|modified|changed)(?:[ _](?:at|on))?\s{0,3}[:：]\s{0,3}[\d./:+\-TZ ]{6,40}$`,
+    String.raw`(?<!\p{L})sie können (?:ihre |diese |die )?(?:bestellung|buchung|reservierung|anmeldung)[^.\n]{0,60}(?:ändern|stornieren)[^.\n]{0,60}`,
+    String.raw`(?<!\p{L})bitte (?:darauf |hierauf )?nicht (?:darauf |hierauf |direkt )?(?:auf diese \S{1,20} )?antworten`,
     String.raw`(?<!\p{L})antworten sie (?:bitte )?nicht (?:direkt )?auf diese (?:automatische )?(?:e-?mail|nachricht|mail)(?!\p{L})`,
     String.raw`(?<!\p{L})(?:auf )?diese (?:e-?mail|nachricht|mail) (?:kann|bitte) nicht (?:be)?antwort\p{L}+(?: werden)?`,
     String.raw`(?<!\p{L})(?:wenn|falls|sollten) sie nicht der (?:richtige|vorgesehene|beabsichtigte) (?:adressat|empfänger)(?!\p{L})[^.\n]{0,120}`,
@@ -140,6 +152,8 @@ interface Pair {
   readonly children: Node[]
   readonly isKnown: boolean
   readonly isLong: boolean
+  /** Whether the name is written in bold. */
+  isBold: boolean
   isHeading: boolean
 }
 
@@ -251,7 +265,9 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     const bullet = BULLET.exec(text)?.[0] ?? ''
     const content = text.slice(bullet.length)
     const pairs = parsePairs(content, indent + bullet.length, known)
-    if (isAfterBlank && last && isOneParagraph(last)) last = undefined
+    if (isAfterBlank && last && (isOneParagraph(last) || FOOTER.test(content))) last = undefined
+    // "**May we call you?** No" is the next question of a form, although it has no colon.
+    if (last?.isBold && /^(?:\*\*|__)[^*_]{1,100}(?:\*\*|__)/.test(content)) last = undefined
     const isOpenLong = last?.isLong === true && last.isKnown
     const isOtherName = last !== undefined && indent <= last.indent && endsValue(last, pairs[0])
     if (last && isOpenLong && !isOtherName && indent >= last.indent && !pairs.some(({ isKnown }) => isKnown)) {
@@ -400,6 +416,7 @@ function newPair(name: string, value: string, indent: number, known: KnownNames)
     children: [],
     isKnown,
     isLong,
+    isBold: false,
     isHeading: false,
   }
 }
@@ -479,7 +496,10 @@ function parsePair(text: string, indent: number, known: KnownNames): Pair | unde
     const after = text.slice(separator + 1)
     const isOpen = emphasis !== '' && !before.slice(emphasis.length).includes(emphasis) && after.startsWith(emphasis)
     const name = LABEL.exec(before)?.groups?.['name']?.trim()
-    if (name !== undefined) return newPair(name, (isOpen ? after.slice(emphasis.length) : after).trim(), indent, known)
+    if (name !== undefined) {
+      const value = (isOpen ? after.slice(emphasis.length) : after).trim()
+      return { ...newPair(name, value, indent, known), isBold: emphasis !== '' }
+    }
   }
   const spaced = /^(?<name>[^\t–—]{1,60}?)(?:\s*\t+\s*|\s+[-–—]\s+)(?<value>.+)$/u.exec(text)?.groups
   const name = spaced && LABEL.exec(spaced['name'] ?? '')?.groups?.['name']?.trim()
@@ -494,6 +514,7 @@ function groupItems(nodes: readonly Node[], known: KnownNames, lists: ContextObj
   for (const [index, node] of nodes.entries()) {
     let pair = node.kind === 'pair' && node.children.length === 0 ? node : undefined
     if (pair && isSeveral(pair, known)) pair = undefined
+    if (pair && isItemHead(pair, nodes[index + 1], known)) continue
     if (pair) pair = nameOfItem(pair, nodes[index + 1], known) ?? pair
     const numbered = pair && /^(?<stem>.{1,40}?)\s*#?\d{1,3}$/u.exec(pair.name)?.groups?.['stem']
     const words = numbered === undefined ? pair?.words : toWords(numbered)
@@ -526,6 +547,13 @@ function nameOfItem(pair: Pair, next: Node | undefined, known: KnownNames): Pair
   if (name === undefined || next?.kind !== 'pair' || !known.isItemField(next.words)) return undefined
   const isName = /\p{L}/u.test(pair.value) && !/[,;、\n]|^\S*\d\S*$/u.test(pair.value) && pair.more.length === 0
   return isName && !/s$/iu.test(pair.name) ? { ...pair, name, words: toWords(name) } : undefined
+}
+
+/** "Item: Oak shelf" above "Quantity: 2", where neither the items nor anything else of the example has a name for it. */
+function isItemHead(pair: Pair, next: Node | undefined, known: KnownNames): boolean {
+  const isList = known.isSection(pair.words) && !known.isItemField(pair.words) && !/s$/iu.test(pair.name)
+  if (!isList || known.itemNameField(pair.words) !== undefined || isSeveral(pair, known)) return false
+  return next?.kind === 'pair' && known.isItemField(next.words) && pair.more.length === 0 && /\p{L}/u.test(pair.value)
 }
 
 /** "Products: Foo, Bar": several items, not the name of one. */
