@@ -24,8 +24,8 @@ export async function hasCommit(commit: string): Promise<boolean> {
 
 /**
  * Writes the packages and services of a commit into an empty folder, so that they run there. Their libraries are those that are
- * installed for the present commit, because an install would need the network: a service fails to start if one of its own is no
- * longer among them. Takes a few seconds, for Prisma's client.
+ * installed for the present commit, because an install would need the network; what only the release needs is in this folder's
+ * `package.json`. Takes a few seconds, for Prisma's client.
  */
 export async function extractRelease(commit: string, folder: string): Promise<void> {
   const archive = join(folder, 'release.tar')
@@ -53,7 +53,7 @@ export async function extractRelease(commit: string, folder: string): Promise<vo
 
 /** The folder of a library that is installed for the package or, if it no longer uses it, for another one. */
 async function findInstalled(name: string, path: string): Promise<string | undefined> {
-  const paths = [path, ...globSync('{packages,services}/*', { cwd: root })]
+  const paths = [path, ...globSync('{packages,services}/*', { cwd: root }), 'infra/upgrade']
   const found = paths.map((each) => join(root, each, 'node_modules', name)).find((each) => existsSync(each))
   return found === undefined ? undefined : await realpath(found)
 }

@@ -77,6 +77,11 @@ async function ip(...args: string[]): Promise<void> {
   await execute('ip', args)
 }
 
+/** Adds or removes a route that drops what a node sends to another. */
+async function route(action: 'add' | 'del', from: NetworkNode, to: NetworkNode): Promise<void> {
+  await ip('-n', from.namespace, 'route', action, 'blackhole', `${to.address}/32`)
+}
+
 /** Removes the namespaces and the bridge of a trial. A pair of interfaces ends with its namespace. */
 function removeNetwork(id: string): void {
   for (const namespace of listNamespaces().filter((name) => name.startsWith(`wf-${id}-`))) {

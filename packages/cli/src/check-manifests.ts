@@ -1,4 +1,4 @@
-import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
+import { findKnownValue, findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
 import { type Database, deriveId, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import { type FileError, type ManifestFile, manifestFileError } from './manifest-file.ts'
@@ -25,8 +25,12 @@ export async function checkManifests(
   for (const file of files) {
     const workflows = file.manifest.workflows ?? []
     const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
-    for (const [index, { name: workflow, description = '', files: parts = [], triggers = [] }] of workflows.entries()) {
+    for (const [index, manifestWorkflow] of workflows.entries()) {
+      const { name: workflow, description = '', files: parts = [], triggers = [] } = manifestWorkflow
       const at = (path: string) => ({ file: file.name, path, line: file.lineOf(path) })
+      for (const [field, unknown] of findMisspelledValues(manifestWorkflow)) {
+        warnings.push({ ...at(`workflows[${index}].${field}`), workflow, ...unknown })
+      }
       for (const [position, { subagent_sources: given = [] }] of triggers.entries()) {
         for (const [number, unknown] of findUnknownSources(given, sources)) {
           const path = `workflows[${index}].triggers[${position}].subagent_sources[${number}].name`
@@ -50,9 +54,26 @@ export async function checkManifests(
   return warnings
 }
 
-type SubagentSource = NonNullable<
-  NonNullable<NonNullable<Manifest['workflows']>[number]['triggers']>[number]['subagent_sources']
->[number]
+type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]
+type SubagentSource = NonNullable<NonNullable<ManifestWorkflow['triggers']>[number]['subagent_sources']>[number]
+
+/** Values that are accepted, because any text is, but probably mean a known one: the scope `company-wide`, the slug `API`. */
+function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path: string, WorkflowWarning][] {
+  const values: [string, Parameters<typeof findKnownValue>[0], string | undefined][] = [['scope', 'scope', scope]]
+  for (const [position, { trigger_source: source, subagent_sources: given = [] }] of triggers.entries()) {
+    const path = `triggers[${position}]`
+    values.push([`${path}.trigger_source.slug`, 'slug', source.slug])
+    for (const [number, { type }] of given.entries()) {
+      values.push([`${path}.subagent_sources[${number}].type`, 'subagent_source', type])
+    }
+  }
+  return values.flatMap(([path, field, value]): [string, WorkflowWarning][] => {
+    const known = value === undefined ? undefined : findKnownValue(field, value)
+    if (known === undefined) return []
+    const message = `${path} is ${JSON.stringify(value)}; did you mean ${known}?`
+    return [[path, { code: 'unknown_value', message, excerpt: '' }]]
+  })
+}
 
 /** The subagent sources that refer by name to a webhook source that does not exist. */
 function findUnknownSources(

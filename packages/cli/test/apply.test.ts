@@ -56,6 +56,27 @@ describe('wf apply', () => {
     ])
   })
 
+  test('warns of values that probably mean a known one', async () => {
+    const trigger_source = { slug: 'API', name: 'API' }
+    const file = await environment.writeFile('misspelled.json', {
+      organization: { name: 'Acme' },
+      workflows: [
+        {
+          name: 'Forward',
+          scope: 'company-wide',
+          triggers: [{ trigger_source, subagent_sources: [{ name: 'R', type: 'platform_intrenal' }] }],
+        },
+      ],
+    })
+    const { exitStatus, stdout } = await wf(environment.env, ['apply', file, '--dry-run'])
+    expect(exitStatus).toBe(0)
+    expect(stdout.match(/\S+ is "\S+"; did you mean .*/g)).toEqual([
+      'scope is "company-wide"; did you mean company_wide?',
+      'triggers[0].trigger_source.slug is "API"; did you mean api?',
+      'triggers[0].subagent_sources[0].type is "platform_intrenal"; did you mean platform_internal?',
+    ])
+  })
+
   test('creates an organization from YAML, and prints its ids and, only the first time, its new key', async () => {
     const file = await environment.writeFile(
       'acme.yaml',

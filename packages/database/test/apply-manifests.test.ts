@@ -397,7 +397,7 @@ describe('a manifest may not', () => {
 
   test('name unknown users', async () => {
     expect(await violationsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
-      'workflows[0].users[1]: is no user of the organization: list Ada@acme.test under users',
+      'workflows[0].users[1]: is no user of the organization: did you mean ada@acme.test?',
       'workflows[0].users[2]: is no user of the organization: list eve@acme.test under users',
     ])
   })

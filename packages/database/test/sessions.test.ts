@@ -92,6 +92,7 @@ describe('acquiring sessions by their ids', () => {
         acceptedAt: expect.any(String),
         context: 'order_id: A-1',
         requestId: 'request-1',
+        trace: null,
         attempts: 1,
         isFirst: true,
         waitedMs: expect.any(Number),

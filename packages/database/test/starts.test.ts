@@ -192,7 +192,7 @@ describe('recordStarts', () => {
     const rowsOf = async ({ startId, newSessionId }: NewStart) => {
       const { rows } = await db.pool.query<Record<string, unknown>>(
         `SELECT to_jsonb(s) - '{id,session_id,created_at}'::text[] AS start,
-                to_jsonb(session) - '{id,created_at,waiting_since}'::text[] AS session,
+                to_jsonb(session) - '{id,created_at,waiting_since,last_used_at}'::text[] AS session,
                 session.waiting_since IS NOT NULL AS is_waiting
          FROM starts s JOIN sessions session ON session.id = s.session_id
          WHERE s.id = $1 AND s.session_id = $2`,

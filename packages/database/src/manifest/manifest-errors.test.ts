@@ -94,23 +94,6 @@ describe('manifestErrors', () => {
       ],
     ],
     [
-      'open values that mean a known one',
-      workflow({
-        scope: 'company-wide',
-        triggers: [
-          {
-            trigger_source: { slug: 'API', name: 'API' },
-            subagent_sources: [{ name: 'R', type: 'platform_intrenal' }],
-          },
-        ],
-      }),
-      [
-        'workflows[0].scope: is "company-wide"; did you mean company_wide?',
-        'workflows[0].triggers[0].trigger_source.slug: is "API"; did you mean api?',
-        'workflows[0].triggers[0].subagent_sources[0].type: is "platform_intrenal"; did you mean platform_internal?',
-      ],
-    ],
-    [
       'an email address in two cases',
       { organization, users: [{ email: 'ada@acme.test' }, { email: 'Ada@acme.test' }] },
       ['users[1].email: is the same as users[0].email: they differ in case only, and belong to one person'],

@@ -1,7 +1,6 @@
 import {
   findExampleErrors,
   FILE_CONTENT_MAX_BYTES,
-  findKnownValue,
   isStorableText,
   type Manifest,
   type ManifestFieldError,
@@ -124,7 +123,6 @@ function checkWorkflows(manifest: Loose, report: Report): void {
     const triggers = asItems(workflow['triggers'])
     const files = asItems(workflow['files'])
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
-    checkKnown(`${path}.scope`, 'scope', workflow['scope'], report)
     checkTimes(path, workflow, report)
     checkUnique(
       asList(workflow['users']).map((user, position) => ({ path: `${path}.users[${position}]`, key: user })),
@@ -151,23 +149,15 @@ function checkAutoRun(path: string, value: unknown, report: Report): void {
 
 function checkTrigger(path: string, trigger: Loose, report: Report): void {
   checkTimes(path, trigger, report)
-  checkKnown(`${path}.trigger_source.slug`, 'slug', asObject(trigger['trigger_source'])['slug'], report)
   checkUnique(textsAt(`${path}.events`, asItems(trigger['events']), 'slug'), report)
   if (typeof trigger['filters'] === 'object' && !isStorableJson(trigger['filters'])) {
     report(`${path}.filters`, 'must be valid Unicode text without NUL or lone surrogates, throughout')
   }
   for (const [index, { type, id }] of asItems(trigger['subagent_sources']).entries()) {
-    checkKnown(`${path}.subagent_sources[${index}].type`, 'subagent_source', type, report)
     if (type === 'platform_internal' && typeof id === 'string') {
       report(`${path}.subagent_sources[${index}].id`, 'must be left out where the type is platform_internal')
     }
   }
-}
-
-/** Reports a value that would be accepted as one of its own, but means a known one. */
-function checkKnown(path: string, field: Parameters<typeof findKnownValue>[0], value: unknown, report: Report): void {
-  const known = typeof value === 'string' ? findKnownValue(field, value) : undefined
-  if (known !== undefined) report(path, `is ${JSON.stringify(value)}; did you mean ${known}?`)
 }
 
 function checkFiles(path: string, files: readonly Loose[], report: Report): void {
