@@ -1,4 +1,8 @@
 import { Gauge, type Registry } from 'prom-client'
+import { withTimeout } from './with-timeout.ts'
+
+/** A scrape answers in time while the database hangs: the other metrics matter most then. */
+const READ_TIMEOUT_MS = 2_000
 
 /** How the gauges of the whole system are read; each read may fail while the database or the broker is unavailable. */
 export interface SystemReads {
@@ -66,10 +70,11 @@ function setOrRemove(gauge: Gauge, value: number | undefined): void {
 }
 
 async function readState({ isReporter, backlog, queueDepth }: SystemReads): Promise<SystemState> {
-  if (!(await isReporter().catch(() => false))) return { backlog: undefined, queueDepth: undefined }
+  if (!(await withTimeout(isReporter(), READ_TIMEOUT_MS).catch(() => false)))
+    return { backlog: undefined, queueDepth: undefined }
   const [backlogNow, depthNow] = await Promise.all([
-    backlog().catch(() => undefined),
-    queueDepth().catch(() => undefined),
+    withTimeout(backlog(), READ_TIMEOUT_MS).catch(() => undefined),
+    withTimeout(queueDepth(), READ_TIMEOUT_MS).catch(() => undefined),
   ])
   return { backlog: backlogNow, queueDepth: depthNow }
 }

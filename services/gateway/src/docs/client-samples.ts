@@ -14,12 +14,12 @@ for await (const workflow of client.workflows.list({ search: 'order' })) {
 console.log(workflow.name, workflow.is_active)`,
   startWorkflow: `// The client makes an Idempotency-Key and repeats it when it retries
 const started = await client.workflows.start('${WORKFLOW_ID}', {
-  context: '{"order_id": "A-1001", "total": 99.5}',
+  context: 'order_id: A-1001\\ncustomer: Ada Lovelace\\ntotal: 99.50',
 })
 
 // Once more, in the same session
 await client.workflows.start('${WORKFLOW_ID}', {
-  context: 'The order A-1001 was cancelled.',
+  context: 'order_id: A-1002\\ncustomer: Ada Lovelace\\ntotal: 12.00',
   sessionId: started.session_id,
 })`,
 }
@@ -29,7 +29,7 @@ export function createClientSample(id: OperationId, serverUrl: string): string {
   return `import { WorkflowClient } from '@workflow-service/client'
 
 const client = new WorkflowClient({
-  apiKey: process.env.WORKFLOW_API_KEY,
+  apiKey: process.env.WORKFLOW_API_KEY!,
   baseUrl: '${serverUrl}',
 })
 

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { LanguageModelMiddleware } from 'ai'
+import { quoteInexactNumbers } from './quote-inexact-numbers.ts'
 
 /** Bytes of one answer of the model's API, uncompressed. */
 export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
@@ -22,13 +23,15 @@ export class ModelAnswerLimitError extends Error {
  * The HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the API key, would go to the
  * other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took a runner to 4.6 GiB of memory.
  * Of all answers beyond MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the event loop: ten of them held up each turn
- * by up to 30 ms.
+ * by up to 30 ms. It keeps the digits of numbers that a double cannot hold.
  */
 export const fetchModelAnswer: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'error' })
   if (response.body === null) return response
   const { status, statusText, headers } = response
-  return new Response(response.body.pipeThrough(limitBytes(MODEL_ANSWER_MAX_BYTES)), { status, statusText, headers })
+  const limited = response.body.pipeThrough(limitBytes(MODEL_ANSWER_MAX_BYTES))
+  const isJson = /^application\/json\b/i.test(headers.get('content-type') ?? '')
+  return new Response(isJson ? limited.pipeThrough(quoteInexactNumbers()) : limited, { status, statusText, headers })
 }
 
 function limitBytes(maxBytes: number): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {

@@ -23,7 +23,7 @@ export function parseArguments(input: string): ParsedArguments {
   try {
     value = parseWithSource(input.trim() === '' ? '{}' : input, (name, item, { source }) => {
       if (name === '__proto__') problem ??= 'a field is named __proto__'
-      if (typeof item === 'number' && !isExact(source ?? String(item))) {
+      if (typeof item === 'number' && !isExactNumber(source ?? String(item))) {
         const number = truncateText(source ?? String(item), 60)
         problem ??= `the number ${number} has more digits than can be sent exactly; send it as text if the field takes text`
       }
@@ -51,7 +51,7 @@ function refused(value: unknown, reason: string): ParsedArguments {
  * Whether a number that was written like this is the same after JSON.parse. Whole numbers beyond the safe integers never are:
  * some APIs parse the arguments before they reach this service, so that the digits that were written are unknown.
  */
-function isExact(source: string): boolean {
+export function isExactNumber(source: string): boolean {
   const value = Number(source)
   if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) return false
   return toDigits(source) === toDigits(String(value))
