@@ -63,6 +63,12 @@ describe('renderTable', () => {
     expect(narrow.split('\n').length).toBeGreaterThan(3)
     expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(40)
     expect(renderTable(terminal(), columns, rows, '').split('\n')).toHaveLength(3)
+    const long = [{ name: 'a', why: 'word '.repeat(100) }]
+    expect(
+      renderTable(terminal({ columns: 40 }), columns, long, '')
+        .trimEnd()
+        .split('\n'),
+    ).toHaveLength(4)
   })
 })
 

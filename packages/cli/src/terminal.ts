@@ -70,12 +70,14 @@ interface TimeColumn<Row> {
 /** The least width of a name, and of the beginning of an id, which has its millisecond: `wf` accepts it as an id. */
 const CUT_WIDTHS = { name: 8, id: 14, never: Infinity }
 const LAST_COLUMN_MIN_WIDTH = 12
+/** Lines of a row on a terminal; a pipe and `--json` have the whole text. */
+const MAX_LINES = 3
 const GAP = 2
 
 /**
  * Formats rows as a table without borders, or returns `whenEmpty` if there are none. In a file or a pipe, each row is one line with
  * all values in full. On a terminal, the table fits its width: columns use their short form, then the widest ones are cut, and the
- * last one continues on further lines.
+ * last one continues on up to two further lines.
  */
 export function renderTable<Row>(
   terminal: Terminal,
@@ -195,7 +197,7 @@ function startLength(text: string, width: number): number {
   return text.length
 }
 
-/** Breaks a text into lines of a width between its words. A word that is longer than a line is cut. */
+/** Breaks a text into at most MAX_LINES lines of a width between its words. A word that is longer than a line is cut. */
 function wrapWords(text: string, width: number): string[] {
   if (stringWidth(text) <= width) return [text]
   const lines: string[] = []
@@ -212,7 +214,10 @@ function wrapWords(text: string, width: number): string[] {
     lineWidth += (line === '' ? 0 : 1) + shownWidth
     line += `${line === '' ? '' : ' '}${shown}`
   }
-  return [...lines, line]
+  lines.push(line)
+  return lines.length <= MAX_LINES
+    ? lines
+    : [...lines.slice(0, MAX_LINES - 1), cutText(lines.slice(MAX_LINES - 1).join(' '), width)]
 }
 
 /** Replaces control characters by spaces: names and answers come from outside and could contain escape sequences. */
