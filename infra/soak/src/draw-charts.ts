@@ -61,7 +61,7 @@ function drawChart(
   }
   for (let part = 0; part <= 4; part += 1) {
     const hour = (hours * part) / 4
-    const label = hours >= 1 ? `${Number(hour.toPrecision(3))} h` : `${Number((hour * 60).toPrecision(3))} min`
+    const label = hours >= 1 ? `${Number(hour.toPrecision(2))} h` : `${Number((hour * 60).toPrecision(3))} min`
     const at = fix(x(hour * 3_600_000))
     parts.push(`<text x="${at}" y="${bottom + 15}" text-anchor="middle" fill="#555">${label}</text>`)
   }
