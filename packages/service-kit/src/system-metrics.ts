@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client'
 import { withTimeout } from './with-timeout.ts'
 
 /** A scrape answers in time while the database hangs: the other metrics matter most then. */
-const READ_TIMEOUT_MS = 2_000
+const READ_TIMEOUT_MS = 1_000
 
 /** How the gauges of the whole system are read; each read may fail while the database or the broker is unavailable. */
 export interface SystemReads {
@@ -19,19 +19,25 @@ interface SystemState {
   readonly queueDepth: Awaited<ReturnType<SystemReads['queueDepth']>> | undefined
 }
 
+const UNKNOWN: SystemState = { backlog: undefined, queueDepth: undefined }
+
 /**
  * Registers the gauges of the whole system. Every gateway and runner registers them, and one of these processes exports values, so
  * that a sum over all processes counts nothing twice and the values survive the end of any process.
  */
 export function registerSystemMetrics(registry: Registry, reads: SystemReads): void {
   const registers = [registry]
-  let reading: Promise<SystemState> | undefined
-  // The gauges of one scrape are collected together: they share one read.
-  const read = (): Promise<SystemState> => {
-    reading ??= readState(reads).finally(() => {
-      reading = undefined
-    })
-    return reading
+  let reading: { state: Promise<SystemState>; deadlineMs: number } | undefined
+  // The gauges of one scrape are collected together: they share one read. A read that hangs is waited for once, not by each scrape.
+  const read = async (): Promise<SystemState> => {
+    reading ??= {
+      state: readState(reads).finally(() => {
+        reading = undefined
+      }),
+      deadlineMs: performance.now() + READ_TIMEOUT_MS,
+    }
+    const { state, deadlineMs } = reading
+    return await withTimeout(state, Math.max(0, deadlineMs - performance.now())).catch(() => UNKNOWN)
   }
   const waiting: Gauge = new Gauge({
     name: 'sessions_waiting',
@@ -70,11 +76,10 @@ function setOrRemove(gauge: Gauge, value: number | undefined): void {
 }
 
 async function readState({ isReporter, backlog, queueDepth }: SystemReads): Promise<SystemState> {
-  if (!(await withTimeout(isReporter(), READ_TIMEOUT_MS).catch(() => false)))
-    return { backlog: undefined, queueDepth: undefined }
+  if (!(await isReporter().catch(() => false))) return UNKNOWN
   const [backlogNow, depthNow] = await Promise.all([
-    withTimeout(backlog(), READ_TIMEOUT_MS).catch(() => undefined),
-    withTimeout(queueDepth(), READ_TIMEOUT_MS).catch(() => undefined),
+    backlog().catch(() => undefined),
+    queueDepth().catch(() => undefined),
   ])
   return { backlog: backlogNow, queueDepth: depthNow }
 }
