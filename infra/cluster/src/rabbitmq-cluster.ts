@@ -5,7 +5,7 @@ import {
   findRabbitMq,
   makeRunFolder,
   type GuardedProcess,
-  searchPath,
+  rabbitMqFolders,
   spawnGuarded,
 } from '@workflow-service/dev-servers'
 import { waitUntil } from '@workflow-service/testkit'
@@ -145,22 +145,10 @@ async function configure(folder: string, { address }: NetworkNode, nodes: readon
 
 function environmentOf(node: NetworkNode, folder: string): Record<string, string> {
   return {
-    PATH: searchPath,
-    LANG: 'C.UTF-8',
-    HOME: join(folder, 'home'),
+    ...rabbitMqFolders(folder),
     RABBITMQ_USE_LONGNAME: 'true',
     RABBITMQ_NODENAME: nameOf(node),
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: `-setcookie cluster-trial -kernel net_ticktime ${NET_TICK_SECONDS}`,
-    RABBITMQ_CONF_ENV_FILE: join(folder, 'none'),
-    RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
-    RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, 'none'),
-    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
-    RABBITMQ_MNESIA_BASE: join(folder, 'data'),
-    RABBITMQ_LOG_BASE: join(folder, 'log'),
-    RABBITMQ_GENERATED_CONFIG_DIR: join(folder, 'config'),
-    RABBITMQ_SCHEMA_DIR: join(folder, 'schema'),
-    RABBITMQ_LOGS: '-',
-    RUNNING_UNDER_SYSTEMD: 'true',
   }
 }
 

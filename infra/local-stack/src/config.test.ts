@@ -37,7 +37,7 @@ describe('the settings of the local stack', () => {
     for (const [name, { properties }] of Object.entries(schemas)) {
       const expected = Object.keys(properties).filter((setting) => !own.has(setting))
       const got = services[name as keyof typeof schemas]
-      // The demo's endpoint is on loopback, whatever else is allowed.
+      // The demo's endpoint is on loopback, which is allowed in addition to the given subnets.
       expect(got).toMatchObject({
         ...Object.fromEntries(expected.map((setting) => [setting, given[setting]])),
         ...(name === 'dispatcher'

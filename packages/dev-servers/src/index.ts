@@ -18,7 +18,7 @@ export {
   startEmbeddedPostgres,
 } from './start-embedded-postgres.ts'
 export { type PrivatePostgres, startPostgres } from './start-postgres.ts'
-export { type PrivateRabbitMq, startRabbitMq } from './start-rabbitmq.ts'
+export { type PrivateRabbitMq, rabbitMqFolders, startRabbitMq } from './start-rabbitmq.ts'
 export { CHECK_INTERVAL_MS, type Haproxy, type HaproxyServer, startHaproxy } from './start-haproxy.ts'
 export { startRedis } from './start-redis.ts'
 export { waitUntil, type WaitOptions } from './wait-until.ts'

@@ -99,14 +99,21 @@ async function configure(folder: string, ports: Ports): Promise<Record<string, s
     ].join('\n'),
   )
   return {
-    PATH: searchPath,
-    LANG: 'C.UTF-8',
-    HOME: join(folder, 'home'),
+    ...rabbitMqFolders(folder),
     ERL_EPMD_PORT: String(ports.epmd),
     ERL_EPMD_ADDRESS: '127.0.0.1',
     RABBITMQ_NODENAME: `test-${ports.amqp}@localhost`,
     RABBITMQ_DIST_PORT: String(ports.distribution),
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
+  }
+}
+
+/** The environment with which a node of RabbitMQ keeps all its files in a folder, and reads no others. */
+export function rabbitMqFolders(folder: string): Record<string, string> {
+  return {
+    PATH: searchPath,
+    LANG: 'C.UTF-8',
+    HOME: join(folder, 'home'),
     RABBITMQ_CONF_ENV_FILE: join(folder, 'none'),
     RABBITMQ_CONFIG_FILE: join(folder, 'rabbitmq.conf'),
     RABBITMQ_ADVANCED_CONFIG_FILE: join(folder, 'none'),

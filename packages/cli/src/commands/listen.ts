@@ -54,7 +54,7 @@ const HELP = `
 It sends what the dispatcher sends, with the same headers, from this machine:
   1. the verification request, again every 2 seconds until the endpoint confirms it with a 2xx status
   2. three more verification requests that the endpoint has to answer with 401: without a token, with a wrong one, with an old one
-  3. with --source, a copy of each payload that the source gets from now on, whatever its own endpoint answers
+  3. with --source, a copy of each payload that the source gets from now on, also of one that its own endpoint refuses
 Each request is shown with its token, checked, and the answer. A copy has the header X-Copy-Of with the id of the delivery. Nothing of this is in
 the delivery log, and the source stays as it is: the secret of the source is not used. Send a payload to forward with wf sources send,
 or by a start. Without --source, no database is needed.
