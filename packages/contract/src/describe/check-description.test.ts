@@ -106,6 +106,14 @@ describe('a description that needs rules', () => {
       },
     ])
   })
+
+  test.each([
+    ['Send totals of at least 250 to Billing.', 'at least 250'],
+    ['Send totals of 1,250.50 or more to Billing.', '1,250.50 or more'],
+    ['Send urgent tickets to Billing.', 'urgent tickets'],
+  ])('quotes whole numbers and words: %s', (description, quoted) => {
+    expect(checkDescription(description, sources)[0]?.message).toContain(`(${JSON.stringify(quoted)})`)
+  })
 })
 
 describe('the names in a description', () => {

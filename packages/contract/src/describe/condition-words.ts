@@ -121,13 +121,30 @@ const KINDS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
   { kind: 'a condition', pattern: KOREAN },
 ]
 
-/** The first word of the lower-case sentence that asks for more than sending the context; its kind. */
+/** The first words of the lower-case sentence that ask for more than sending the context, and their kind. */
 export function findInstruction(sentence: string): { kind: string; word: string } | undefined {
   for (const { kind, pattern } of KINDS) {
     const found = pattern.exec(sentence)
-    if (found) return { kind, word: found[0].trim() }
+    if (found) return { kind, word: withWholeWords(sentence, found.index, found.index + found[0].length) }
   }
   return undefined
+}
+
+/** Characters of a word or number beyond a match, whose pattern may need only the first one of them. */
+const WORD_MAX_LENGTH = 30
+const REST_OF_WORD = /^(?:[.,]?[\p{Script=Latin}\p{M}\p{Nd}_])*/u
+const BEGIN_OF_NUMBER = /(?:\p{Nd}[.,]?)*$/u
+
+/** The part of the sentence, with the rest of the number or word at its ends: "at least 250" where "at least 2" was found. */
+function withWholeWords(sentence: string, start: number, end: number): string {
+  const part = sentence.slice(start, end)
+  const before = /^\p{Nd}/u.test(part)
+    ? BEGIN_OF_NUMBER.exec(sentence.slice(Math.max(0, start - WORD_MAX_LENGTH), start))
+    : null
+  const after = /[\p{Script=Latin}\p{Nd}]$/u.test(part)
+    ? REST_OF_WORD.exec(sentence.slice(end, end + WORD_MAX_LENGTH))
+    : null
+  return `${before?.[0] ?? ''}${part}${after?.[0] ?? ''}`.trim()
 }
 
 /** A pattern for any of the words, which are separated by commas. */
