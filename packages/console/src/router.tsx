@@ -1,4 +1,5 @@
 import {
+  type AnyRoute,
   createRootRoute,
   createRoute,
   createRouter,
@@ -49,58 +50,49 @@ const signIn = () => import('./pages/sign-in/index.tsx')
 const account = () => import('./pages/account/index.tsx')
 const admin = () => import('./pages/admin/index.tsx')
 
-/** A page for people who are not signed in. */
-function publicPage<const Path extends string>(path: Path, component: RouteComponent) {
-  return createRoute({ getParentRoute: () => root, path, component })
+/** A page below another route. Its parameters have the names of those of the operation that reads it. */
+function page<Parent extends AnyRoute, const Path extends string>(
+  parent: Parent,
+  path: Path,
+  component: RouteComponent,
+) {
+  return createRoute({ getParentRoute: () => parent, path, component })
 }
-/** A page of the application. */
-function page<const Path extends string>(path: Path, component: RouteComponent) {
-  return createRoute({ getParentRoute: () => app, path, component })
-}
-const workflow = page('/workflows/$workflowId', lazyRouteComponent(workflows, 'WorkflowLayout'))
-/** A tab of a workflow's page. */
-function tab<const Path extends string>(path: Path, component: RouteComponent) {
-  return createRoute({ getParentRoute: () => workflow, path, component })
-}
-const sourceLog = page('/sources/$sourceId/logs', lazyRouteComponent(deliveries, 'SourceLogPage'))
-const drawer = createRoute({
-  getParentRoute: () => sourceLog,
-  path: '/$deliveryId',
-  component: lazyRouteComponent(deliveries, 'DeliveryDrawer'),
-})
+const workflow = page(app, '/workflows/$workflow_id', lazyRouteComponent(workflows, 'WorkflowLayout'))
+const sourceLog = page(app, '/sources/$source_id/logs', lazyRouteComponent(deliveries, 'SourceLogPage'))
 
 const routes = root.addChildren([
-  publicPage('/setup', lazyRouteComponent(signIn, 'SetUpPage')),
-  publicPage('/sign-in', lazyRouteComponent(signIn, 'SignInPage')),
-  publicPage('/link', lazyRouteComponent(signIn, 'LinkPage')),
+  page(root, '/setup', lazyRouteComponent(signIn, 'SetUpPage')),
+  page(root, '/sign-in', lazyRouteComponent(signIn, 'SignInPage')),
+  page(root, '/link', lazyRouteComponent(signIn, 'LinkPage')),
   app.addChildren([
-    page('/', lazyRouteComponent(overview, 'OverviewPage')),
-    page('/workflows', lazyRouteComponent(workflows, 'WorkflowsPage')),
-    page('/workflows/new', lazyRouteComponent(workflows, 'NewWorkflowPage')),
+    page(app, '/', lazyRouteComponent(overview, 'OverviewPage')),
+    page(app, '/workflows', lazyRouteComponent(workflows, 'WorkflowsPage')),
+    page(app, '/workflows/new', lazyRouteComponent(workflows, 'NewWorkflowPage')),
     workflow.addChildren([
-      tab('/', lazyRouteComponent(workflows, 'WorkflowEditPage')),
-      tab('/triggers', lazyRouteComponent(workflows, 'WorkflowTriggersPage')),
-      tab('/people', lazyRouteComponent(workflows, 'WorkflowPeoplePage')),
-      tab('/files', lazyRouteComponent(workflows, 'WorkflowFilesPage')),
-      tab('/schedule', lazyRouteComponent(workflows, 'WorkflowSchedulePage')),
-      tab('/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
-      tab('/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
+      page(workflow, '/', lazyRouteComponent(workflows, 'WorkflowEditPage')),
+      page(workflow, '/triggers', lazyRouteComponent(workflows, 'WorkflowTriggersPage')),
+      page(workflow, '/people', lazyRouteComponent(workflows, 'WorkflowPeoplePage')),
+      page(workflow, '/files', lazyRouteComponent(workflows, 'WorkflowFilesPage')),
+      page(workflow, '/schedule', lazyRouteComponent(workflows, 'WorkflowSchedulePage')),
+      page(workflow, '/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
+      page(workflow, '/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
     ]),
-    page('/sources', lazyRouteComponent(sources, 'SourcesPage')),
-    page('/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
-    page('/sources/$sourceId', lazyRouteComponent(sources, 'SourcePage')),
-    sourceLog.addChildren([drawer]),
-    page('/deliveries/$deliveryId', lazyRouteComponent(deliveries, 'DeliveryPage')),
-    page('/runs', lazyRouteComponent(runs, 'RunsPage')),
-    page('/runs/$runId', lazyRouteComponent(runs, 'RunPage')),
-    page('/sessions', lazyRouteComponent(sessions, 'SessionsPage')),
-    page('/sessions/$sessionId', lazyRouteComponent(sessions, 'SessionPage')),
-    page('/usage', lazyRouteComponent(usage, 'UsagePage')),
-    page('/keys', lazyRouteComponent(admin, 'KeysPage')),
-    page('/people', lazyRouteComponent(admin, 'PeoplePage')),
-    page('/organization', lazyRouteComponent(admin, 'OrganizationPage')),
-    page('/audit', lazyRouteComponent(admin, 'AuditPage')),
-    page('/account', lazyRouteComponent(account, 'AccountPage')),
+    page(app, '/sources', lazyRouteComponent(sources, 'SourcesPage')),
+    page(app, '/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
+    page(app, '/sources/$source_id', lazyRouteComponent(sources, 'SourcePage')),
+    sourceLog.addChildren([page(sourceLog, '/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryDrawer'))]),
+    page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),
+    page(app, '/runs', lazyRouteComponent(runs, 'RunsPage')),
+    page(app, '/runs/$run_id', lazyRouteComponent(runs, 'RunPage')),
+    page(app, '/sessions', lazyRouteComponent(sessions, 'SessionsPage')),
+    page(app, '/sessions/$session_id', lazyRouteComponent(sessions, 'SessionPage')),
+    page(app, '/usage', lazyRouteComponent(usage, 'UsagePage')),
+    page(app, '/keys', lazyRouteComponent(admin, 'KeysPage')),
+    page(app, '/people', lazyRouteComponent(admin, 'PeoplePage')),
+    page(app, '/organization', lazyRouteComponent(admin, 'OrganizationPage')),
+    page(app, '/audit', lazyRouteComponent(admin, 'AuditPage')),
+    page(app, '/account', lazyRouteComponent(account, 'AccountPage')),
   ]),
 ])
 

@@ -43,9 +43,7 @@ export function CopyBox(props: { text: string; label: string; children?: React.R
       {isIconOnly ? (
         <IconButton icon={icon} label={`Copy ${label}`} onClick={copy} />
       ) : (
-        <Button icon={icon} onClick={copy} aria-label={`Copy ${label}`}>
-          {isCopied ? 'Copied' : 'Copy'}
-        </Button>
+        <Button label={isCopied ? 'Copied' : 'Copy'} icon={icon} onClick={copy} aria-label={`Copy ${label}`} />
       )}
     </div>
   )

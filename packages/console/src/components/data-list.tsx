@@ -2,7 +2,7 @@ import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-ro
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { List } from '../api/queries.ts'
 import { announce } from './announce.ts'
-import { type Action, ActionButton, Button } from './button.tsx'
+import { type Action, Button } from './button.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
@@ -113,11 +113,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
           {controls}
         </div>
       ) : null}
-      {newCount > 0 ? (
-        <Button className="new-rows" icon="up" onClick={list.showNew}>
-          {newText}
-        </Button>
-      ) : null}
+      {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
       {rows.length > 0 ? (
         <Table {...props} rows={rows} />
       ) : error ? null : list.isLoading ? (
@@ -129,7 +125,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       )}
       {loadOlder ? (
         <div className="older">
-          <Button onClick={loadOlder}>Older</Button>
+          <Button label="Older" onClick={loadOlder} />
         </div>
       ) : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
@@ -152,12 +148,7 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
   const { title, intro, back, create, children, ...list } = props
   const action = create && ({ variant: 'primary', icon: 'plus', ...create } as const)
   return (
-    <Page
-      title={title}
-      intro={intro}
-      back={back}
-      actions={action && !isEmpty(list) && <ActionButton action={action} />}
-    >
+    <Page title={title} intro={intro} back={back} actions={action && !isEmpty(list) && <Button {...action} />}>
       <DataList {...list} empty={{ action, ...list.empty }} />
       {children}
     </Page>

@@ -1,8 +1,11 @@
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { useLocation } from '@tanstack/react-router'
+import { Fragment, type ReactNode, useEffect, useId, useRef } from 'react'
 import { invalid } from '../api/call.ts'
+import { newId } from '../api/new-id.ts'
+import { createStore } from '../api/store.ts'
 import { Button, IconButton } from './button.tsx'
 import { TextField } from './fields.tsx'
-import { Form, type FormProps, useForm } from './form.tsx'
+import { Form, type FormOptions, type FormProps, type FormState, useForm } from './form.tsx'
 
 interface DialogProps {
   title: string
@@ -50,7 +53,7 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
           {title}
         </h2>
         {tools}
-        <IconButton icon="close" label="Close" onClick={onClose} />
+        <IconButton icon="close" label="Close" onClick={() => onClose()} />
       </header>
       <div className="dialog-body">{children}</div>
       {actions ? <footer>{actions}</footer> : null}
@@ -58,22 +61,62 @@ export function Dialog({ title, onClose, actions, tools, className = '', childre
   )
 }
 
+interface FormDialogProps<Values extends object, Saved>
+  extends Omit<DialogProps, 'actions' | 'children'>, FormOptions<Values>, Omit<FormProps, 'extra'> {
+  /** What the form is for, above its fields. */
+  text?: ReactNode
+  fields?: (form: FormState<Values>) => ReactNode
+  save: (values: Values, version: string) => Promise<Saved>
+}
+
 /** A dialog with a form; closing it asks first if something was typed. */
-export function FormDialog<Values extends object>(
-  props: Omit<DialogProps, 'actions'> & Omit<FormProps<Values>, 'extra'>,
-) {
-  const { form, action, canReset, isDangerous, children, ...dialog } = props
-  const close = form.closing(dialog.onClose)
+export function FormDialog<Values extends object, Saved>(props: FormDialogProps<Values, Saved>) {
+  const { title, tools, className, onClose, action, canReset, isDangerous, text, fields, ...options } = props
+  const form = useForm(options)
+  const close = form.closing(onClose)
   return (
-    <Dialog {...dialog} onClose={close}>
-      <Form {...{ form, action, canReset, isDangerous }} extra={<Button onClick={close}>Cancel</Button>}>
-        {children}
+    <Dialog {...{ title, tools, className }} onClose={close}>
+      <Form {...{ form, action, canReset, isDangerous }} extra={<Button label="Cancel" onClick={close} />}>
+        {text ? <p>{text}</p> : null}
+        {fields?.(form)}
       </Form>
     </Dialog>
   )
 }
 
-export interface Confirmation {
+const dialogs = createStore<readonly { readonly id: string; readonly content: ReactNode }[]>([])
+
+/** Shows a dialog above the page until it calls `close`, or the person leaves the page. */
+export function openDialog(render: (close: () => void) => ReactNode): void {
+  const id = newId()
+  const close = () => dialogs.set(dialogs.get().filter((dialog) => dialog.id !== id))
+  dialogs.set([...dialogs.get(), { id, content: render(close) }])
+}
+
+/** Shows the open dialogs; once in the layout. */
+export function OpenDialogs() {
+  const path = useLocation({ select: ({ pathname }) => pathname })
+  useEffect(() => (path ? () => dialogs.set([]) : undefined), [path])
+  return dialogs.use().map(({ id, content }) => <Fragment key={id}>{content}</Fragment>)
+}
+
+/** Shows a dialog with a form until it is saved. `onSaved` is called when it is closed. */
+export function openForm<Values extends object, Saved>({
+  onSaved,
+  ...props
+}: Omit<FormDialogProps<Values, Saved>, 'onClose'> & { onSaved?: (saved: Saved) => unknown }): void {
+  openDialog((close) => {
+    const save = async (values: Values, version: string) => {
+      const saved = await props.save(values, version)
+      close()
+      await onSaved?.(saved)
+      return saved
+    }
+    return <FormDialog {...props} save={save} onClose={close} />
+  })
+}
+
+interface Confirmation {
   title: string
   /** What happens. */
   text: ReactNode
@@ -89,24 +132,23 @@ export interface Confirmation {
   done?: string
 }
 
-/** Asks before something that cannot be undone. Closes when it is done; shows the error otherwise. */
-export function ConfirmDialog({ onClose, ...props }: Confirmation & { onClose: () => void }) {
-  const { title, text, note, action, isHarmless, typed, onConfirm, done = null } = props
-  const form = useForm({
-    values: { typed: '' },
+/** Asks before something that cannot be undone. */
+export function askToConfirm({ note, isHarmless, typed, onConfirm, done, ...texts }: Confirmation): void {
+  openForm({
+    ...texts,
+    isDangerous: !isHarmless,
     isTransient: true,
-    savedText: done,
-    save: async (values) => {
+    savedText: done ?? null,
+    values: { typed: '' },
+    async save(values) {
       if (typed && values.typed.trim() !== typed) throw invalid('typed', `Type “${typed}” exactly as shown.`)
       await onConfirm()
-      onClose()
     },
+    fields: (form) => (
+      <>
+        {note}
+        {typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null}
+      </>
+    ),
   })
-  return (
-    <FormDialog title={title} form={form} action={action} isDangerous={!isHarmless} onClose={onClose}>
-      <p>{text}</p>
-      {note}
-      {typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null}
-    </FormDialog>
-  )
 }

@@ -8,7 +8,7 @@ import { useShortcuts } from './shortcuts.ts'
 import { toast } from './toast.ts'
 import { Versions } from './versions.tsx'
 
-interface FormOptions<Values extends object> {
+export interface FormOptions<Values extends object> {
   /** The saved values. Adopted when they change, unless something was typed. */
   values: Values
   /** The version of the saved values; without one, saves cannot conflict. */
@@ -41,36 +41,7 @@ export function editing<Of extends { version: string | null } | undefined, Value
   return { ...read(saved), fromCurrent: (current: Current) => read(find(current)) }
 }
 
-export interface FormState<Values extends object> {
-  readonly values: Values
-  readonly isDirty: boolean
-  readonly isSaving: boolean
-  readonly isTransient: boolean
-  readonly error: Error | undefined
-  /** The values and version that another person saved meanwhile. */
-  readonly conflict: Saved<Values> | undefined
-  /** The labels of the fields that are shown; errors of others are listed above the buttons. */
-  readonly labels: ReadonlyMap<string, string>
-  readonly blocker: { isBlocked: boolean; leave: () => void; stay: () => void }
-  /** Closes the dialog of the form; asks first if something was typed. */
-  closing: (close: () => void) => () => void
-  /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
-  field: <Name extends keyof Values & string>(name: Name, label: string) => BoundField<Name, Values[Name]>
-  submit: () => Promise<void>
-  reset: () => void
-  /** Removes the message of a failed save whose cause is gone. */
-  clearError: () => void
-  keepMine: () => Promise<void>
-  takeTheirs: () => void
-}
-
-interface BoundField<Name, Value> {
-  name: Name
-  label: string
-  value: Value
-  onValue: (value: Value) => void
-  error: string | undefined
-}
+export type FormState<Values extends object> = ReturnType<typeof useForm<Values>>
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
@@ -89,11 +60,11 @@ function sentence(text: string): string {
 }
 
 /** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
-export function useForm<Values extends object>(options: FormOptions<Values>): FormState<Values> {
+export function useForm<Values extends object>(options: FormOptions<Values>) {
   const { save, fromCurrent, isTransient = false, savedText = isTransient ? null : 'Saved.' } = options
-  const version = options.version ?? ''
-  const [base, setBase] = useState({ values: options.values, version })
-  const [seenVersion, setSeenVersion] = useState({ version, values: options.values })
+  const latest = { values: options.values, version: options.version ?? '' }
+  const [seen, setSeen] = useState(latest)
+  const [base, setBase] = useState(latest)
   const [typed, setTyped] = useState<Partial<Values>>({})
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
   const [error, setError] = useState<Error>()
@@ -104,9 +75,9 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
 
   const values = { ...base.values, ...typed }
   const isDirty = !isSame(values, base.values)
-  if (seenVersion.version !== version || !isSame(seenVersion.values, options.values)) {
-    setSeenVersion({ version, values: options.values })
-    if (!isDirty) setBase({ values: options.values, version })
+  if (!isSame(seen, latest)) {
+    setSeen(latest)
+    if (!isDirty) setBase(latest)
   }
 
   // Read by the blocker when a navigation begins, which may be in the same event as a save.
@@ -122,6 +93,13 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
     withResolver: true,
   })
 
+  function forget() {
+    setTyped({})
+    setErrors({})
+    setError(undefined)
+    setConflict(undefined)
+  }
+
   async function saveAs(savedVersion: string) {
     if (isSaving) return
     setIsSaving(true)
@@ -131,8 +109,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
       isDirtyNow.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
       setBase({ values, version: saved?.version ?? savedVersion })
-      setTyped({})
-      setConflict(undefined)
+      forget()
       if (savedText) toast(savedText)
     } catch (reason) {
       isDirtyNow.current = true
@@ -153,50 +130,48 @@ export function useForm<Values extends object>(options: FormOptions<Values>): Fo
     isSaving,
     isTransient,
     error,
+    /** The values and version that another person saved meanwhile. */
     conflict,
+    /** The labels of the fields that are shown; errors of others are listed above the buttons. */
     labels,
     blocker: {
       isBlocked: blocker.status === 'blocked' || close !== undefined,
       leave: () => (close ? close() : blocker.proceed?.()),
       stay: () => (close ? setClose(undefined) : blocker.reset?.()),
     },
-    closing: (closeDialog) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
-    field(name, label) {
+    /** Closes the dialog of the form; asks first if something was typed. */
+    closing: (closeDialog: () => void) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
+    /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
+    field: <Name extends keyof Values & string>(name: Name, label: string) => {
       labels.set(name, label)
       return {
         name,
         label,
         value: values[name],
-        onValue: (value) => {
+        onValue: (value: Values[Name]) => {
           setTyped((before) => ({ ...before, [name]: value }))
-          setErrors((before) => Object.fromEntries(Object.entries(before).filter(([field]) => field !== name)))
+          setErrors((before) => ({ ...before, [name]: '' }))
         },
         error: errors[name] ? sentence(errors[name]) : undefined,
       }
     },
     submit: () => saveAs(base.version),
     reset: () => {
-      setTyped({})
-      setErrors({})
-      setError(undefined)
-      setConflict(undefined)
-      setBase({ values: options.values, version })
+      forget()
+      setBase(latest)
     },
+    /** Removes the message of a failed save whose cause is gone. */
     clearError: () => setError(undefined),
-    keepMine: async () => {
-      if (conflict) await saveAs(conflict.version)
-    },
+    keepMine: () => saveAs(conflict?.version ?? base.version),
     takeTheirs: () => {
-      if (!conflict) return
-      setBase(conflict)
-      setTyped({})
-      setConflict(undefined)
+      forget()
+      setBase(conflict ?? base)
     },
   }
 }
 
-export interface FormProps<Values extends object> {
-  form: FormState<Values>
+/** The buttons of a form. */
+export interface FormProps {
   /** Names the main button: `Save`, `Create key`. */
   action: string
   /** Shows the button to undo what was typed. */
@@ -204,18 +179,11 @@ export interface FormProps<Values extends object> {
   isDangerous?: boolean | undefined
   /** Further buttons. */
   extra?: ReactNode
-  children: ReactNode
 }
 
 /** A form with its buttons, errors and conflicts. ⌘/Ctrl-S saves. The focus goes to the first field with an error. */
-export function Form<Values extends object>({
-  form,
-  action,
-  canReset,
-  isDangerous,
-  extra,
-  children,
-}: FormProps<Values>) {
+export function Form<Values extends object>(props: FormProps & { form: FormState<Values>; children: ReactNode }) {
+  const { form, action, canReset, isDangerous, extra, children } = props
   const element = useRef<HTMLFormElement>(null)
   useEffect(() => {
     if (form.error) element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
@@ -248,18 +216,14 @@ export function Form<Values extends object>({
         <div ref={scrollTo} className="conflict" role="alert">
           <p>You have changes that are not saved.</p>
           <div className="actions">
-            <Button onClick={form.blocker.stay}>Stay here</Button>
-            <Button variant="danger" onClick={form.blocker.leave}>
-              Leave without saving
-            </Button>
+            <Button label="Stay here" onClick={form.blocker.stay} />
+            <Button label="Leave without saving" variant="danger" onClick={form.blocker.leave} />
           </div>
         </div>
       ) : null}
       <div className="form-actions">
-        <Button type="submit" variant={isDangerous ? 'danger' : 'primary'} isBusy={form.isSaving}>
-          {action}
-        </Button>
-        {canReset && form.isDirty ? <Button onClick={form.reset}>Revert</Button> : null}
+        <Button label={action} type="submit" variant={isDangerous ? 'danger' : 'primary'} isBusy={form.isSaving} />
+        {canReset && form.isDirty ? <Button label="Revert" onClick={form.reset} /> : null}
         {extra}
       </div>
     </form>
@@ -303,10 +267,8 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
       </p>
       <Versions names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">
-        <Button onClick={form.takeTheirs}>Take the saved version</Button>
-        <Button variant="primary" onClick={form.keepMine}>
-          Keep mine
-        </Button>
+        <Button label="Take the saved version" onClick={form.takeTheirs} />
+        <Button label="Keep mine" variant="primary" onClick={form.keepMine} />
       </div>
     </div>
   )

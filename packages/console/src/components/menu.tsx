@@ -1,15 +1,8 @@
 import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
-import { Icon, type IconName } from './icons.tsx'
+import type { Action } from './button.tsx'
+import { Icon } from './icons.tsx'
 import { placePopup } from './place-popup.ts'
 import { tryIt } from './toast.ts'
-
-export interface MenuItem {
-  label: string
-  /** An error of its promise is shown as a message. */
-  onSelect: () => unknown
-  icon?: IconName
-  isDangerous?: boolean
-}
 
 interface MenuProps {
   /** The name of the button. */
@@ -18,7 +11,7 @@ interface MenuProps {
   trigger?: ReactNode
   triggerClass?: string
   /** Groups of items, divided by lines. What is false is left out. */
-  groups: readonly (readonly (MenuItem | false)[])[]
+  groups: readonly (readonly (Action | false)[])[]
 }
 
 /** A button with a menu of actions, by the ARIA pattern: arrow keys, Home, End and first letters move the focus. */
@@ -90,10 +83,10 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
                   type="button"
                   role="menuitem"
                   tabIndex={-1}
-                  className={`menu-item ${item.isDangerous ? 'danger' : ''}`}
-                  onClick={() => {
+                  className={`menu-item ${item.variant ?? ''}`}
+                  onClick={(event) => {
                     popup.current?.hidePopover()
-                    void tryIt(item.onSelect)
+                    void tryIt(() => item.onClick?.(event))
                   }}
                 >
                   {item.icon ? <Icon name={item.icon} /> : null}

@@ -41,9 +41,7 @@ export function RowsField<Name extends string>(props: {
           />
         </div>
       ))}
-      <Button className="small" icon="plus" onClick={() => onValue([...value, empty])}>
-        Add {rowLabel}
-      </Button>
+      <Button label={`Add ${rowLabel}`} className="small" icon="plus" onClick={() => onValue([...value, empty])} />
       <FieldText hint={hint} error={error} />
     </fieldset>
   )

@@ -1,7 +1,9 @@
+import { useParams } from '@tanstack/react-router'
+import type { AppAnswer, AppOperationId } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
-import { AppError } from '../api/call.ts'
-import type { Query } from '../api/queries.ts'
-import { type Action, ActionButton, Button } from './button.tsx'
+import { AppError, type RequestArgument } from '../api/call.ts'
+import { type Query, useRead } from '../api/queries.ts'
+import { type Action, Button } from './button.tsx'
 import { CopyId } from './copy.tsx'
 import { describeError } from './describe-error.ts'
 import { Icon, type IconName } from './icons.tsx'
@@ -21,7 +23,7 @@ export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
       {icon ? <Icon name={icon} /> : null}
       <h2>{title}</h2>
       {text ? <p>{text}</p> : null}
-      {action ? <ActionButton action={action} /> : null}
+      {action ? <Button {...action} /> : null}
     </div>
   )
 }
@@ -35,8 +37,8 @@ interface ErrorStateProps {
 
 /** Says what failed, with the request id for support, and tries again. */
 export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
-  const requestId = error instanceof AppError ? error.requestId : undefined
-  const isMissing = error instanceof AppError && error.status === 404
+  const { requestId, status } = error instanceof AppError ? error : {}
+  const isMissing = status === 404
   const title = isMissing ? 'Not found' : 'This could not be loaded'
   const state = (
     <div className="state" role="alert">
@@ -48,11 +50,7 @@ export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
           Request <CopyId id={requestId} />
         </p>
       ) : null}
-      {onRetry && !isMissing ? (
-        <Button icon="refresh" onClick={onRetry}>
-          Try again
-        </Button>
-      ) : null}
+      {onRetry && !isMissing ? <Button label="Try again" icon="refresh" onClick={onRetry} /> : null}
     </div>
   )
   return isPage ? <Page title={title}>{state}</Page> : state
@@ -82,6 +80,22 @@ export function Loaded<Data>({ query, isPage, children }: LoadedProps<Data>) {
   if (query.data !== undefined) return children(query.data)
   if (!query.error) return <Loading />
   return <ErrorState error={query.error} onRetry={() => query.refetch()} isPage={isPage} />
+}
+
+/** A page of one thing, read with an operation whose parameters are those of the URL. */
+export function pageOf<Id extends AppOperationId>(
+  id: Id,
+  Details: (thing: AppAnswer<Id> & { id: string }) => ReactNode,
+) {
+  return function ThingPage() {
+    const request = [{ params: useParams({ strict: false }) }] as unknown as RequestArgument<Id>
+    const query = useRead(id, ...request) as Query<AppAnswer<Id> & { id: string }>
+    return (
+      <Loaded query={query} isPage>
+        {(thing) => <Details key={thing.id} {...thing} />}
+      </Loaded>
+    )
+  }
 }
 
 type Kind = 'info' | 'warning' | 'danger' | 'good'

@@ -5,26 +5,26 @@ import { shortId } from './copy.tsx'
 export type Kind = AppAnswer<'search'>['data'][number]['kind']
 
 const LINKS: Record<Kind, (id: string) => LinkProps> = {
-  workflow: (id) => ({ to: '/workflows/$workflowId', params: { workflowId: id } }),
-  webhook_source: (id) => ({ to: '/sources/$sourceId', params: { sourceId: id } }),
-  run: (id) => ({ to: '/runs/$runId', params: { runId: id } }),
-  session: (id) => ({ to: '/sessions/$sessionId', params: { sessionId: id } }),
-  delivery: (id) => ({ to: '/deliveries/$deliveryId', params: { deliveryId: id } }),
+  workflow: (id) => ({ to: '/workflows/$workflow_id', params: { workflow_id: id } }),
+  webhook_source: (id) => ({ to: '/sources/$source_id', params: { source_id: id } }),
+  run: (id) => ({ to: '/runs/$run_id', params: { run_id: id } }),
+  session: (id) => ({ to: '/sessions/$session_id', params: { session_id: id } }),
+  delivery: (id) => ({ to: '/deliveries/$delivery_id', params: { delivery_id: id } }),
   user: () => ({ to: '/people' }),
   api_key: () => ({ to: '/keys' }),
 }
 
 /** Where a thing is shown. */
 export const linkTo = (kind: Kind, id: string): LinkProps => LINKS[kind](id)
-/** The request in the log of its source. */
-export const logLink = (sourceId: string, deliveryId: string): LinkProps => ({
-  to: '/sources/$sourceId/logs/$deliveryId',
-  params: { sourceId, deliveryId },
+/** The log of a source, or one request in it. */
+export const logLink = (sourceId: string, deliveryId?: string): LinkProps => ({
+  to: deliveryId ? '/sources/$source_id/logs/$delivery_id' : '/sources/$source_id/logs',
+  params: { source_id: sourceId, delivery_id: deliveryId },
 })
 /** The page on which a workflow is started. */
 export const tryLink = (workflowId: string, search = {}): LinkProps => ({
-  to: '/workflows/$workflowId/try',
-  params: { workflowId },
+  to: '/workflows/$workflow_id/try',
+  params: { workflow_id: workflowId },
   search,
 })
 

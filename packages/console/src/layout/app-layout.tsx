@@ -7,7 +7,7 @@ import { usePrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
-import { OpenDialogs } from '../components/open-dialog.tsx'
+import { OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Loading, Notice } from '../components/states.tsx'
 
@@ -155,7 +155,7 @@ function OrganizationMenu() {
       groups={[
         others.map((organization) => ({
           label: organization.name,
-          onSelect: async () => {
+          onClick: async () => {
             await navigate({ to: '/' })
             await write('switchOrganization', { body: { organization_id: organization.id } })
           },
@@ -185,10 +185,10 @@ function AccountMenu({ onHelp }: { onHelp: () => void }) {
       triggerClass="account"
       groups={[
         [
-          { label: 'Account', icon: 'account', onSelect: () => navigate({ to: '/account' }) },
-          { label: 'Keyboard shortcuts', icon: 'info', onSelect: onHelp },
+          { label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) },
+          { label: 'Keyboard shortcuts', icon: 'info', onClick: onHelp },
         ],
-        [{ label: 'Sign out', icon: 'external', onSelect: signOut }],
+        [{ label: 'Sign out', icon: 'external', onClick: signOut }],
       ]}
     />
   )

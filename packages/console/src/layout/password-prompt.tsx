@@ -3,7 +3,6 @@ import { answerPrompt, type Prompt } from '../api/prompts.ts'
 import { queryClient, useMe } from '../api/queries.ts'
 import { FormDialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
-import { useForm } from '../components/form.tsx'
 
 const TEXTS = {
   confirm: {
@@ -21,29 +20,30 @@ const TEXTS = {
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
 export default function PasswordPrompt({ kind }: { kind: Prompt }) {
   const { email } = useMe().account
-  const { text, ...texts } = TEXTS[kind]
-  const form = useForm({
-    values: { password: '' },
-    isTransient: true,
-    save: async ({ password }) => {
-      const isConfirming = kind === 'confirm'
-      const me = await (isConfirming
-        ? call('confirmPassword', { body: { password } })
-        : call('signIn', { body: { email, password } }))
-      queryClient.setQueryData(['getMe', {}], me)
-      answerPrompt(true)
-    },
-  })
   const close = () => {
     answerPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
     if (kind === 'sign_in') window.location.assign('/sign-in')
   }
   return (
-    <FormDialog {...texts} form={form} onClose={close}>
-      <p>{text}</p>
-      <input type="email" autoComplete="username" value={email} readOnly hidden />
-      <TextField type="password" autoComplete="current-password" {...form.field('password', 'Password')} />
-    </FormDialog>
+    <FormDialog
+      {...TEXTS[kind]}
+      isTransient
+      values={{ password: '' }}
+      save={async ({ password }) => {
+        const me = await (kind === 'confirm'
+          ? call('confirmPassword', { body: { password } })
+          : call('signIn', { body: { email, password } }))
+        queryClient.setQueryData(['getMe', {}], me)
+        answerPrompt(true)
+      }}
+      onClose={close}
+      fields={({ field }) => (
+        <>
+          <input type="email" autoComplete="username" value={email} readOnly hidden />
+          <TextField type="password" autoComplete="current-password" {...field('password', 'Password')} />
+        </>
+      )}
+    />
   )
 }

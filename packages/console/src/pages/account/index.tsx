@@ -103,7 +103,7 @@ function SignIns() {
               isCurrent ? (
                 <StatusBadge status="on">This one</StatusBadge>
               ) : (
-                <Button onClick={() => endSignIn(id)}>End</Button>
+                <Button label="End" onClick={() => endSignIn(id)} />
               ),
           },
         ]}

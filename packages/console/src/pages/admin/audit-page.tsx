@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/queries.ts'
-import { type Action, ActionButton, Actions } from '../../components/button.tsx'
+import { type Action, Button } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
@@ -74,7 +74,7 @@ export function AuditPage() {
             options={Object.fromEntries(people.map(({ id, email }) => [id, email]))}
           />
           <FilterPeriod />
-          {Object.values(filters).some(Boolean) ? <ActionButton action={CLEAR} /> : null}
+          {Object.values(filters).some(Boolean) ? <Button {...CLEAR} /> : null}
         </>
       }
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
@@ -114,12 +114,10 @@ function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => voi
         changes={changes.map((change) => ({ field: change.field, values: [change.old, change.new] }))}
       />
       {target?.id ? (
-        <Actions
-          of={[
-            kind !== undefined && !action.endsWith('.deleted') && { label: 'Open it', link: linkTo(kind, target.id) },
-            { label: 'Everything that happened to it', link: { to: '/audit', search: { target_id: target.id } } },
-          ]}
-        />
+        <div className="actions">
+          {kind && !action.endsWith('.deleted') ? <Button label="Open it" link={linkTo(kind, target.id)} /> : null}
+          <Button label="Everything that happened to it" link={{ to: '/audit', search: { target_id: target.id } }} />
+        </div>
       ) : null}
     </Dialog>
   )

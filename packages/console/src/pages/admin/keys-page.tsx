@@ -1,15 +1,12 @@
 import type { AppAnswer } from '@workflow-service/contract'
-import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useList, useMe, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyBox } from '../../components/copy.tsx'
 import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
-import { Dialog, FormDialog } from '../../components/dialog.tsx'
+import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
-import { useForm } from '../../components/form.tsx'
-import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time, useNow } from '../../components/time.tsx'
@@ -24,7 +21,7 @@ export function KeysPage() {
     <ListPage
       title="API keys"
       intro="Programs start workflows with a key through the public API."
-      create={{ label: 'New key', onSelect: () => openDialog((close) => <NewKey onClose={close} />) }}
+      create={{ label: 'New key', onClick: openNewKey }}
       label="API keys"
       list={useList('listApiKeys')}
       empty={{
@@ -42,7 +39,7 @@ export function KeysPage() {
         {
           header: 'Action',
           isNumber: true,
-          cell: (key) => (key.revoked_at ? null : <Button onClick={() => revoke(key)}>Revoke</Button>),
+          cell: (key) => (key.revoked_at ? null : <Button label="Revoke" onClick={() => revoke(key)} />),
         },
       ]}
     />
@@ -65,36 +62,37 @@ function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { 
   return <StatusBadge status="off">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
 }
 
-function NewKey({ onClose }: { onClose: () => void }) {
+function openNewKey() {
   // A repeated request with the same id makes no second key.
-  const [id] = useState(newId)
-  const form = useForm({
-    values: { name: '', read: true, start: true, days: '90' },
+  const id = newId()
+  openForm({
+    title: 'New API key',
+    action: 'Create key',
     isTransient: true,
-    save: async ({ name, read, start, days }) => {
+    values: { name: '', read: true, start: true, days: '90' },
+    async save({ name, read, start, days }) {
       const scopes = [...(read ? (['read'] as const) : []), ...(start ? (['start'] as const) : [])]
       const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
-      const created = await write('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
-      onClose()
-      openDialog((close) => <ShownKey created={created} onClose={close} />)
+      return await write('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
     },
+    onSaved: (created) => openDialog((close) => <ShownKey created={created} onClose={close} />),
+    fields: ({ field }) => (
+      <>
+        <TextField hint="Names the program that uses it, such as “CRM”." {...field('name', 'Name')} />
+        <fieldset className="radios">
+          <legend>Scopes</legend>
+          <Checkbox {...field('read', 'Read: list workflows')} />
+          <Checkbox {...field('start', 'Start: start workflows, open and close sessions')} />
+        </fieldset>
+        <SelectField options={LIFETIMES} {...field('days', 'Expires after')} />
+      </>
+    ),
   })
-  return (
-    <FormDialog title="New API key" form={form} action="Create key" onClose={onClose}>
-      <TextField hint="Names the program that uses it, such as “CRM”." {...form.field('name', 'Name')} />
-      <fieldset className="radios">
-        <legend>Scopes</legend>
-        <Checkbox {...form.field('read', 'Read: list workflows')} />
-        <Checkbox {...form.field('start', 'Start: start workflows, open and close sessions')} />
-      </fieldset>
-      <SelectField options={LIFETIMES} {...form.field('days', 'Expires after')} />
-    </FormDialog>
-  )
 }
 
 function ShownKey({ created, onClose }: { created: AppAnswer<'createApiKey'>; onClose: () => void }) {
   const url = `${useMe().api_url ?? 'https://your-api'}/v1/workflows`
-  const done = <Button onClick={onClose}>I stored it</Button>
+  const done = <Button label="I stored it" onClick={onClose} />
   return (
     <Dialog title={`${created.name} is ready`} className="wide" onClose={onClose} actions={done}>
       {created.key ? (

@@ -2,13 +2,13 @@ import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { call } from '../../api/call.ts'
 import { callConfirmed, queryClient, useMe, useRead, write } from '../../api/queries.ts'
-import { Actions } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
-import { askToConfirm } from '../../components/open-dialog.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
@@ -63,17 +63,15 @@ function Details({ organization }: { organization: Organization }) {
               apply it with <code>wf apply</code>.
             </>
           }
-        >
-          <Actions of={[{ label: 'Export the manifest', icon: 'file', onSelect: exportManifest }]} />
-        </Section>
+          actions={<Button label="Export the manifest" icon="file" onClick={exportManifest} />}
+        />
       )}
       {role === 'owner' ? (
         <Section
           title="Delete the organization"
           intro="With its workflows, sessions, runs, webhook sources, logs and keys."
-        >
-          <Actions of={[{ label: 'Delete the organization', icon: 'trash', variant: 'danger', onSelect: remove }]} />
-        </Section>
+          actions={<Button label="Delete the organization" icon="trash" variant="danger" onClick={remove} />}
+        />
       ) : null}
     </>
   )

@@ -1,15 +1,13 @@
 import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
-import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useList, useMe, write } from '../../api/queries.ts'
-import { Button } from '../../components/button.tsx'
+import { type Action, Button } from '../../components/button.tsx'
 import { CopyBox } from '../../components/copy.tsx'
 import { ListPage } from '../../components/data-list.tsx'
-import { Dialog, FormDialog } from '../../components/dialog.tsx'
+import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
-import { editing, useForm } from '../../components/form.tsx'
-import { Menu, type MenuItem } from '../../components/menu.tsx'
-import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
+import { editing } from '../../components/form.tsx'
+import { Menu } from '../../components/menu.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time } from '../../components/time.tsx'
 import { toast, tryIt } from '../../components/toast.ts'
@@ -27,7 +25,7 @@ export function PeoplePage() {
     <ListPage
       title="People"
       intro="Who belongs to the organization, and what they may do."
-      create={isAdmin ? { label: 'Add person', onSelect: () => openPerson() } : undefined}
+      create={isAdmin ? { label: 'Add person', onClick: () => openPerson(me.role) } : undefined}
       label="People"
       list={useList('listUsers')}
       empty={{
@@ -91,34 +89,30 @@ function PersonMenu({ user }: { user: AppUserOut }) {
     })
   const isActive = state === 'active'
   const canInvite = user.role !== null && !isActive && state !== 'deactivated'
-  const activation: MenuItem =
+  const activation: Action =
     state === 'deactivated'
-      ? { label: 'Activate', icon: 'check', onSelect: () => setDeactivated(false) }
-      : { label: 'Deactivate', icon: 'close', onSelect: deactivate }
+      ? { label: 'Activate', icon: 'check', onClick: () => setDeactivated(false) }
+      : { label: 'Deactivate', icon: 'close', onClick: deactivate }
   return (
     <Menu
       label={`Actions for ${name}`}
       groups={[
         [
-          { label: 'Change name and role', icon: 'account', onSelect: () => openPerson(user) },
+          { label: 'Change name and role', icon: 'account', onClick: () => openPerson(me.role, user) },
           canInvite && {
             label: 'Make an invitation link',
             icon: 'external',
-            onSelect: () => makeLink(user, 'invitation'),
+            onClick: () => makeLink(user, 'invitation'),
           },
-          isActive && { label: 'Make a reset link', icon: 'key', onSelect: () => makeLink(user, 'reset') },
-          isActive && { label: 'Sign out everywhere', icon: 'lock', onSelect: signOut },
+          isActive && { label: 'Make a reset link', icon: 'key', onClick: () => makeLink(user, 'reset') },
+          isActive && { label: 'Sign out everywhere', icon: 'lock', onClick: signOut },
         ],
         user.id === me.user_id
           ? []
-          : [activation, { label: 'Remove', icon: 'trash', isDangerous: true, onSelect: remove }],
+          : [activation, { label: 'Remove', icon: 'trash', variant: 'danger', onClick: remove }],
       ]}
     />
   )
-}
-
-function openPerson(user?: AppUserOut) {
-  openDialog((close) => <PersonDialog user={user} onClose={close} />)
 }
 
 const valuesOf = (user: AppUserOut | undefined) => ({
@@ -136,49 +130,49 @@ const ROLES = {
 }
 
 /** Adds a person, with a link to hand over, or changes one. */
-function PersonDialog({ user, onClose }: { user: AppUserOut | undefined; onClose: () => void }) {
-  const { role: myRole } = useMe()
-  const [id] = useState(newId)
-  const form = useForm({
+function openPerson(myRole: Role, user?: AppUserOut) {
+  const id = newId()
+  openForm({
     ...editing(user, valuesOf),
+    title: user?.email ?? 'Add person',
+    action: user ? 'Save' : 'Add',
     savedText: user ? 'Saved.' : null,
-    save: async ({ email, role: choice, ...names }, version) => {
-      const values = { ...names, role: choice || null }
-      if (user) {
-        await write('saveUser', { params: { user_id: user.id }, body: { ...values, version } })
-        return onClose()
-      }
-      const added = await write('createUser', { body: { id, email, ...values } })
-      onClose()
-      if (added.role) await tryIt(() => makeLink(added, 'invitation'))
-      else toast(`${nameOf(added)} is added.`)
+    async save({ email, role, ...names }, version) {
+      const values = { ...names, role: role || null }
+      if (!user) return await write('createUser', { body: { id, email, ...values } })
+      await write('saveUser', { params: { user_id: user.id }, body: { ...values, version } })
+      return undefined
     },
+    async onSaved(added) {
+      if (added?.role) await tryIt(() => makeLink(added, 'invitation'))
+      else if (added) toast(`${nameOf(added)} is added.`)
+    },
+    fields: ({ field }) => (
+      <>
+        {user ? null : <TextField type="email" {...field('email', 'Email')} />}
+        <div className="columns">
+          <TextField {...field('first_name', 'First name')} />
+          <TextField {...field('last_name', 'Last name')} />
+        </div>
+        <SelectField
+          // Only an owner makes an owner.
+          options={myRole === 'owner' ? { ...OWNER, ...ROLES } : ROLES}
+          hint={
+            user
+              ? 'Another role ends the person’s sign-ins.'
+              : 'You get a link to hand to the person: this service sends no mail.'
+          }
+          {...field('role', 'Role')}
+        />
+      </>
+    ),
   })
-  return (
-    <FormDialog title={user?.email ?? 'Add person'} form={form} action={user ? 'Save' : 'Add'} onClose={onClose}>
-      {user ? null : <TextField type="email" {...form.field('email', 'Email')} />}
-      <div className="columns">
-        <TextField {...form.field('first_name', 'First name')} />
-        <TextField {...form.field('last_name', 'Last name')} />
-      </div>
-      <SelectField
-        // Only an owner makes an owner.
-        options={myRole === 'owner' ? { ...OWNER, ...ROLES } : ROLES}
-        hint={
-          user
-            ? 'Another role ends the person’s sign-ins.'
-            : 'You get a link to hand to the person: this service sends no mail.'
-        }
-        {...form.field('role', 'Role')}
-      />
-    </FormDialog>
-  )
 }
 
 function ShownLink(props: { user: AppUserOut; link: AppAnswer<'createUserLink'>; onClose: () => void }) {
   const { user, link, onClose } = props
   return (
-    <Dialog title={`Link for ${nameOf(user)}`} onClose={onClose} actions={<Button onClick={onClose}>Done</Button>}>
+    <Dialog title={`Link for ${nameOf(user)}`} onClose={onClose} actions={<Button label="Done" onClick={onClose} />}>
       <p>
         Hand it to {user.email} yourself: it can be used once, until <Time value={link.expires_at} isExact />. It is not
         shown again.

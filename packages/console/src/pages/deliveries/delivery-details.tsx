@@ -10,7 +10,7 @@ import { Table } from '../../components/data-list.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
 import { LongText } from '../../components/long-text.tsx'
-import { askToConfirm } from '../../components/open-dialog.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { logLink, ThingLink } from '../../components/thing-link.tsx'
@@ -177,9 +177,5 @@ export function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut
       },
     })
   }
-  return (
-    <Button icon="refresh" onClick={resend}>
-      Send again
-    </Button>
-  )
+  return <Button label="Send again" icon="refresh" onClick={resend} />
 }

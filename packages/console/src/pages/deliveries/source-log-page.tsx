@@ -12,7 +12,7 @@ const OUTCOMES = statusTexts(
 const KINDS = { payload: 'Payload', verification: 'Verification' }
 
 export function SourceLogPage() {
-  const { sourceId } = useParams({ from: '/app/sources/$sourceId/logs' })
+  const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
   const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
   const filters = useFilters('outcome', 'kind', 'since', 'until')
   const list = useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })

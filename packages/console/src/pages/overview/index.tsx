@@ -1,7 +1,7 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
 import { useMe, useRead } from '../../api/queries.ts'
-import { type Action, ActionButton } from '../../components/button.tsx'
+import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded, Notice } from '../../components/states.tsx'
@@ -85,7 +85,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
               {isDone ? null : <p className="muted">{text}</p>}
             </div>
             {isDone ? null : action ? (
-              <ActionButton action={{ ...action, variant: title === next?.title ? 'primary' : 'secondary' }} />
+              <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />
             ) : (
               <span className="muted">An admin of your organization does this.</span>
             )}

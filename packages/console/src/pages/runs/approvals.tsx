@@ -2,15 +2,12 @@ import type { ApprovalOut, RunDetailOut } from '@workflow-service/contract'
 import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useMe, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
-import { FormDialog } from '../../components/dialog.tsx'
+import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
-import { useForm } from '../../components/form.tsx'
 import { JsonView } from '../../components/json-view.tsx'
-import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.ts'
 
 /** The payloads of a run that wait for an approval, with what an admin decides. */
 export function Approvals({ run }: { run: RunDetailOut }) {
@@ -33,16 +30,34 @@ export function Approvals({ run }: { run: RunDetailOut }) {
 function WaitingPayload({ approval }: { approval: ApprovalOut }) {
   const { delivery_id: id, source_id: sourceId, source_name: name, payload, expires_at: until } = approval
   const isAdmin = useMe().role !== 'member'
+  const params = { delivery_id: id }
   const askToApprove = () =>
     askToConfirm({
       title: 'Approve this payload?',
       text: `It is sent to ${name} exactly as shown, once.`,
       action: 'Approve and send',
       isHarmless: true,
-      onConfirm: async () => {
-        await write('approveDelivery', { params: { delivery_id: id } })
-        toast('The payload is approved.')
-      },
+      onConfirm: () => write('approveDelivery', { params }),
+      done: 'The payload is approved.',
+    })
+  const askToDecline = () =>
+    openForm({
+      title: 'Decline this payload?',
+      text: `It is never sent to ${name}.`,
+      action: 'Decline',
+      isDangerous: true,
+      isTransient: true,
+      savedText: 'The payload is declined.',
+      values: { reason: '' },
+      save: ({ reason }) => write('declineDelivery', { params, body: { reason: reason || null } }),
+      fields: ({ field }) => (
+        <TextAreaField
+          rows={2}
+          maxLength={APPROVAL_REASON_MAX_LENGTH}
+          hint="Optional. The agent reads it, and it is in the error of the run."
+          {...field('reason', 'Reason')}
+        />
+      ),
     })
   return (
     <li className="stack">
@@ -57,42 +72,12 @@ function WaitingPayload({ approval }: { approval: ApprovalOut }) {
       <JsonView label={`payload to ${name}`} value={payload} />
       {isAdmin ? (
         <div className="row">
-          <Button variant="primary" icon="check" onClick={askToApprove}>
-            Approve
-          </Button>
-          <Button
-            icon="close"
-            onClick={() => openDialog((close) => <DeclineDialog id={id} name={name} onClose={close} />)}
-          >
-            Decline
-          </Button>
+          <Button label="Approve" variant="primary" icon="check" onClick={askToApprove} />
+          <Button label="Decline" icon="close" onClick={askToDecline} />
         </div>
       ) : (
         <p className="muted">An admin of your organization decides.</p>
       )}
     </li>
-  )
-}
-
-function DeclineDialog({ id, name, onClose }: { id: string; name: string; onClose: () => void }) {
-  const form = useForm({
-    values: { reason: '' },
-    isTransient: true,
-    save: async ({ reason }) => {
-      await write('declineDelivery', { params: { delivery_id: id }, body: { reason: reason || null } })
-      onClose()
-      toast('The payload is declined.')
-    },
-  })
-  return (
-    <FormDialog title="Decline this payload?" form={form} action="Decline" isDangerous onClose={onClose}>
-      <p>It is never sent to {name}.</p>
-      <TextAreaField
-        rows={2}
-        maxLength={APPROVAL_REASON_MAX_LENGTH}
-        hint="Optional. The agent reads it, and it is in the error of the run."
-        {...form.field('reason', 'Reason')}
-      />
-    </FormDialog>
   )
 }

@@ -70,9 +70,7 @@ export function useRunList(workflowId?: string) {
         )}
         <FilterPeriod />
         {session ? (
-          <Button icon="close" onClick={() => setFilter('session', '')}>
-            Only session {shortId(session)}
-          </Button>
+          <Button label={`Only session ${shortId(session)}`} icon="close" onClick={() => setFilter('session', '')} />
         ) : null}
       </>
     ),

@@ -1,12 +1,10 @@
-import { useParams } from '@tanstack/react-router'
 import type { RunDetailOut } from '@workflow-service/contract'
-import { useRead } from '../../api/queries.ts'
-import { Actions } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { CopyId, shortId } from '../../components/copy.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
 import { Page, Section } from '../../components/page.tsx'
-import { Loaded, Notice } from '../../components/states.tsx'
+import { Notice, pageOf } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
@@ -14,17 +12,9 @@ import { errorText, originText, runText } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
 import { ANSWER_LINK, emptyFields, Resent, Timeline } from './timeline.tsx'
 
-export function RunPage() {
-  const { runId } = useParams({ from: '/app/runs/$runId' })
-  const query = useRead('getRun', { params: { run_id: runId } })
-  return (
-    <Loaded query={query} isPage>
-      {(run) => <RunDetails key={run.id} run={run} />}
-    </Loaded>
-  )
-}
+export const RunPage = pageOf('getRun', RunDetails)
 
-function RunDetails({ run }: { run: RunDetailOut }) {
+function RunDetails(run: RunDetailOut) {
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
   const rejected = run.deliveries.find(({ outcome }) => outcome === 'rejected')
   const tokens = [`${run.input_tokens.toLocaleString('en')} read`, `${run.output_tokens.toLocaleString('en')} written`]
@@ -40,7 +30,7 @@ function RunDetails({ run }: { run: RunDetailOut }) {
           <CopyId id={run.id} isShort label="run id" />
         </>
       }
-      actions={<Actions of={[{ label: 'Start again', icon: 'run', link: tryLink(workflow.id, { again: run.id }) }]} />}
+      actions={<Button label="Start again" icon="run" link={tryLink(workflow.id, { again: run.id })} />}
     >
       {error ? (
         <Notice kind="danger">

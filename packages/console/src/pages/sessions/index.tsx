@@ -1,14 +1,14 @@
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { newId } from '../../api/new-id.ts'
-import { toList, useList, useRead, write } from '../../api/queries.ts'
+import { toList, useList, write } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { CopyId, shortId } from '../../components/copy.tsx'
 import { DataList, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
-import { askToConfirm } from '../../components/open-dialog.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
 import { Page } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { pageOf } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
@@ -24,13 +24,13 @@ export function SessionsPage() {
   const [id] = useState(newId)
   async function create() {
     await write('createSession', { body: { id } })
-    await navigate({ to: '/sessions/$sessionId', params: { sessionId: id } })
+    await navigate(linkTo('session', id))
   }
   return (
     <ListPage
       title="Sessions"
       intro="Starts of one session run one after another, and the agent knows the earlier ones."
-      create={{ label: 'New session', onSelect: create }}
+      create={{ label: 'New session', onClick: create }}
       label="sessions"
       list={useList('listSessions', { query: filters as never })}
       columns={[
@@ -52,17 +52,9 @@ export function SessionsPage() {
   )
 }
 
-export function SessionPage() {
-  const { sessionId } = useParams({ from: '/app/sessions/$sessionId' })
-  const query = useRead('getSession', { params: { session_id: sessionId } })
-  return (
-    <Loaded query={query} isPage>
-      {(session) => <SessionDetails session={session} />}
-    </Loaded>
-  )
-}
+export const SessionPage = pageOf('getSession', SessionDetails)
 
-function SessionDetails({ session }: { session: SessionDetailOut }) {
+function SessionDetails(session: SessionDetailOut) {
   const { id, runs, is_open: isOpen, start_count: count, waiting_count: waiting, closed_at: closedAt } = session
   const navigate = useNavigate()
   const askToClose = () =>
@@ -83,7 +75,7 @@ function SessionDetails({ session }: { session: SessionDetailOut }) {
           <CopyId id={id} isShort label="session id" />
         </>
       }
-      actions={isOpen ? <Button onClick={askToClose}>Close session</Button> : null}
+      actions={isOpen ? <Button label="Close session" onClick={askToClose} /> : null}
       intro={
         <>
           Opened <Time value={session.created_at} />

@@ -5,7 +5,7 @@ import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { type ReactNode, useState } from 'react'
 import { AppError, call } from '../../api/call.ts'
 import { queryClient, useRead } from '../../api/queries.ts'
-import { LinkButton } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { useTitle } from '../../components/page.tsx'
@@ -119,7 +119,7 @@ function WithLink({ Content }: { Content: (props: LinkProps) => ReactNode }) {
             It was used, has expired, or was replaced by a newer one. Ask an admin of your organization for another; the
             first owner gets one from <code>npm start</code> or <code>wf setup-link</code>.
           </p>
-          <LinkButton to="/sign-in">Sign in</LinkButton>
+          <Button label="Sign in" link={{ to: '/sign-in' }} />
         </>
       ) : (
         <ErrorState error={error} onRetry={() => link.refetch()} />

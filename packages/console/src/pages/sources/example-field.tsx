@@ -43,13 +43,7 @@ export function ExampleField(props: {
         {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
         hint={`A JSON object that shows names, nesting and types. At most ${EXAMPLE_MAX_BYTES / 1_024} KiB and ${EXAMPLE_MAX_FIELDS} fields.`}
-        aside={
-          example ? (
-            <Button variant="ghost" className="small" onClick={format}>
-              Format
-            </Button>
-          ) : null
-        }
+        aside={example ? <Button label="Format" variant="ghost" className="small" onClick={format} /> : null}
       />
       <div className="field">
         <div className="field-label">

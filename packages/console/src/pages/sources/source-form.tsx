@@ -104,7 +104,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         throw new AppError(0, { code: 'cancelled', message })
       })
       void refresh()
-      if (!source) await navigate({ to: '/sources/$sourceId', params: { sourceId: id } })
+      if (!source) await navigate(linkTo('webhook_source', id))
       return saved
     },
   })
@@ -197,20 +197,19 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
           className="code"
           hint="At least 32 random bytes are recommended. It is stored encrypted and never shown again."
           {...field}
-          aside={
-            <Button variant="ghost" className="small" icon="key" onClick={generate}>
-              Generate 32 bytes
-            </Button>
-          }
+          aside={<Button label="Generate 32 bytes" variant="ghost" className="small" icon="key" onClick={generate} />}
         />
       ) : null}
       {showsGenerated ? (
         <div className="field">
           <div className="field-label">
             <h2>New secret</h2>
-            <Button variant="ghost" className="small" onClick={() => (field.onValue(''), setIsGenerated(false))}>
-              Enter another one
-            </Button>
+            <Button
+              label="Enter another one"
+              variant="ghost"
+              className="small"
+              onClick={() => (field.onValue(''), setIsGenerated(false))}
+            />
           </div>
           <CopyBox text={secret} label="secret" />
           <p className="field-hint">
@@ -231,7 +230,7 @@ function Progress({ onCancel }: { onCancel: () => void }) {
   }, [])
   return (
     <>
-      <Button onClick={onCancel}>Cancel</Button>
+      <Button label="Cancel" onClick={onCancel} />
       <span className="row muted">
         <span role="status">Waiting for the endpoint to confirm</span>
         <span aria-hidden="true">

@@ -1,16 +1,16 @@
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
 import { useState } from 'react'
 import { call } from '../../api/call.ts'
-import { refresh, useMe, useRead, write } from '../../api/queries.ts'
-import { Actions } from '../../components/button.tsx'
+import { refresh, useMe, write } from '../../api/queries.ts'
+import { Button } from '../../components/button.tsx'
 import { CopyId } from '../../components/copy.tsx'
 import { JsonView } from '../../components/json-view.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
 import { Menu } from '../../components/menu.tsx'
-import { askToConfirm } from '../../components/open-dialog.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
 import { Page } from '../../components/page.tsx'
-import { Loaded, Notice } from '../../components/states.tsx'
+import { Notice, pageOf } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { logLink } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
@@ -29,17 +29,9 @@ export function NewSourcePage() {
   )
 }
 
-export function SourcePage() {
-  const { sourceId } = useParams({ from: '/app/sources/$sourceId' })
-  const query = useRead('getWebhookSource', { params: { source_id: sourceId } })
-  return (
-    <Loaded query={query} isPage>
-      {(source) => <SourceDetails key={source.id} source={source} />}
-    </Loaded>
-  )
-}
+export const SourcePage = pageOf('getWebhookSource', SourceDetails)
 
-function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
+function SourceDetails(source: AppWebhookSourceOut) {
   const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
   const isAdmin = useMe().role !== 'member'
   const navigate = useNavigate()
@@ -63,7 +55,7 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
       },
       done: `${name} is deleted.`,
     })
-  const menu = [[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove } as const]]
+  const menu = [[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove } as const]]
   return (
     <Page
       title={name}
@@ -71,12 +63,8 @@ function SourceDetails({ source }: { source: AppWebhookSourceOut }) {
       meta={<CopyId id={id} isShort label="source id" />}
       actions={
         <>
-          <Actions
-            of={[
-              { label: 'Logs', icon: 'audit', link: { to: '/sources/$sourceId/logs', params: { sourceId: id } } },
-              isAdmin && { label: 'Test now', icon: 'send', onSelect: test },
-            ]}
-          />
+          <Button label="Logs" icon="audit" link={logLink(id)} />
+          {isAdmin ? <Button label="Test now" icon="send" onClick={test} /> : null}
           {isAdmin ? <Menu label="More actions" groups={menu} /> : null}
         </>
       }

@@ -173,11 +173,7 @@ function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[
     columns.map(({ header }) => header),
     ...rows.map((row) => columns.map(({ value }) => value(row) ?? '')),
   ]
-  return (
-    <Button icon="file" onClick={() => download(`usage ${name}`, 'csv', toCsv(lines()))}>
-      CSV
-    </Button>
-  )
+  return <Button label="CSV" icon="file" onClick={() => download(`usage ${name}`, 'csv', toCsv(lines()))} />
 }
 
 /** Formats rows as RFC 4180 says. */

@@ -7,7 +7,7 @@ import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Page } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
-import { tryLink } from '../../components/thing-link.tsx'
+import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
@@ -51,7 +51,7 @@ export function NewWorkflowPage() {
     savedText: null,
     async save(values) {
       await write('createWorkflow', { body: { id, ...values } })
-      await navigate({ to: '/workflows/$workflowId', params: { workflowId: id } })
+      await navigate(linkTo('workflow', id))
     },
   })
   return (

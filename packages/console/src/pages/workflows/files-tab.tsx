@@ -5,13 +5,12 @@ import { type ChangeEvent, useRef, useState } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { refresh, useRead, write } from '../../api/queries.ts'
-import { ActionButton } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { describeError } from '../../components/describe-error.ts'
-import { FormDialog } from '../../components/dialog.tsx'
+import { askToConfirm, FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
-import { editing, useForm } from '../../components/form.tsx'
+import { editing } from '../../components/form.tsx'
 import { Icon } from '../../components/icons.tsx'
-import { askToConfirm } from '../../components/open-dialog.tsx'
 import { Section } from '../../components/page.tsx'
 import { EmptyState, Loaded, Notice } from '../../components/states.tsx'
 import { toast } from '../../components/toast.ts'
@@ -57,8 +56,8 @@ export function WorkflowFilesPage() {
       actions={
         <>
           <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />
-          <ActionButton action={{ label: 'Upload', icon: 'up', onSelect: () => picker.current?.click() }} />
-          <ActionButton action={{ label: 'New file', icon: 'plus', onSelect: () => open(NEW) }} />
+          <Button label="Upload" icon="up" onClick={() => picker.current?.click()} />
+          <Button label="New file" icon="plus" onClick={() => open(NEW)} />
         </>
       }
     >
@@ -164,15 +163,6 @@ function FileDrawer(props: {
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
   const row = workflow.files.find((each) => each.id === id)
-  const form = useForm({
-    ...editing(file, (saved) => (rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved))),
-    async save(values, version) {
-      const body = { ...values, path: foldersOf(values.path), version: version || null }
-      const { files } = await write('saveFile', { params, body })
-      if (!file) onClose()
-      return files.find((each) => each.id === id)
-    },
-  })
   const remove = (saved: FileRow) =>
     askToConfirm({
       title: `Delete ${saved.name}`,
@@ -186,19 +176,28 @@ function FileDrawer(props: {
     })
   return (
     <FormDialog
+      {...editing(file, (saved) => (rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved)))}
       className="drawer"
       title={file?.name ?? 'New file'}
-      form={form}
       action={file ? 'Save' : 'Create file'}
       canReset={file !== undefined}
+      save={async (values, version) => {
+        const body = { ...values, path: foldersOf(values.path), version: version || null }
+        const { files } = await write('saveFile', { params, body })
+        if (!file) onClose()
+        return files.find((each) => each.id === id)
+      }}
       onClose={onClose}
-      tools={row && <ActionButton action={{ label: 'Delete', icon: 'trash', onSelect: () => remove(row) }} />}
-    >
-      <div className="columns">
-        <TextField required placeholder="prices.md" {...form.field('name', 'Name')} />
-        <TextField placeholder="docs/shop" hint="Empty for the top folder." {...form.field('path', 'Folder')} />
-      </div>
-      <TextAreaField isCode rows={18} {...form.field('content', 'Text')} />
-    </FormDialog>
+      tools={row && <Button label="Delete" icon="trash" onClick={() => remove(row)} />}
+      fields={({ field }) => (
+        <>
+          <div className="columns">
+            <TextField required placeholder="prices.md" {...field('name', 'Name')} />
+            <TextField placeholder="docs/shop" hint="Empty for the top folder." {...field('path', 'Folder')} />
+          </div>
+          <TextAreaField isCode rows={18} {...field('content', 'Text')} />
+        </>
+      )}
+    />
   )
 }

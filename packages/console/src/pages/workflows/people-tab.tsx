@@ -62,6 +62,7 @@ export function WorkflowPeoplePage() {
             <span>{name || email}</span>
             {name ? <span className="muted">{email}</span> : null}
             <Button
+              label="Remove"
               variant="ghost"
               className="at-end"
               aria-label={`Remove ${name || email}`}
@@ -71,9 +72,7 @@ export function WorkflowPeoplePage() {
                   'Removed.',
                 )
               }
-            >
-              Remove
-            </Button>
+            />
           </li>
         ))}
       </ul>

@@ -3,7 +3,7 @@ import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract
 import type { ReactNode } from 'react'
 import { newId } from '../../api/new-id.ts'
 import { useMe, useRead, write } from '../../api/queries.ts'
-import { type Action, ActionButton, Button, LinkButton } from '../../components/button.tsx'
+import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
@@ -42,7 +42,7 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
 export function RulesNote({ workflowId, rules }: { workflowId: string; rules: WorkflowFile }) {
   return (
     <span>
-      <Link to="/workflows/$workflowId/files" params={{ workflowId }} search={{ file: rules.id }}>
+      <Link to="/workflows/$workflow_id/files" params={{ workflow_id: workflowId }} search={{ file: rules.id }}>
         {rules.name}
       </Link>{' '}
       decides what is sent. The built-in agent does not follow the description.
@@ -57,16 +57,12 @@ export const findRules = ({ files }: WorkflowDetailOut): WorkflowFile | undefine
 
 /** Leads to a new `rules.yaml` for the workflow. */
 export function WriteRuleLink({ workflowId }: { workflowId: string }) {
-  return (
-    <LinkButton
-      className="small"
-      to="/workflows/$workflowId/files"
-      params={{ workflowId }}
-      search={{ file: 'new-rules' }}
-    >
-      Write a rule
-    </LinkButton>
-  )
+  const link = {
+    to: '/workflows/$workflow_id/files',
+    params: { workflow_id: workflowId },
+    search: { file: 'new-rules' },
+  } as const
+  return <Button label="Write a rule" className="small" link={link} />
 }
 
 /** Says whether the workflow can start, and fixes what is missing. */
@@ -79,7 +75,7 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
         {(readiness) => (
           <>
             <Checks workflow={workflow} readiness={readiness} />
-            {readiness.can_start && action ? <ActionButton action={action} /> : null}
+            {readiness.can_start && action ? <Button {...action} /> : null}
           </>
         )}
       </Loaded>
@@ -112,11 +108,7 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         {readiness.checks.map(({ code, is_met: isMet }) => (
           <Item key={code} tone={isMet ? 'good' : 'bad'}>
             {CHECKS[code][isMet ? 0 : 1]}
-            {isMet ? null : (
-              <Button className="small" onClick={fixes[code][1]}>
-                {fixes[code][0]}
-              </Button>
-            )}
+            {isMet ? null : <Button label={fixes[code][0]} className="small" onClick={fixes[code][1]} />}
           </Item>
         ))}
         {readiness.sources.length === 0 ? (

@@ -1,16 +1,14 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useState } from 'react'
 import { invalid } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
 import { write } from '../../api/queries.ts'
-import { type Action, ActionButton, Button } from '../../components/button.tsx'
-import { FormDialog } from '../../components/dialog.tsx'
+import { type Action, Button } from '../../components/button.tsx'
+import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextAreaField, TextField } from '../../components/fields.tsx'
-import { editing, useForm } from '../../components/form.tsx'
+import { editing, type FormState } from '../../components/form.tsx'
 import { KeyValueList } from '../../components/key-value.tsx'
 import { Menu } from '../../components/menu.tsx'
-import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 import { RowsField } from '../../components/rows-field.tsx'
@@ -28,18 +26,14 @@ const SUBAGENT_SOURCE = { name: 'Name', type: 'Type', id: 'Id, empty for platfor
 
 const titleOf = (trigger: Trigger) => trigger.name || `Trigger by ${trigger.trigger_source.name}`
 
-function openTrigger(workflowId: string, trigger?: Trigger) {
-  openDialog((close) => <TriggerDialog workflowId={workflowId} trigger={trigger} onClose={close} />)
-}
-
 export function WorkflowTriggersPage() {
   const { id, triggers } = useWorkflow()
-  const add: Action = { label: 'Add trigger', icon: 'plus', onSelect: () => openTrigger(id) }
+  const add: Action = { label: 'Add trigger', icon: 'plus', onClick: () => openTrigger(id) }
   return (
     <Section
       title="Triggers"
       intro="What starts the workflow. A call of the public API fires the oldest active trigger of the source “api”."
-      actions={triggers.length > 0 ? <ActionButton action={add} /> : null}
+      actions={triggers.length > 0 ? <Button {...add} /> : null}
     >
       {triggers.length === 0 ? (
         <EmptyState
@@ -77,15 +71,15 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
         <h3>{title}</h3>
         <StatusBadge status={isActive ? 'on' : 'off'}>{isActive ? 'Active' : 'Paused'}</StatusBadge>
         <div className="actions at-end">
-          <Button onClick={() => openTrigger(workflowId, trigger)} aria-label={`Edit ${title}`}>
-            Edit
-          </Button>
-          <Button onClick={toggle} aria-label={`${isActive ? 'Pause' : 'Resume'} ${title}`}>
-            {isActive ? 'Pause' : 'Resume'}
-          </Button>
+          <Button label="Edit" onClick={() => openTrigger(workflowId, trigger)} aria-label={`Edit ${title}`} />
+          <Button
+            label={isActive ? 'Pause' : 'Resume'}
+            onClick={toggle}
+            aria-label={`${isActive ? 'Pause' : 'Resume'} ${title}`}
+          />
           <Menu
             label={`More actions for ${title}`}
-            groups={[[{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove }]]}
+            groups={[[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]]}
           />
         </div>
       </header>
@@ -125,11 +119,13 @@ function readFilters(text: string): Record<string, unknown> | null {
 }
 
 /** Edits a trigger, or a new one. */
-function TriggerDialog(props: { workflowId: string; trigger: Trigger | undefined; onClose: () => void }) {
-  const { workflowId, trigger, onClose } = props
-  const [id] = useState(() => trigger?.id ?? newId())
-  const form = useForm({
+function openTrigger(workflowId: string, trigger?: Trigger) {
+  const id = trigger?.id ?? newId()
+  openForm({
     ...editing(trigger, valuesOf, ({ triggers }: WorkflowDetailOut) => triggers.find((each) => each.id === id)),
+    title: trigger ? `Edit ${titleOf(trigger)}` : 'New trigger',
+    className: 'wide',
+    action: trigger ? 'Save' : 'Add trigger',
     async save({ source, slug, source_name: sourceName, ...values }, version) {
       const body = {
         ...values,
@@ -139,49 +135,45 @@ function TriggerDialog(props: { workflowId: string; trigger: Trigger | undefined
         version: version || null,
       }
       await write('saveTrigger', { params: { workflow_id: workflowId, trigger_id: id }, body })
-      onClose()
     },
+    fields: (form) => <TriggerFields form={form} />,
   })
-  const { source, filters: typed } = form.values
-  const filters = form.field('filters', 'Filters')
+}
+
+function TriggerFields({ form: { values, field } }: { form: FormState<ReturnType<typeof valuesOf>> }) {
+  const filters = field('filters', 'Filters')
   return (
-    <FormDialog
-      title={trigger ? `Edit ${titleOf(trigger)}` : 'New trigger'}
-      className="wide"
-      form={form}
-      action={trigger ? 'Save' : 'Add trigger'}
-      onClose={onClose}
-    >
+    <>
       <div className="columns">
-        <TextField hint="May be empty." {...form.field('name', 'Name')} />
-        <SelectField options={SOURCES} {...form.field('source', 'Fired by')} />
+        <TextField hint="May be empty." {...field('name', 'Name')} />
+        <SelectField options={SOURCES} {...field('source', 'Fired by')} />
       </div>
-      {source === 'other' ? (
+      {values.source === 'other' ? (
         <div className="columns">
-          <TextField hint="For machines, such as street." {...form.field('slug', 'Slug of the source')} />
-          <TextField {...form.field('source_name', 'Name of the source')} />
+          <TextField hint="For machines, such as street." {...field('slug', 'Slug of the source')} />
+          <TextField {...field('source_name', 'Name of the source')} />
         </div>
       ) : null}
       <TextAreaField
         rows={2}
         maxLength={WORKFLOW_TEXT_MAX_LENGTH}
         hint="Precedes the text that the workflow is started with."
-        {...form.field('input_message', 'Input message')}
+        {...field('input_message', 'Input message')}
       />
-      <RowsField rowLabel="event" columns={EVENT} {...form.field('events', 'Events')} />
+      <RowsField rowLabel="event" columns={EVENT} {...field('events', 'Events')} />
       <TextAreaField
         isCode
         placeholder={'{"region": "EU"}'}
         hint="Extra conditions as a JSON object; empty for none."
         {...filters}
-        error={filters.error ?? (typed.trim() ? parseJson(typed).error : undefined)}
+        error={filters.error ?? (values.filters.trim() ? parseJson(values.filters).error : undefined)}
       />
       <RowsField
         rowLabel="subagent source"
         columns={SUBAGENT_SOURCE}
-        {...form.field('subagent_sources', 'Subagent sources')}
+        {...field('subagent_sources', 'Subagent sources')}
       />
-      <Checkbox {...form.field('is_active', 'Active')} />
-    </FormDialog>
+      <Checkbox {...field('is_active', 'Active')} />
+    </>
   )
 }

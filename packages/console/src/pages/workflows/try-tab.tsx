@@ -10,6 +10,7 @@ import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
 import { Loaded } from '../../components/states.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
@@ -58,7 +59,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
         if (error instanceof AppError && error.status === 409) void refresh(['workflows'])
         throw error
       })
-      await navigate({ to: '/runs/$runId', params: { runId: id } })
+      await navigate(linkTo('run', id))
     },
   })
   const readiness = useRead('getReadiness', { params: { workflow_id: workflow.id } }).data

@@ -4,8 +4,7 @@ import { useRead } from '../../api/queries.ts'
 
 /** The workflow of the URL. Only below `WorkflowLayout`, which waits for it. */
 export function useWorkflow(): WorkflowReadOut {
-  const { workflowId } = useParams({ from: '/app/workflows/$workflowId' })
-  const { data } = useRead('getWorkflow', { params: { workflow_id: workflowId } })
+  const { data } = useRead('getWorkflow', { params: useParams({ from: '/app/workflows/$workflow_id' }) })
   if (!data) throw new Error('useWorkflow is only available below the layout of a workflow.')
   return data
 }

@@ -1,41 +1,32 @@
-import { Link, Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useRef } from 'react'
 import { call } from '../../api/call.ts'
 import { newId } from '../../api/new-id.ts'
-import { refresh, useRead, write } from '../../api/queries.ts'
+import { refresh, write } from '../../api/queries.ts'
 import { CopyId } from '../../components/copy.tsx'
-import { FormDialog } from '../../components/dialog.tsx'
+import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
-import { useForm } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
-import { askToConfirm, openDialog } from '../../components/open-dialog.tsx'
 import { Page } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { pageOf } from '../../components/states.tsx'
+import { linkTo } from '../../components/thing-link.tsx'
 import { ActiveSwitch } from './workflows-page.tsx'
 
 const TABS = [
-  ['/workflows/$workflowId', 'Edit'],
-  ['/workflows/$workflowId/triggers', 'Triggers'],
-  ['/workflows/$workflowId/people', 'People'],
-  ['/workflows/$workflowId/files', 'Files'],
-  ['/workflows/$workflowId/schedule', 'Schedule'],
-  ['/workflows/$workflowId/runs', 'Runs'],
-  ['/workflows/$workflowId/try', 'Try it'],
+  ['/workflows/$workflow_id', 'Edit'],
+  ['/workflows/$workflow_id/triggers', 'Triggers'],
+  ['/workflows/$workflow_id/people', 'People'],
+  ['/workflows/$workflow_id/files', 'Files'],
+  ['/workflows/$workflow_id/schedule', 'Schedule'],
+  ['/workflows/$workflow_id/runs', 'Runs'],
+  ['/workflows/$workflow_id/try', 'Try it'],
 ] as const
 
-export function WorkflowLayout() {
-  const { workflowId } = useParams({ from: '/app/workflows/$workflowId' })
-  const query = useRead('getWorkflow', { params: { workflow_id: workflowId } })
-  return (
-    <Loaded query={query} isPage>
-      {(workflow) => <Layout key={workflow.id} workflow={workflow} />}
-    </Loaded>
-  )
-}
+export const WorkflowLayout = pageOf('getWorkflow', Layout)
 
-function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
+function Layout(workflow: WorkflowDetailOut) {
   const { id, name } = workflow
   const navigate = useNavigate()
   const params = { workflow_id: id }
@@ -44,7 +35,24 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
   useEffect(() => {
     tabs.current?.querySelector(`a[href="${pathname}"]`)?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [pathname])
-  const duplicate = () => openDialog((close) => <Duplicate workflow={workflow} onClose={close} />)
+  const duplicate = () => {
+    const copyId = newId()
+    openForm({
+      title: `Duplicate ${name}`,
+      action: 'Duplicate',
+      isTransient: true,
+      savedText: 'Duplicated. The copy is switched off.',
+      values: { name: `Copy of ${name}`.slice(0, 500) },
+      save: (values) => write('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
+      onSaved: () => navigate(linkTo('workflow', copyId)),
+      fields: ({ field }) => (
+        <TextField
+          hint="Triggers, files and people are copied; runs and the schedule are not."
+          {...field('name', 'Name of the copy')}
+        />
+      ),
+    })
+  }
   const exportManifest = async () => download(name, 'yaml', (await call('exportWorkflow', { params })).yaml)
   const remove = () =>
     askToConfirm({
@@ -72,10 +80,10 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
             label="More actions"
             groups={[
               [
-                { label: 'Duplicate', icon: 'copy', onSelect: duplicate },
-                { label: 'Export as manifest', icon: 'file', onSelect: exportManifest },
+                { label: 'Duplicate', icon: 'copy', onClick: duplicate },
+                { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
               ],
-              [{ label: 'Delete', icon: 'trash', isDangerous: true, onSelect: remove }],
+              [{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }],
             ]}
           />
         </>
@@ -83,33 +91,12 @@ function Layout({ workflow }: { workflow: WorkflowDetailOut }) {
     >
       <nav ref={tabs} className="tabs" aria-label="Parts of the workflow">
         {TABS.map(([to, label]) => (
-          <Link key={to} to={to} params={{ workflowId: id }} activeOptions={{ exact: true, includeSearch: false }}>
+          <Link key={to} to={to} params={params} activeOptions={{ exact: true, includeSearch: false }}>
             {label}
           </Link>
         ))}
       </nav>
       <Outlet />
     </Page>
-  )
-}
-
-function Duplicate({ workflow, onClose }: { workflow: WorkflowDetailOut; onClose: () => void }) {
-  const navigate = useNavigate()
-  const [id] = useState(newId)
-  const form = useForm({
-    values: { name: `Copy of ${workflow.name}`.slice(0, 500) },
-    savedText: 'Duplicated. The copy is switched off.',
-    isTransient: true,
-    async save({ name }) {
-      await write('duplicateWorkflow', { params: { workflow_id: workflow.id }, body: { id, name } })
-      onClose()
-      await navigate({ to: '/workflows/$workflowId', params: { workflowId: id } })
-    },
-  })
-  const hint = 'Triggers, files and people are copied; runs and the schedule are not.'
-  return (
-    <FormDialog title={`Duplicate ${workflow.name}`} form={form} action="Duplicate" onClose={onClose}>
-      <TextField hint={hint} {...form.field('name', 'Name of the copy')} />
-    </FormDialog>
   )
 }
