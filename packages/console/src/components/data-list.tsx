@@ -123,11 +123,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       ) : (
         <p className="state muted">Nothing matches these filters.</p>
       )}
-      {loadOlder ? (
-        <div className="older">
-          <Button label="Older" onClick={loadOlder} />
-        </div>
-      ) : null}
+      {loadOlder ? <Button label="Older" className="older" onClick={loadOlder} /> : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
     </div>
   )
@@ -161,15 +157,16 @@ export function useFilters<Name extends string>(...names: Name[]): { [Key in Nam
   return Object.fromEntries(names.map((name) => [name, search[name] || undefined])) as { [Key in Name]?: string }
 }
 
-/** Sets a filter. An empty value removes it. */
-export function useSetFilter() {
+/** A filter and what sets it. An empty value removes it. */
+export function useFilter(name: string) {
   const navigate = useNavigate()
-  return (name: string, value: string) =>
+  const set = (value: string) =>
     void navigate({
       to: '.',
       replace: true,
       search: (before: Record<string, string | undefined>) => ({ ...before, [name]: value || undefined }),
     })
+  return [useFilters(name)[name] ?? '', set] as const
 }
 
 interface FilterProps {
@@ -178,59 +175,50 @@ interface FilterProps {
 }
 
 /** A filter with a few choices. `none` is the choice without a value. */
-export function FilterSelect(props: FilterProps & { options: Choices; none?: string }) {
-  const { name, label, options, none = `${label}: all` } = props
-  const value = useFilters(name)[name] ?? ''
-  const set = useSetFilter()
-  const field = { label, none, options, value, onValue: (text: string) => set(name, text) }
-  return <SelectField isLabelHidden {...field} />
+export function FilterSelect({ name, ...field }: FilterProps & { options: Choices; none?: string }) {
+  const [value, set] = useFilter(name)
+  return <SelectField isLabelHidden none={`${field.label}: all`} {...field} value={value} onValue={set} />
 }
 
 const TYPING_PAUSE_MS = 250
 
 /** The search field of a list. */
 export function FilterSearch({ name, label }: FilterProps) {
-  const [text, setText] = useState(useFilters(name)[name] ?? '')
-  const set = useSetFilter()
+  const [value, set] = useFilter(name)
+  const [text, setText] = useState(value)
   const timer = useRef<number>(undefined)
   function type(typed: string) {
     setText(typed)
     window.clearTimeout(timer.current)
-    timer.current = window.setTimeout(() => set(name, typed.trim()), TYPING_PAUSE_MS)
+    timer.current = window.setTimeout(() => set(typed.trim()), TYPING_PAUSE_MS)
   }
-  return (
-    <TextField
-      label={label}
-      isLabelHidden
-      type="search"
-      placeholder={label}
-      maxLength={200}
-      value={text}
-      onValue={type}
-    />
-  )
+  const field = { label, placeholder: label, value: text, onValue: type }
+  return <TextField {...field} isLabelHidden type="search" maxLength={200} />
 }
 
 /** Formats a time as the value of a field for local times. */
-function localText(value: string | undefined): string {
-  if (!value || Number.isNaN(Date.parse(value))) return ''
+function localText(value: string): string {
+  if (Number.isNaN(Date.parse(value))) return ''
   const date = new Date(value)
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
 /** Filters by time: `since` and `until` in the reader's zone. */
 export function FilterPeriod() {
-  const filters = useFilters('since', 'until')
-  const set = useSetFilter()
-  return (['since', 'until'] as const).map((name) => (
-    <label key={name} className="filter-time">
-      {name === 'since' ? 'Since' : 'Until'}
+  return [<FilterTime key="since" name="since" label="Since" />, <FilterTime key="until" name="until" label="Until" />]
+}
+
+function FilterTime({ name, label }: FilterProps) {
+  const [value, set] = useFilter(name)
+  return (
+    <label className="filter-time">
+      {label}
       <input
         type="datetime-local"
         className="input"
-        value={localText(filters[name])}
-        onChange={({ target }) => set(name, target.value ? new Date(target.value).toISOString() : '')}
+        value={localText(value)}
+        onChange={({ target }) => set(target.value ? new Date(target.value).toISOString() : '')}
       />
     </label>
-  ))
+  )
 }

@@ -1,12 +1,4 @@
-import {
-  type InputHTMLAttributes,
-  type ReactNode,
-  type Ref,
-  type SelectHTMLAttributes,
-  type TextareaHTMLAttributes,
-  useId,
-  useState,
-} from 'react'
+import { type ComponentProps, type ReactNode, useId, useState } from 'react'
 import { tryIt } from './toast.ts'
 
 interface FieldProps {
@@ -19,31 +11,34 @@ interface FieldProps {
   isLabelHidden?: boolean
 }
 
-/** What a control needs to belong to its label, hint and error, and the properties that are its own. */
-type ControlProps<Props> = Omit<Props, keyof FieldProps> & {
-  id: string
-  'aria-describedby': string | undefined
-  'aria-invalid': true | undefined
+/** What `form.field` gives a field. */
+export interface Bound<Value> extends Pick<FieldProps, 'label' | 'error'> {
+  value: Value
+  onValue: (value: Value) => unknown
 }
 
-interface FieldChildren<Props> {
-  children: (control: ControlProps<Props>) => ReactNode
-}
+/** The properties of a field around a native control. */
+type ControlProps<Tag extends 'input' | 'textarea' | 'select', Value> = FieldProps &
+  Bound<Value> &
+  Omit<ComponentProps<Tag>, 'value' | 'onChange' | 'children'>
 
-/** A label, a control, and its hint or error. */
-export function Field<Props extends FieldProps>(props: Props & FieldChildren<Props>) {
-  const { label, hint, error, aside, isLabelHidden, children, ...rest } = props
+/** A label, a control, and its hint or error. The control gets the properties that are its own. */
+function Field<Props extends FieldProps>(props: {
+  of: Props
+  children: (control: Omit<Props, keyof FieldProps> & { id: string }) => ReactNode
+}) {
+  const { label, hint, error, aside, isLabelHidden, ...control } = props.of
   const id = useId()
-  const describedBy = error || hint ? `${id}-text` : undefined
-  const aria = { id, 'aria-describedby': describedBy, 'aria-invalid': error ? true : undefined } as const
+  const textId = error || hint ? `${id}-text` : undefined
+  const aria = { id, 'aria-describedby': textId, 'aria-invalid': error ? true : undefined }
   return (
     <div className="field">
       <div className={isLabelHidden ? 'visually-hidden' : 'field-label'}>
         <label htmlFor={id}>{label}</label>
         {aside}
       </div>
-      {children({ ...rest, ...aria } as unknown as ControlProps<Props>)}
-      <FieldText id={describedBy} hint={hint} error={error} />
+      {props.children({ ...control, ...aria })}
+      <FieldText id={textId} hint={hint} error={error} />
     </div>
   )
 }
@@ -58,18 +53,9 @@ export function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'
   )
 }
 
-interface Bound<Value> {
-  value: Value
-  onValue: (value: Value) => unknown
-}
-
-type TextFieldProps = FieldProps &
-  Bound<string> &
-  Omit<InputHTMLAttributes<HTMLInputElement>, 'value' | 'onChange' | 'children'> & { ref?: Ref<HTMLInputElement> }
-
-export function TextField(props: TextFieldProps) {
+export function TextField(props: ControlProps<'input', string>) {
   return (
-    <Field<TextFieldProps> {...props}>
+    <Field of={props}>
       {({ onValue, className = '', ...control }) => (
         <input
           type="text"
@@ -83,18 +69,10 @@ export function TextField(props: TextFieldProps) {
   )
 }
 
-type TextAreaFieldProps = FieldProps &
-  Bound<string> &
-  Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value' | 'onChange' | 'children'> & {
-    ref?: Ref<HTMLTextAreaElement>
-    /** For code and JSON. */
-    isCode?: boolean
-  }
-
-/** A text of several lines that grows with its content. */
-export function TextAreaField(props: TextAreaFieldProps) {
+/** A text of several lines that grows with its content. `isCode`: code and JSON. */
+export function TextAreaField(props: ControlProps<'textarea', string> & { isCode?: boolean }) {
   return (
-    <Field<TextAreaFieldProps> {...props}>
+    <Field of={props}>
       {({ onValue, isCode, rows = 3, ...control }) => (
         <textarea
           rows={rows}
@@ -117,17 +95,12 @@ export function entriesOf<Value extends string>(choices: Choices<Value>): [Value
   return Object.entries(choices) as [Value, string][]
 }
 
-type SelectFieldProps<Value extends string> = FieldProps &
-  Bound<Value> &
-  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'value' | 'onChange' | 'children'> & {
-    options: Choices<Value>
-    /** The first choice, without a value. */
-    none?: string
-  }
-
-export function SelectField<Value extends string>(props: SelectFieldProps<Value>) {
+/** One of many choices. `none` is the first one, without a value. */
+export function SelectField<Value extends string>(
+  props: ControlProps<'select', Value> & { options: Choices<Value>; none?: string },
+) {
   return (
-    <Field<SelectFieldProps<Value>> {...props}>
+    <Field of={props}>
       {({ onValue, options, none, ...control }) => (
         <select {...control} className="input" onChange={(event) => onValue(event.target.value as Value)}>
           {none ? <option value="">{none}</option> : null}
@@ -142,14 +115,14 @@ export function SelectField<Value extends string>(props: SelectFieldProps<Value>
   )
 }
 
-interface CheckProps extends Bound<boolean>, Pick<FieldProps, 'hint' | 'error'> {
+interface CheckProps extends Omit<Bound<boolean>, 'label'> {
   label: ReactNode
-  disabled?: boolean
+  hint?: ReactNode
   isSwitch?: boolean
 }
 
 /** A choice that is saved with its form. */
-export function Checkbox({ label, hint, error, value, onValue, disabled, isSwitch }: CheckProps) {
+export function Checkbox({ label, hint, error, value, onValue, isSwitch }: CheckProps) {
   const id = useId()
   return (
     <div className="check">
@@ -159,7 +132,6 @@ export function Checkbox({ label, hint, error, value, onValue, disabled, isSwitc
         role={isSwitch ? 'switch' : undefined}
         className={isSwitch ? 'switch' : undefined}
         checked={value}
-        disabled={disabled}
         aria-describedby={error || hint ? `${id}-text` : undefined}
         aria-invalid={error ? true : undefined}
         onChange={(event) => onValue(event.target.checked)}
@@ -183,12 +155,7 @@ export function Switch({ value, onValue, ...props }: CheckProps) {
 
 /** One of a few choices, all of them visible. */
 export function RadioGroup<Value extends string>(
-  props: Bound<Value> & {
-    label: string
-    options: Choices<Value>
-    hints?: Choices<Value>
-    error?: string | undefined
-  },
+  props: Bound<Value> & { options: Choices<Value>; hints?: Choices<Value> },
 ) {
   const id = useId()
   return (

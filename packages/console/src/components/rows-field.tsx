@@ -1,18 +1,15 @@
 import { Button, IconButton } from './button.tsx'
-import { type Choices, entriesOf, FieldText } from './fields.tsx'
+import { type Bound, type Choices, entriesOf, FieldText } from './fields.tsx'
 
 /** Rows of short texts, such as the events of a trigger. */
-export function RowsField<Name extends string>(props: {
-  label: string
-  /** Names one row: `event`. */
-  rowLabel: string
-  columns: Choices<Name>
-  value: readonly Record<Name, string>[]
-  onValue: (rows: Record<Name, string>[]) => void
-  hint?: string
-  error?: string | undefined
-}) {
-  const { label, rowLabel, columns, value, onValue, hint, error } = props
+export function RowsField<Name extends string>(
+  props: Bound<Record<Name, string>[]> & {
+    /** Names one row: `event`. */
+    rowLabel: string
+    columns: Choices<Name>
+  },
+) {
+  const { label, rowLabel, columns, value, onValue, error } = props
   const names = entriesOf(columns)
   const empty = Object.fromEntries(names.map(([name]) => [name, ''])) as Record<Name, string>
   const change = (at: number, name: Name, text: string) =>
@@ -42,7 +39,7 @@ export function RowsField<Name extends string>(props: {
         </div>
       ))}
       <Button label={`Add ${rowLabel}`} className="small" icon="plus" onClick={() => onValue([...value, empty])} />
-      <FieldText hint={hint} error={error} />
+      <FieldText error={error} />
     </fieldset>
   )
 }

@@ -2,7 +2,7 @@ import type { RunOut } from '@workflow-service/contract'
 import { useList } from '../../api/queries.ts'
 import { Button } from '../../components/button.tsx'
 import { shortId } from '../../components/copy.tsx'
-import { FilterPeriod, FilterSelect, useFilters, useSetFilter } from '../../components/data-list.tsx'
+import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../components/data-list.tsx'
 import { StatusBadge, statusTexts } from '../../components/status-badge.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
@@ -46,7 +46,8 @@ export const runLink = ({ id }: RunOut) => linkTo('run', id)
 /** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
 export function useRunList(workflowId?: string) {
   const filters = useFilters('status', 'workflow', 'session', 'since', 'until')
-  const setFilter = useSetFilter()
+  const [, setWorkflow] = useFilter('workflow')
+  const [, setSession] = useFilter('session')
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
   const workflowColumn = { header: 'Workflow', cell: (run: RunOut) => run.workflow.name }
@@ -65,12 +66,12 @@ export function useRunList(workflowId?: string) {
             isLabelHidden
             placeholder="Workflow: all"
             value={workflow}
-            onValue={(id) => setFilter('workflow', id)}
+            onValue={setWorkflow}
           />
         )}
         <FilterPeriod />
         {session ? (
-          <Button label={`Only session ${shortId(session)}`} icon="close" onClick={() => setFilter('session', '')} />
+          <Button label={`Only session ${shortId(session)}`} icon="close" onClick={() => setSession('')} />
         ) : null}
       </>
     ),

@@ -9,54 +9,42 @@ import { ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time, utcText } from '../../components/time.tsx'
 import { errorText } from './run-list.tsx'
 
+interface TimelineEvent {
+  icon: IconName
+  tone?: 'good' | 'bad' | 'warn' | 'quiet' | undefined
+  title: ReactNode
+  /** What was received or sent. */
+  text?: string | null
+  /** A sentence of the service. */
+  note?: string | null
+  content?: ReactNode
+}
+
 /** The run as events in their order; a delivery is one event with its outcome. */
 export function Timeline({ run }: { run: RunDetailOut }) {
-  const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, error } = run
-  const isGood = run.status === 'succeeded'
+  const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, status, steps, error } = run
+  const end: TimelineEvent =
+    status === 'succeeded'
+      ? { icon: 'check', tone: 'good', title: 'Succeeded' }
+      : { icon: 'close', tone: 'bad', title: 'Failed', note: error && errorText(error) }
+  // A run that succeeded had steps.
+  const isOld = status === 'succeeded' && steps.length === 0
+  const note = isOld ? 'Its steps were deleted because of their age.' : null
   return (
     <ol className="timeline" aria-label="Timeline">
-      <Event run={run} at={acceptedAt} icon="check" title="Start accepted" text={run.context} />
-      {startedAt ? (
-        <Event
-          run={run}
-          at={startedAt}
-          icon="run"
-          title="Run began"
-          // A run that succeeded had steps.
-          note={isGood && run.steps.length === 0 ? 'Its steps were deleted because of their age.' : ''}
-        />
-      ) : null}
-      {run.steps.map((step) => (
-        <Step key={step.position} run={run} at={step.created_at} step={step as unknown as NewJournalStep} />
-      ))}
-      {endedAt ? (
-        <Event
-          run={run}
-          at={endedAt}
-          icon={isGood ? 'check' : 'close'}
-          tone={isGood ? 'good' : 'bad'}
-          title={isGood ? 'Succeeded' : 'Failed'}
-          note={error ? errorText(error) : ''}
-        />
-      ) : null}
+      <Event run={run} at={acceptedAt} event={{ icon: 'check', title: 'Start accepted', text: run.context }} />
+      {startedAt ? <Event run={run} at={startedAt} event={{ icon: 'run', title: 'Run began', note }} /> : null}
+      {steps.map((step) => {
+        const event = eventOf(run, step as unknown as NewJournalStep)
+        return event ? <Event key={step.position} run={run} at={step.created_at} event={event} /> : null
+      })}
+      {endedAt ? <Event run={run} at={endedAt} event={end} /> : null}
     </ol>
   )
 }
 
-interface EventProps {
-  run: RunDetailOut
-  at: string
-  icon: IconName
-  tone?: 'good' | 'bad' | 'warn' | 'quiet'
-  title: ReactNode
-  /** What was received or sent. */
-  text?: string
-  /** A sentence of the service. */
-  note?: string
-  children?: ReactNode
-}
-
-function Event({ run, at, icon, tone = 'quiet', title, text, note, children }: EventProps) {
+function Event({ run, at, event }: { run: RunDetailOut; at: string; event: TimelineEvent }) {
+  const { icon, tone = 'quiet', title, text, note, content } = event
   return (
     <li className={tone}>
       <span className="mark">
@@ -69,9 +57,9 @@ function Event({ run, at, icon, tone = 'quiet', title, text, note, children }: E
             +{durationText(Math.max(0, Date.parse(at) - Date.parse(run.created_at)))}
           </time>
         </header>
-        {text === undefined ? null : <LongText text={text} />}
+        {typeof text === 'string' ? <LongText text={text} /> : null}
         {note ? <p>{note}</p> : null}
-        {children}
+        {content}
       </div>
     </li>
   )
@@ -90,116 +78,89 @@ const NOTES: Record<string, string> = {
 }
 /** Notes that need no attention. */
 const REMARKS = new Set(['payload_filled', 'history_shortened', 'taken_up_again'])
+const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
-interface StepProps<Data> {
-  run: RunDetailOut
-  at: string
-  step: Data
-}
-
-function Step({ run, at, step: { kind, data } }: StepProps<NewJournalStep>) {
-  const base = { run, at }
+/** A step of the journal as an event. Null for one that another event shows. */
+function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEvent | null {
   switch (kind) {
     case 'message':
-      if (data.text === run.context) return null
-      return <Event {...base} icon="session" title="The agent received" text={data.text} />
+      return data.text === run.context ? null : { icon: 'session', title: 'The agent received', text: data.text }
     case 'model_answer':
-      return <Answer {...base} step={data} />
-    case 'tool_call':
-      return data.delivery ? <Sent {...base} step={data} /> : <Call {...base} step={data} />
-    case 'tool_result': {
+      return answerEvent(data)
+    case 'tool_call': {
+      const step = run.steps.find((each) => each.kind === 'tool_result' && callId(each.data) === data.call_id)
+      const result = step?.data as ToolResultStep | undefined
+      return data.delivery ? sentEvent(run, data.delivery, result) : callEvent(data, result)
+    }
+    case 'tool_result':
       // Shown with its call.
       if (run.steps.some((each) => each.kind === 'tool_call' && callId(each.data) === data.call_id)) return null
-      const tone = data.ok ? 'quiet' : 'warn'
-      return <Event {...base} icon="info" tone={tone} title={`${data.tool} answered`} text={data.text} />
-    }
+      return { icon: 'info', tone: data.ok ? 'quiet' : 'warn', title: `${data.tool} answered`, text: data.text }
     case 'approval_request':
-      return <Event {...base} icon="clock" tone="warn" title={`Waits for approval: ${data.source_name}`} />
+      return { icon: 'clock', tone: 'warn', title: `Waits for approval: ${data.source_name}` }
     case 'approval_decision': {
       const title = data.decided_by ? `${DECISIONS[data.decision]} by ${data.decided_by}` : DECISIONS[data.decision]
-      const tone = data.decision === 'approved' ? 'good' : 'bad'
-      return <Event {...base} icon="people" tone={tone} title={title} {...(data.reason ? { text: data.reason } : {})} />
+      return { icon: 'people', tone: data.decision === 'approved' ? 'good' : 'bad', title, text: data.reason || null }
     }
     case 'note': {
       const title = NOTES[data.code] ?? data.code.replaceAll('_', ' ')
-      const tone = REMARKS.has(data.code) ? 'quiet' : 'warn'
-      return <Event {...base} icon="info" tone={tone} title={title} note={data.text} />
+      return { icon: 'info', tone: REMARKS.has(data.code) ? 'quiet' : 'warn', title, note: data.text }
     }
   }
 }
 
-const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
-
 const callId = (data: unknown) => (data as { call_id: string }).call_id
 
-function resultOf(run: RunDetailOut, call: ToolCallStep): ToolResultStep | undefined {
-  const step = run.steps.find(({ kind, data }) => kind === 'tool_result' && callId(data) === call.call_id)
-  return step?.data as ToolResultStep | undefined
-}
-
-function Answer({ step, ...base }: StepProps<Extract<NewJournalStep, { kind: 'model_answer' }>['data']>) {
-  const { model, input_tokens: read, output_tokens: written, parts } = step
+function answerEvent(data: Extract<NewJournalStep, { kind: 'model_answer' }>['data']): TimelineEvent {
+  const { model, input_tokens: read, output_tokens: written, parts } = data
   const detail = read === null ? model : `${model}, ${read} + ${written ?? 0} tokens`
   const title = (
     <>
       The agent answered <span className="muted">{detail}</span>
     </>
   )
-  return (
-    <Event {...base} icon="session" title={title}>
-      {parts.map((part, index) => {
-        const key = `${index} ${part.type}`
-        if (part.type === 'tool_call')
-          return part.fault ? <p key={key}>{`Cannot call ${part.tool}: ${part.fault}`}</p> : null
-        return part.type === 'text' ? (
-          <LongText key={key} text={part.text} />
-        ) : (
-          <FoldedText key={key} title="Reasoning" text={part.text} />
-        )
-      })}
-    </Event>
-  )
+  const content = parts.map((part, index) => {
+    const key = `${index} ${part.type}`
+    if (part.type === 'text') return <LongText key={key} text={part.text} />
+    if (part.type !== 'tool_call') return <FoldedText key={key} title="Reasoning" text={part.text} />
+    return part.fault ? <p key={key}>{`Cannot call ${part.tool}: ${part.fault}`}</p> : null
+  })
+  return { icon: 'session', title, content }
 }
 
-function Call({ step, ...base }: StepProps<ToolCallStep>) {
-  const result = resultOf(base.run, step)
-  return (
-    <Event {...base} icon="send" tone={result?.ok === false ? 'warn' : 'quiet'} title={`The agent called ${step.tool}`}>
-      {step.arguments === undefined ? null : <JsonView label="arguments" value={step.arguments} />}
+function callEvent({ tool, arguments: sent }: ToolCallStep, result: ToolResultStep | undefined): TimelineEvent {
+  const content = (
+    <>
+      {sent === undefined ? null : <JsonView label="arguments" value={sent} />}
       {result ? <LongText text={result.text} /> : null}
-    </Event>
+    </>
   )
+  return { icon: 'send', tone: result?.ok === false ? 'warn' : 'quiet', title: `The agent called ${tool}`, content }
 }
 
 /** A payload of the agent, with what became of it. */
-function Sent({ step, ...base }: StepProps<ToolCallStep>) {
-  const { id, source_id: sourceId, source_name: name, payload } = step.delivery ?? {}
-  if (!id || !sourceId) return null
-  const result = resultOf(base.run, step)
-  const delivery = base.run.deliveries.find((each) => each.id === id)
+function sentEvent(
+  run: RunDetailOut,
+  { id, source_id: sourceId, source_name: name, payload }: NonNullable<ToolCallStep['delivery']>,
+  result: ToolResultStep | undefined,
+): TimelineEvent {
+  const delivery = run.deliveries.find((each) => each.id === id)
   const { outcome, status, reason } = delivery ?? result?.delivery ?? { outcome: 'in_flight' }
   const took = delivery?.duration_ms ? durationText(delivery.duration_ms) : null
   const source = <ThingLink kind="webhook_source" id={sourceId} name={name} />
-  const approval = base.run.approvals.find((each) => each.delivery_id === id)?.status
+  const json = <JsonView label="payload" value={payload} />
+  const approval = run.approvals.find((each) => each.delivery_id === id)?.status
   if (!delivery && approval && approval !== 'approved') {
-    return (
-      <Event {...base} icon="send" tone={approval === 'waiting' ? 'warn' : 'bad'} title={<>Not sent to {source}</>}>
-        <JsonView label="payload" value={payload} />
-      </Event>
-    )
+    const tone = approval === 'waiting' ? 'warn' : 'bad'
+    return { icon: 'send', tone, title: <>Not sent to {source}</>, content: json }
   }
   const title = (
     <>
       Sent to {source} <StatusBadge status={outcome} />
     </>
   )
-  return (
-    <Event
-      {...base}
-      icon="send"
-      tone={outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad'}
-      title={title}
-    >
+  const content = (
+    <>
       <p className="row">
         <span className="muted">{[status && `Status ${status}`, took].filter(Boolean).join(', ')}</span>
         <ThingLink kind="delivery" id={id} name={outcome === 'rejected' ? ANSWER_LINK : 'Open the delivery'} />
@@ -207,11 +168,17 @@ function Sent({ step, ...base }: StepProps<ToolCallStep>) {
       {reason ? <p>{reason}</p> : null}
       <details open>
         <summary>Payload</summary>
-        <JsonView label="payload" value={payload} />
+        {json}
       </details>
       {result ? <FoldedText title="What the agent received" text={result.text} /> : null}
-    </Event>
+    </>
   )
+  return {
+    icon: 'send',
+    tone: outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad',
+    title,
+    content,
+  }
 }
 
 /** The steps do not have the answer to a rejected request, since the agent does not receive it. */

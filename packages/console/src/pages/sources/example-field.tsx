@@ -9,7 +9,7 @@ import {
 } from '@workflow-service/contract/payload-shape'
 import { useDeferredValue, useMemo } from 'react'
 import { Button } from '../../components/button.tsx'
-import { TextAreaField } from '../../components/fields.tsx'
+import { type Bound, TextAreaField } from '../../components/fields.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 
 /** Reads the text of an example. `error` says what to correct. */
@@ -26,12 +26,7 @@ export function readExample(text: string): { example?: Record<string, unknown>; 
 }
 
 /** The example body, checked while typing, beside what the agent learns from it. */
-export function ExampleField(props: {
-  label: string
-  value: string
-  onValue: (value: string) => void
-  error?: string | undefined
-}) {
+export function ExampleField(props: Bound<string>) {
   const text = useDeferredValue(props.value)
   const { example, error } = useMemo(() => readExample(text), [text])
   const format = () => props.onValue(JSON.stringify(example, null, 2))

@@ -12,7 +12,6 @@ interface ChartProps {
 export function Chart({ label, series, bars }: ChartProps) {
   const sums = bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))
   const highest = Math.max(...sums)
-  const max = highest || 1
   const totals = series.map((_, index) => bars.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
   const legend = series.map((each, index) => `${(totals[index] ?? 0).toLocaleString('en')} ${each.label}`)
   return (
@@ -38,7 +37,7 @@ export function Chart({ label, series, bars }: ChartProps) {
               <title>{`${at}: ${values.map((value, each) => `${value.toLocaleString('en')} ${series[each]?.label}`).join(', ')}`}</title>
               <rect className="space" x={index} y={0} width={1} height={100} />
               {values.map((value, each) => {
-                const height = (100 * value) / max
+                const height = (100 * value) / (highest || 1)
                 y -= height
                 return (
                   <rect
@@ -60,22 +59,5 @@ export function Chart({ label, series, bars }: ChartProps) {
         <span>{bars.at(-1)?.label}</span>
       </p>
     </figure>
-  )
-}
-
-/** The results of one row of a table as a bar; the row has the numbers. */
-export function Share({
-  series,
-  values,
-  max,
-}: Pick<ChartProps, 'series'> & { values: readonly number[]; max: number }) {
-  return (
-    <svg className="share" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
-      {values.map((value, index) => {
-        const width = (100 * value) / (max || 1)
-        const x = (100 * values.slice(0, index).reduce((sum, each) => sum + each, 0)) / (max || 1)
-        return <rect key={series[index]?.label} className={series[index]?.tone} x={x} y={0} width={width} height={1} />
-      })}
-    </svg>
   )
 }

@@ -8,10 +8,11 @@ import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { durationText, useNow } from '../../components/time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { Chart, Share } from './chart.tsx'
+import { Chart } from './chart.tsx'
 import { countOf, DELIVERY_RESULTS, type Result, RUN_RESULTS } from './results.ts'
 
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
+type Measure = 'starts' | 'deliveries'
 
 const HOUR_MS = 3_600_000
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
@@ -48,67 +49,56 @@ export function UsagePage() {
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
 const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
-type Bucket = UsageOut['buckets'][number] & { id: string }
-
-/** One measure by hour or day. */
-function OverTime(props: {
+interface OverTimeProps {
   usage: UsageOut
   title: string
-  measure: 'starts' | 'deliveries'
+  measure: Measure
   results: readonly Result[]
-}) {
-  const { usage, title, measure, results } = props
+}
+
+/** One measure by hour or day. */
+function OverTime({ usage, title, measure, results }: OverTimeProps) {
   const isHour = usage.bucket === 'hour'
-  const timeText = ({ at }: { at: string }) => (isHour ? HOUR : DAY).format(new Date(at))
-  const rows: Bucket[] = usage.buckets.map((bucket) => ({ ...bucket, id: bucket.at }))
+  const label = `${title} by ${usage.bucket}`
+  const timeOf = ({ at }: { at: string }) => (isHour ? HOUR : DAY).format(new Date(at))
+  const rows = usage.buckets.map((bucket) => ({ ...bucket, id: bucket.at }))
   const columns = [
-    { header: isHour ? 'Hour' : 'Day (UTC)', cell: timeText, value: ({ at }: Bucket) => at },
-    ...countColumns<Bucket>(measure, results),
+    { header: isHour ? 'Hour' : 'Day (UTC)', cell: timeOf, value: ({ at }: { at: string }) => at },
+    ...countColumns(measure, results),
   ]
   return (
     <Section title={title} actions={<CsvButton name={title} columns={columns} rows={rows} />}>
       <Chart
-        label={`${title} by ${usage.bucket}`}
+        label={label}
         series={results}
-        bars={usage.buckets.map((bucket) => ({
-          label: timeText(bucket),
+        bars={rows.map((bucket) => ({
+          label: timeOf(bucket),
           values: results.map(({ names }) => countOf(bucket[measure], names)),
         }))}
       />
       <details>
         <summary>Table</summary>
-        <Table label={`${title} by ${usage.bucket}`} columns={columns} rows={rows} />
+        <Table label={label} columns={columns} rows={rows} />
       </details>
     </Section>
   )
 }
 
-type GroupRow = Omit<UsageOut['groups'][number], 'id'> & { id: string }
-
 function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
-  const rows: GroupRow[] = groups.map((group) => ({ ...group, id: group.id ?? '' }))
+  const rows = groups.map((group) => ({ ...group, id: group.id ?? '' }))
+  type Row = (typeof rows)[number]
   const isOfSources = by === 'webhook_source'
-  const [measure, results] = isOfSources
-    ? (['deliveries', DELIVERY_RESULTS] as const)
-    : (['starts', RUN_RESULTS] as const)
-  const valuesOf = (row: GroupRow) => results.map(({ names }) => countOf(row[measure], names))
-  const max = Math.max(...rows.map((row) => valuesOf(row).reduce((sum, value) => sum + value, 0)))
-  const name: CsvColumn<GroupRow> = { header: 'Name', cell: (row) => row.name, value: (row) => row.name }
-  const columns: CsvColumn<GroupRow>[] = [
-    ...(isOfSources
-      ? []
-      : [
-          ...countColumns<GroupRow>('starts', RUN_RESULTS, 'Runs '),
-          csvColumn('Run time p50', (row: GroupRow) => row.run_ms_p50, durationText),
-          csvColumn('Run time p95', (row: GroupRow) => row.run_ms_p95, durationText),
-          csvColumn('Tokens', (row: GroupRow) => row.tokens),
-        ]),
-    ...countColumns<GroupRow>('deliveries', DELIVERY_RESULTS, 'Deliveries '),
+  const ofStarts = [
+    ...countColumns('starts', RUN_RESULTS, 'Runs '),
+    numbers('Run time p50', (row: Row) => row.run_ms_p50, durationText),
+    numbers('Run time p95', (row: Row) => row.run_ms_p95, durationText),
+    numbers('Tokens', (row: Row) => row.tokens),
   ]
-  const share: Column<GroupRow> = {
-    header: isOfSources ? 'Deliveries' : 'Starts',
-    cell: (row) => <Share series={results} values={valuesOf(row)} max={max} />,
-  }
+  const columns = [
+    { header: 'Name', cell: (row: Row) => row.name, value: (row: Row) => row.name },
+    ...(isOfSources ? [] : ofStarts),
+    ...countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries '),
+  ]
   return (
     <Section
       title={GROUPS[by]}
@@ -117,7 +107,7 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
           <span className="filters">
             <FilterSelect name="by" label="Group" none={GROUPS.workflow} options={OTHER_GROUPS} />
           </span>
-          <CsvButton name={GROUPS[by]} columns={[name, ...columns]} rows={rows} />
+          <CsvButton name={GROUPS[by]} columns={columns} rows={rows} />
         </>
       }
     >
@@ -127,7 +117,7 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
         <div className="stack groups">
           <Table
             label={GROUPS[by]}
-            columns={[name, share, ...columns]}
+            columns={columns}
             rows={rows}
             rowLink={({ id }) => (id ? linkTo(by, id) : undefined)}
           />
@@ -143,12 +133,13 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
   )
 }
 
-type CsvColumn<Row> = Column<Row> & { value: (row: Row) => string | number | null }
+type Value = string | number
+type CsvColumn<Row> = Column<Row> & { value: (row: Row) => Value | null }
 
 const numberText = (number: number) => number.toLocaleString('en')
 
 /** A column of numbers; the file has them without their format. */
-function csvColumn<Row>(header: string, value: (row: Row) => number | null, text = numberText): CsvColumn<Row> {
+function numbers<Row>(header: string, value: (row: Row) => number | null, text = numberText): CsvColumn<Row> {
   const cell = (row: Row) => {
     const number = value(row)
     return number === null ? '' : text(number)
@@ -156,33 +147,35 @@ function csvColumn<Row>(header: string, value: (row: Row) => number | null, text
   return { header, value, cell, isNumber: true }
 }
 
-function countColumns<Row extends Record<'starts' | 'deliveries', Record<string, number>>>(
-  measure: 'starts' | 'deliveries',
-  results: readonly Result[],
-  prefix = '',
-): CsvColumn<Row>[] {
+function countColumns(measure: Measure, results: readonly Result[], prefix = '') {
   return results.map(({ label, names }) => {
     const header = prefix ? prefix + label : label.replace(/^./, (letter) => letter.toUpperCase())
-    return csvColumn(header, (row: Row) => countOf(row[measure], names))
+    const value = (row: Record<Measure, Record<string, number>>) => countOf(row[measure], names)
+    return numbers(header, value)
   })
 }
 
-function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[]; rows: readonly Row[] }) {
-  const { name, columns, rows } = props
-  const lines = () => [
-    columns.map(({ header }) => header),
-    ...rows.map((row) => columns.map(({ value }) => value(row) ?? '')),
-  ]
-  return <Button label="CSV" icon="file" onClick={() => download(`usage ${name}`, 'csv', toCsv(lines()))} />
+interface CsvButtonProps<Row> {
+  name: string
+  columns: readonly CsvColumn<Row>[]
+  rows: readonly Row[]
+}
+
+function CsvButton<Row>({ name, columns, rows }: CsvButtonProps<Row>) {
+  const save = () => {
+    const lines = rows.map((row) => columns.map(({ value }) => value(row) ?? ''))
+    download(`usage ${name}`, 'csv', toCsv([columns.map(({ header }) => header), ...lines]))
+  }
+  return <Button label="CSV" icon="file" onClick={save} />
 }
 
 /** Formats rows as RFC 4180 says. */
-function toCsv(lines: readonly (readonly (string | number)[])[]): string {
+function toCsv(lines: readonly (readonly Value[])[]): string {
   return lines.map((line) => `${line.map(toCell).join(',')}\r\n`).join('')
 }
 
 /** A spreadsheet would take a text that begins like a formula for one: it gets an apostrophe. */
-function toCell(value: string | number): string {
+function toCell(value: Value): string {
   const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value)
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -1,7 +1,7 @@
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useRead } from '../../api/queries.ts'
-import { TextAreaField } from '../../components/fields.tsx'
+import { type Bound, TextAreaField } from '../../components/fields.tsx'
 import { caretRect, placePopup } from '../../components/place-popup.ts'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { useOptions } from '../../components/use-options.tsx'
@@ -29,12 +29,7 @@ function suggest(before: string, all: readonly string[]): { name: string; typed:
 }
 
 /** The agent's task. Completes the names of webhook sources at the caret, and links those that it names. */
-export function DescriptionField(props: {
-  label: string
-  value: string
-  onValue: (value: string) => void
-  error: string | undefined
-}) {
+export function DescriptionField(props: Bound<string>) {
   const sources = useRead('listWebhookSources').data?.data ?? []
   const area = useRef<HTMLTextAreaElement>(null)
   const popup = useRef<HTMLUListElement>(null)
