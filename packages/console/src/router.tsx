@@ -9,8 +9,7 @@ import {
   type RouteComponent,
   useRouter,
 } from '@tanstack/react-router'
-import { AppError } from './api/call.ts'
-import { queryClient, read } from './api/queries.ts'
+import { AppError, queryClient, read } from './api/index.ts'
 import { ErrorState, Loading } from './components/states.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
 import { NotFoundPage } from './layout/not-found-page.tsx'

@@ -40,6 +40,15 @@ export function invalidFields(messages: Readonly<Record<string, string>>): AppEr
 }
 export const invalid = (field: string, message: string) => invalidFields({ [field]: message })
 
+/** The words for an error that is not one of a field. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof AppError)) return 'Something went wrong on this page. Reload it, then try again.'
+  if (error.code === 'rate_limited') return 'Too many requests. Wait a moment, then try again.'
+  if (error.code === 'forbidden_for_role') return 'Your role does not allow this. Ask an admin of your organization.'
+  if (error.code === 'not_found') return 'This does not exist, or you have no access to it.'
+  return error.message
+}
+
 /** The parts of a request that an operation needs. Every query parameter is optional except a version. */
 export type CallRequest<Id extends AppOperationId> = Omit<AppRequest<Id>, 'query'> &
   (AppRequest<Id> extends { query: infer Query }

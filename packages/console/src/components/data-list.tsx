@@ -1,6 +1,6 @@
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import type { List } from '../api/queries.ts'
+import type { List } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { type Action, Button } from './button.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'

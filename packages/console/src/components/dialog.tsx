@@ -1,7 +1,6 @@
 import { useLocation } from '@tanstack/react-router'
 import { Fragment, type ReactNode, useEffect, useId, useRef } from 'react'
-import { invalid } from '../api/call.ts'
-import { newId } from '../api/new-id.ts'
+import { invalid, newId } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
 import { Button, IconButton } from './button.tsx'
 import { TextField } from './fields.tsx'

@@ -1,12 +1,10 @@
 import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import { AppError } from '../api/call.ts'
+import { AppError, describeError } from '../api/index.ts'
 import { Button } from './button.tsx'
-import { CopyId } from './copy.tsx'
-import { describeError } from './describe-error.ts'
 import { useShortcuts } from './shortcuts.ts'
 import { toast } from './toast.ts'
-import { Versions } from './versions.tsx'
+import { CopyId, Versions } from './values.tsx'
 
 export interface FormOptions<Values extends object> {
   /** The saved values. Adopted when they change, unless something was typed. */

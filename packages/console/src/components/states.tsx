@@ -1,13 +1,11 @@
 import { useParams } from '@tanstack/react-router'
 import type { AppAnswer, AppOperationId } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
-import { AppError, type RequestArgument } from '../api/call.ts'
-import { type Query, useRead } from '../api/queries.ts'
+import { AppError, describeError, type Query, type RequestArgument, useRead } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
-import { CopyId } from './copy.tsx'
-import { describeError } from './describe-error.ts'
 import { Icon, type IconName } from './icons.tsx'
 import { Page } from './page.tsx'
+import { CopyId } from './values.tsx'
 
 export interface EmptyStateProps {
   icon?: IconName

@@ -1,6 +1,6 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { shortId } from './copy.tsx'
+import { shortId } from './values.tsx'
 
 export type Kind = AppAnswer<'search'>['data'][number]['kind']
 

@@ -1,6 +1,6 @@
+import { describeError } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
 import { announce } from './announce.ts'
-import { describeError } from './describe-error.ts'
 
 export interface Message {
   readonly id: number

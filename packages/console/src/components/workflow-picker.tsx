@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { read } from '../api/queries.ts'
+import { read } from '../api/index.ts'
 import { Combobox } from './combobox.tsx'
 
 interface WorkflowPickerProps {

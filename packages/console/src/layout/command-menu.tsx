@@ -1,7 +1,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type LinkProps, useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useState } from 'react'
-import { read, useMe } from '../api/queries.ts'
+import { read, useMe } from '../api/index.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'

@@ -1,6 +1,5 @@
-import { call } from '../api/call.ts'
+import { call, queryClient, useMe } from '../api/index.ts'
 import { answerPrompt, type Prompt } from '../api/prompts.ts'
-import { queryClient, useMe } from '../api/queries.ts'
 import { FormDialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
 

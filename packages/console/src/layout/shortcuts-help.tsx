@@ -1,5 +1,5 @@
 import { Dialog } from '../components/dialog.tsx'
-import { useMe } from '../api/queries.ts'
+import { useMe } from '../api/index.ts'
 import { pagesFor } from './app-layout.tsx'
 
 const KEYS = [

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { toList, useMe, useRead, write } from '../../api/queries.ts'
+import { toList, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { RadioGroup, Switch, TextField } from '../../components/fields.tsx'

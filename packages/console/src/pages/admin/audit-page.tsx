@@ -1,14 +1,12 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { useList, useRead } from '../../api/queries.ts'
+import { useList, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
-import { CopyId } from '../../components/copy.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { KeyValueList } from '../../components/key-value.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
-import { Versions } from '../../components/versions.tsx'
+import { CopyId, KeyValueList, Versions } from '../../components/values.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
 

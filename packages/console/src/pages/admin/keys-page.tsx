@@ -1,8 +1,6 @@
 import type { AppAnswer } from '@workflow-service/contract'
-import { newId } from '../../api/new-id.ts'
-import { useList, useMe, write } from '../../api/queries.ts'
+import { newId, useList, useMe, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyBox } from '../../components/copy.tsx'
 import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
@@ -10,6 +8,7 @@ import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time, useNow } from '../../components/time.tsx'
+import { CopyBox } from '../../components/values.tsx'
 
 type Key = AppAnswer<'listApiKeys'>['data'][number]
 

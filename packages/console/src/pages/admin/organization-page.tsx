@@ -1,17 +1,15 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { call } from '../../api/call.ts'
-import { callConfirmed, queryClient, useMe, useRead, write } from '../../api/queries.ts'
+import { call, callConfirmed, queryClient, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyId } from '../../components/copy.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'
-import { KeyValueList } from '../../components/key-value.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { Loaded } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
+import { CopyId, KeyValueList } from '../../components/values.tsx'
 
 type Organization = AppAnswer<'getOrganization'>
 

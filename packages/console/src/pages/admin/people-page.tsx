@@ -1,8 +1,6 @@
 import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
-import { newId } from '../../api/new-id.ts'
-import { useList, useMe, write } from '../../api/queries.ts'
+import { newId, useList, useMe, write } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
-import { CopyBox } from '../../components/copy.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
@@ -11,6 +9,7 @@ import { Menu } from '../../components/menu.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time } from '../../components/time.tsx'
 import { toast, tryIt } from '../../components/toast.ts'
+import { CopyBox } from '../../components/values.tsx'
 
 const ROLE_TEXTS: Record<Role, string> = { owner: 'Owner', admin: 'Admin', member: 'Member' }
 

@@ -1,6 +1,6 @@
 import { useNavigate, useParams } from '@tanstack/react-router'
 import type { DeliveryDetailOut } from '@workflow-service/contract'
-import { useRead } from '../../api/queries.ts'
+import { useRead } from '../../api/index.ts'
 import { IconButton } from '../../components/button.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Page, useTitle } from '../../components/page.tsx'

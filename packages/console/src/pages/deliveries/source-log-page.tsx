@@ -1,6 +1,6 @@
 import { Outlet, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut } from '@workflow-service/contract'
-import { useList, useRead } from '../../api/queries.ts'
+import { useList, useRead } from '../../api/index.ts'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { StatusBadge, statusTexts } from '../../components/status-badge.tsx'
 import { linkTo, logLink } from '../../components/thing-link.tsx'

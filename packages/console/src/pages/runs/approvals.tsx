@@ -1,13 +1,13 @@
 import type { ApprovalOut, RunDetailOut } from '@workflow-service/contract'
 import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useMe, write } from '../../api/queries.ts'
+import { useMe, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
-import { JsonView } from '../../components/json-view.tsx'
 import { Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
+import { JsonView } from '../../components/values.tsx'
 
 /** The payloads of a run that wait for an approval, with what an admin decides. */
 export function Approvals({ run }: { run: RunDetailOut }) {

@@ -1,11 +1,11 @@
 import type { RunOut } from '@workflow-service/contract'
-import { useList } from '../../api/queries.ts'
+import { useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { shortId } from '../../components/copy.tsx'
 import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../components/data-list.tsx'
 import { StatusBadge, statusTexts } from '../../components/status-badge.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { durationText, Time } from '../../components/time.tsx'
+import { shortId } from '../../components/values.tsx'
 import { WorkflowPicker } from '../../components/workflow-picker.tsx'
 
 const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed')

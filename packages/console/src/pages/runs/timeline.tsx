@@ -1,12 +1,11 @@
 import type { NewJournalStep, RunDetailOut, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../components/icons.tsx'
-import { JsonView } from '../../components/json-view.tsx'
-import { LongText } from '../../components/long-text.tsx'
 import { Section } from '../../components/page.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { durationText, Time, utcText } from '../../components/time.tsx'
+import { JsonView, LongText } from '../../components/values.tsx'
 import { errorText } from './run-list.tsx'
 
 interface TimelineEvent {

@@ -6,15 +6,13 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
 import { useEffect, useRef, useState } from 'react'
-import { AppError, call, invalid, invalidFields } from '../../api/call.ts'
-import { newId } from '../../api/new-id.ts'
-import { refresh } from '../../api/queries.ts'
+import { AppError, call, invalid, invalidFields, newId, refresh } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { CopyBox } from '../../components/copy.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice } from '../../components/states.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
+import { CopyBox } from '../../components/values.tsx'
 import { ExampleField, readExample } from './example-field.tsx'
 import { describeVerificationFailure } from './verification-cause.ts'
 

@@ -1,5 +1,5 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { toList, useMe, useRead } from '../../api/queries.ts'
+import { toList, useMe, useRead } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { LastStatus, StatusBadge } from '../../components/status-badge.tsx'
 import { linkTo } from '../../components/thing-link.tsx'

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
-import { read } from '../../api/queries.ts'
+import { read } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
 import { download } from '../../components/download.ts'

@@ -1,6 +1,6 @@
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useRead } from '../../api/queries.ts'
+import { useRead } from '../../api/index.ts'
 import { type Bound, TextAreaField } from '../../components/fields.tsx'
 import { caretRect, placePopup } from '../../components/place-popup.ts'
 import { ThingLink } from '../../components/thing-link.tsx'

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { AppUserOut } from '@workflow-service/contract'
-import { AppError, call } from '../../api/call.ts'
-import { write } from '../../api/queries.ts'
+import { AppError, call, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Combobox } from '../../components/combobox.tsx'
 import { Section } from '../../components/page.tsx'

@@ -1,5 +1,5 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { write } from '../../api/queries.ts'
+import { write } from '../../api/index.ts'
 import { Table } from '../../components/data-list.tsx'
 import { Checkbox, SelectField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'

@@ -1,6 +1,6 @@
 import { useParams } from '@tanstack/react-router'
 import type { WorkflowReadOut } from '@workflow-service/contract'
-import { useRead } from '../../api/queries.ts'
+import { useRead } from '../../api/index.ts'
 
 /** The workflow of the URL. Only below `WorkflowLayout`, which waits for it. */
 export function useWorkflow(): WorkflowReadOut {

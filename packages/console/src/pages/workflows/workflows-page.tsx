@@ -1,5 +1,5 @@
 import type { WorkflowRowOut } from '@workflow-service/contract'
-import { useList, write } from '../../api/queries.ts'
+import { useList, write } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Switch } from '../../components/fields.tsx'
 import { LastStatus } from '../../components/status-badge.tsx'

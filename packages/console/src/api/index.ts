@@ -1,0 +1,3 @@
+export * from './call.ts'
+export * from './new-id.ts'
+export * from './queries.ts'

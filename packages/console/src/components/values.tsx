@@ -1,0 +1,133 @@
+import { type ReactNode, useState } from 'react'
+import { announce } from './announce.ts'
+import { Button, IconButton } from './button.tsx'
+
+const SHOWN_MS = 1_500
+
+function useCopy(text: string) {
+  const [isCopied, setIsCopied] = useState(false)
+  async function copy() {
+    await navigator.clipboard.writeText(text)
+    announce('Copied.')
+    setIsCopied(true)
+    setTimeout(() => setIsCopied(false), SHOWN_MS)
+  }
+  return { isCopied, copy: () => void copy(), icon: isCopied ? 'check' : 'copy' } as const
+}
+
+/** The end of an id, which differs between UUIDv7 of the same time. */
+export const shortId = (id: string) => `…${id.slice(-8)}`
+
+/** An id that a click copies. */
+export function CopyId({ id, isShort = false, label = 'id' }: { id: string; isShort?: boolean; label?: string }) {
+  const { isCopied, copy } = useCopy(id)
+  return (
+    <button type="button" className="copy-id" onClick={copy} title={`Copy ${id}`}>
+      <span className="visually-hidden">Copy {label} </span>
+      {isCopied ? 'Copied' : isShort ? shortId(id) : id}
+    </button>
+  )
+}
+
+/** A text to copy as a whole, such as a curl line. `children` shows it in another way. */
+export function CopyBox(props: { text: string; label: string; children?: ReactNode; isIconOnly?: boolean }) {
+  const { text, label, children = text, isIconOnly } = props
+  const { isCopied, copy, icon } = useCopy(text)
+  return (
+    <div className="copy-box">
+      {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {children}
+      </pre>
+      {isIconOnly ? (
+        <IconButton icon={icon} label={`Copy ${label}`} onClick={copy} />
+      ) : (
+        <Button label={isCopied ? 'Copied' : 'Copy'} icon={icon} onClick={copy} aria-label={`Copy ${label}`} />
+      )}
+    </div>
+  )
+}
+
+/** Names and values; those without a value are left out. */
+export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
+  const shown = Object.entries(items).filter(([, value]) => value !== undefined && value !== null && value !== false)
+  return (
+    <dl className="key-values">
+      {shown.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+/** Strings, keys, numbers and words of JSON. */
+const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g
+
+/** A value as indented JSON, to read and copy. */
+export function JsonView({ value, label }: { value: unknown; label: string }) {
+  const text = JSON.stringify(value, null, 2) ?? ''
+  const parts = []
+  let end = 0
+  for (const { index, 0: match, 1: quoted, 2: colon = '' } of text.matchAll(TOKENS)) {
+    parts.push(
+      text.slice(end, index),
+      <span key={index} className={`json-${colon ? 'key' : quoted ? 'string' : 'other'}`}>
+        {quoted ?? match}
+      </span>,
+      colon,
+    )
+    end = index + match.length
+  }
+  return (
+    <CopyBox text={text} label={label} isIconOnly>
+      {[...parts, text.slice(end)]}
+    </CopyBox>
+  )
+}
+
+const LONG = 1_200
+
+/** A text as it is; a long one is folded. */
+export function LongText({ text }: { text: string }) {
+  if (text === '') return <p className="muted">(no text)</p>
+  const block = <pre className="text">{text}</pre>
+  if (text.length <= LONG) return block
+  return (
+    <details>
+      <summary>
+        {text.slice(0, 120)}… ({text.length.toLocaleString('en')} characters)
+      </summary>
+      {block}
+    </details>
+  )
+}
+
+interface VersionsProps {
+  /** What the two values are: `Yours` and `Saved now`. */
+  names: readonly [string, string]
+  changes: readonly { field: string; values: readonly [unknown, unknown] }[]
+}
+
+function valueText(value: unknown): string {
+  if (value === null || value === undefined) return '–'
+  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
+}
+
+/** Shows two values of each changed field side by side. */
+export function Versions({ names, changes }: VersionsProps) {
+  return changes.map(({ field, values }) => (
+    <div key={field} className="versions">
+      <strong>{field}</strong>
+      {names.map((name, index) => (
+        <div key={name}>
+          <p className="muted">{name}</p>
+          <pre>{valueText(values[index])}</pre>
+        </div>
+      ))}
+    </div>
+  ))
+}
