@@ -26,6 +26,8 @@ export interface KnownNames {
   isField(words: string): boolean
   /** Whether an object or a list of the example has this name. */
   isSection(words: string): boolean
+  /** Whether a list of the example has this name. */
+  isList(words: string): boolean
   /** Whether a field of the items of a list has this name, and no other field. */
   isItemField(words: string): boolean
   /** The field with the name of an item, for the name of its list: `name` for "Item"; undefined if it has none. */

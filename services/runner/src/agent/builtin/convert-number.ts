@@ -14,11 +14,23 @@ const CURRENCY_WORDS = /^(?:euros?|dollars?|(?:us|au|ca|nz|hk|a|c)\$|fr\.?|sfr\.
 const THREE_DECIMALS = new Set(['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'])
 
 /** Words for a number of things, which say nothing more. Units of measure are not among them: kg is not g. */
-const COUNTED = /^(?:pcs?\.?|pieces?|units?|items?|x|stk\.?|stück|mal|個|本|枚|件|名|人|台|箱|冊|点)$/iu
+const COUNTED =
+  /^(?:persons?|people|personen|pax|pcs?\.?|pieces?|units?|items?|x|stk\.?|stück|mal|個|本|枚|件|名|人|台|箱|冊|点)$/iu
+
+/** A remark that the tax is included, which changes nothing about a price: "(incl. VAT)", "inkl. 19 % MwSt.", "（税込）". */
+const TAX_INCLUDED =
+  /\s*(?:\((?:incl(?:\.|uding|usive of)?|inkl(?:\.|usive)?)\s[^()]{0,15}(?:vat|tax|taxes|gst|mwst\.?|ust\.?)\)|\s(?:incl(?:\.|uding)?|inkl(?:\.|usive)?)\s(?:\d{1,2}(?:[.,]\d)?\s?%\s)?(?:vat|tax|taxes|gst|mwst\.?|ust\.?)|[(（]?税込み?[)）]?)$/iu
+
+/** Whether the word says only that things are counted: "pcs". */
+export function isCounted(word: string): boolean {
+  return COUNTED.test(word.trim())
+}
+
+const PERCENT = /^(?:%|percent|prozent|パーセント)$/iu
 
 /** Text around the digits: a currency before, and a currency, a percent sign or a counted thing after. */
 const NUMBER =
-  /^(?<before>[\p{Sc}\p{L}.$]{0,6}?)\s*(?:(?<sign>[+\-−])\s*(?<before2>\p{Sc}?))?\s*(?<digits>\d[\d.,'’\s]*)(?:[.,][-–—]{1,2})?\s*(?<after>%|[\p{Sc}\p{L}.$]{1,7})?$/u
+  /^(?<before>[\p{Sc}\p{L}.$]{0,6}?)\s*(?:(?<sign>[+\-−])\s*(?<before2>\p{Sc}?))?\s*(?<digits>\d[\d.,'’\s]*)(?:[.,][-–—]{1,2})?\s*(?<after>%|[\p{Sc}\p{L}.$]{1,8})?$/u
 
 /**
  * Reads a number from text: `1.234,56 €`, `$1,234.56`, `75 %`, `12 pcs`. A single separator before three digits
@@ -27,16 +39,17 @@ const NUMBER =
  */
 export function parseNumber(text: string, decimal?: DecimalSeparator): ParsedNumber {
   if (text.length > MAX_LENGTH) return { error: 'not a number' }
-  const groups = NUMBER.exec(withLeadingZero(text.normalize('NFKC').trim()))?.groups
+  const groups = NUMBER.exec(withLeadingZero(text.normalize('NFKC').trim().replace(TAX_INCLUDED, '')))?.groups
   if (!groups) return { error: 'not a number' }
   const { before = '', before2 = '', sign = '', digits = '', after = '' } = groups
   const currency = [before, before2, after].filter((part) => part !== '' && isCurrency(part))
-  const isPercent = after === '%'
+  const isPercent = PERCENT.test(after)
   if (before !== '' && !isCurrency(before)) return { error: 'not a number' }
   if (after !== '' && !isPercent && !isCurrency(after) && !COUNTED.test(after)) return { error: 'not a number' }
   if (!areOneCurrency(currency)) return { error: 'not a number' }
   const plain = toPlain(digits.trim(), currency[0], decimal)
-  if (plain === undefined) return { error: 'not a number' }
+  // "01067" is a postal code or an identifier, and no number.
+  if (plain === undefined || /^0\d{2,}/.test(plain)) return { error: 'not a number' }
   if (plain === AMBIGUOUS) return { error: 'ambiguous' }
   const exact = toExactNumber(`${sign === '-' || sign === '−' ? '-' : ''}${plain}`)
   return typeof exact === 'number' ? { value: exact, isPercent, hasCurrency: currency.length > 0 } : exact
@@ -65,6 +78,21 @@ export function findCurrency(text: string): string | undefined {
 
 function codeOf(text: string): string | undefined {
   return CODES.find(([pattern]) => pattern.test(text.normalize('NFKC')))?.[1] ?? codeIn(text)
+}
+
+/** The code of the only currency that the text names: of `EUR`, `€`, `Euro`, `US Dollar (USD)`; undefined for `$`. */
+export function toCurrencyCode(text: string): string | undefined {
+  if (text.length > MAX_LENGTH) return undefined
+  const plain = text.normalize('NFKC').trim()
+  const codes = [...new Set(plain.toUpperCase().match(/(?<![A-Z])[A-Z]{3}(?![A-Z])/g))].filter((code) =>
+    CURRENCIES.has(code),
+  )
+  if (codes.length > 0) return codes.length === 1 ? codes[0] : undefined
+  return /^(?:us[- ]?dollars?|米ドル)$/iu.test(plain)
+    ? 'USD'
+    : isCurrency(plain) || /^日本円$/u.test(plain)
+      ? codeOf(plain)
+      : undefined
 }
 
 /** Whether the text is an amount with a currency, also with one that several countries share: `$5`. */
@@ -140,7 +168,8 @@ function withoutGroups(digits: string, separator: DecimalSeparator): string | un
 
 /** The separator that a number shows beyond doubt: it has both, or one before one or two digits. */
 export function decimalSeparatorOf(text: string): DecimalSeparator | undefined {
-  const groups = text.length > MAX_LENGTH ? undefined : NUMBER.exec(text.normalize('NFKC').trim())?.groups
+  const plain = text.length > MAX_LENGTH ? '' : text.normalize('NFKC').trim().replace(TAX_INCLUDED, '')
+  const groups = NUMBER.exec(plain)?.groups
   const digits = groups?.['digits']?.trim() ?? ''
   if ('error' in parseNumber(text)) return undefined
   const match = /([.,])\d{1,2}$/.exec(digits)

@@ -1,6 +1,8 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
 import { type DateKind, parseDate } from './convert-date.ts'
+import { splitMeasure } from './name-unit.ts'
+import { toWords } from './name-words.ts'
 import { type DecimalSeparator, parseNumber, toExactNumber } from './convert-number.ts'
 import { type ContextObject, type ContextValue, isContextObject, NumberText, RepeatedValue } from './context-value.ts'
 
@@ -23,6 +25,8 @@ export function toText(value: ContextValue): string {
 export interface TextKind {
   readonly date: DateKind | undefined
   readonly isEmail: boolean
+  /** Whether its times have seconds. */
+  readonly hasSeconds: boolean
   /** Whether dates are written as 31.01.2026. */
   readonly isPointDate: boolean
 }
@@ -39,13 +43,13 @@ export function isEmail(text: string): boolean {
 /** Text for a field whose example is a date or an email address: the date in ISO 8601, the only address in the text. */
 export function toTextLike(
   value: ContextValue,
-  { date: isoDate, isEmail: wantsEmail, isPointDate }: TextKind,
+  { date: isoDate, isEmail: wantsEmail, hasSeconds, isPointDate }: TextKind,
 ): Conversion {
   if (isStructure(value) && !isPlainList(value)) return { error: `${describeValue(value)} is not a text` }
   const text = toText(value)
   const date = isPointDate ? 'date' : isoDate
   if (date !== undefined) {
-    const parsed = parseDate(text, date)
+    const parsed = parseDate(text, date, { hasSeconds })
     if (parsed === undefined && isPointDate) return { value: text }
     return parsed === undefined
       ? { error: `${describeValue(value)} is not one clear ${DATE_NAMES[date]}` }
@@ -76,12 +80,25 @@ export interface NumberKind {
   readonly isFraction?: boolean
   /** Whether the field's name says that it holds cents. */
   readonly isCents?: boolean
+  /** The units of measure in the field's name: "3 kg" is 3 for `weight_kg`. */
+  readonly units?: readonly string[]
+  /** The words of the field's name. */
+  readonly names?: readonly string[]
 }
 
-export function toNumber(value: ContextValue, { decimal, isFraction, isCents }: NumberKind = {}): Conversion {
+export function toNumber(
+  value: ContextValue,
+  { decimal, isFraction, isCents, units = [], names = [] }: NumberKind = {},
+): Conversion {
   if (value instanceof NumberText) return explain(value, toExactNumber(value.source))
   if (typeof value !== 'string') return { error: `${describeValue(value)} is not a number` }
-  const parsed = parseNumber(value, decimal)
+  const measure = units.length > 0 ? splitMeasure(value) : undefined
+  const isOwn = measure !== undefined && measure.unit !== 'percent' && units.includes(measure.unit)
+  // "3 nights" for `nights`
+  const counted = /^(?<number>\d{1,6})\s(?<name>\p{L}{2,30})$/u.exec(value.trim())?.groups
+  const isNamed = counted !== undefined && names.includes(toWords(counted['name'] ?? ''))
+  const number = isNamed ? counted['number'] : isOwn ? measure.number : value
+  const parsed = parseNumber(number ?? value, decimal)
   if ('error' in parsed) return explain(value, parsed)
   if (parsed.isPercent && isFraction) return { error: `${describeValue(value)} may be a share of 1 or of 100` }
   if (isCents && (parsed.hasCurrency || !Number.isInteger(parsed.value))) {
@@ -132,6 +149,12 @@ const YES = new Set([
   '○',
   '〇',
   '是',
+  '要',
+  '必要',
+  '希望する',
+  '希望します',
+  '同意する',
+  '同意します',
 ])
 const NO = new Set([
   'false',
@@ -156,12 +179,20 @@ const NO = new Set([
   '無し',
   '×',
   '否',
+  '不要',
+  '希望しない',
+  '希望しません',
+  '同意しない',
+  '同意しません',
 ])
+
+/** "Yes, please" is "yes". */
+const POLITE = /(?:,?\s(?:please|thanks|thank you|of course|bitte|gerne?|danke|natürlich)){0,2}[.!。]?$/u
 
 export function toBoolean(value: ContextValue): Conversion {
   const [plain, ...others] = Array.isArray(value) ? value : [value]
   const text = plain === undefined || others.length > 0 || isStructure(plain) ? '' : toText(plain)
-  const word = text.length <= 20 ? text.normalize('NFC').trim().toLowerCase() : ''
+  const word = text.length <= 30 ? text.normalize('NFC').trim().toLowerCase().replace(POLITE, '') : ''
   if (YES.has(word)) return { value: true }
   if (NO.has(word)) return { value: false }
   return { error: `${describeValue(value)} is neither true nor false` }
@@ -171,14 +202,39 @@ export function toBoolean(value: ContextValue): Conversion {
 export function isAbsent(value: ContextValue): boolean {
   return (
     typeof value === 'string' &&
-    /^(?:|[-–—]{1,3}|n\/?a|none|null|nil|k\.\s?a\.|keine?|未定義|なし)$/iu.test(value.trim())
+    /^(?:|[-–—]{1,3}|-\/-|n\/?a|n\.\s?a\.|not applicable|none|null|nil|k\.\s?a\.|keine?[nrs]?|keine angabe|entfällt|未定義|なし|無し|特に(?:なし|無し)|該当(?:なし|無し))$/iu.test(
+      value.trim(),
+    )
   )
 }
 
 /** Splits `a, b` or, if there is a semicolon, `a; b` into its parts. */
 export function splitText(text: string): string[] {
-  const parts = text.split(text.includes(';') ? ';' : /[,、]/u).map((part) => part.trim())
-  return parts.filter((part) => part !== '')
+  return listParts(text, text.includes(';') ? ';' : /[,、]/u)
+}
+
+/** Splits a text into lines, or `a; b`, `a | b`, `a, b` or `a / b` into its parts: by the first of these that it has. */
+export function splitItems(text: string): string[] {
+  const separator = ['\n', ';', /[|｜]/u, /[,、，]/u, /\s[/／]\s/u].find((each) => text.search(each) !== -1) ?? ','
+  // "red, blue, and green"
+  return listParts(text, separator).map((part, index) => (index > 1 ? part.replace(/^(?:and|und|&)\s/iu, '') : part))
+}
+
+function listParts(text: string, separator: string | RegExp): string[] {
+  return text
+    .split(separator)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}
+
+/** Whether a text may be one item of a list or several: "red and blue", "red, dark blue and green", "red/blue", "赤・青". */
+export function isUnclearList(text: string): boolean {
+  if (text.length > 200 || /[\n;|]/.test(text)) return false
+  const parts = splitItems(text)
+  return (
+    /\s(?:and|und|&)\s/iu.test(parts.length > 1 ? (parts.at(-1) ?? '') : text) ||
+    (parts.length === 1 && /^\p{L}+(?:[/・／]\p{L}+)+$/u.test(text))
+  )
 }
 
 /**

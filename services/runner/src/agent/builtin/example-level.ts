@@ -1,5 +1,6 @@
 import { countJsonBytes, type JsonSchema } from '@workflow-service/contract'
 import { listProperties, listTypes } from './example-schema.ts'
+import { unitOf } from './name-unit.ts'
 import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 
@@ -86,12 +87,14 @@ const ADDRESS_OBJECTS = new Map([
   ['address billing', 'billing'],
 ])
 
+const ADDRESS_PARTS = new Set(['name', 'company', 'street', 'city', 'zip', 'country', 'phone', 'email'])
+
 /** Every set of words with one droppable word left out, and that word. */
 export function leaveOutWords(words: string): { dropped: string; words: string }[] {
   const list = words.split(' ')
   if (list.length < 2 || list.length > 10) return []
   return list
-    .filter((word) => DROPPABLE.has(word))
+    .filter((word) => DROPPABLE.has(word) || unitOf(word) !== undefined)
     .map((dropped) => ({ dropped, words: list.filter((word) => word !== dropped).join(' ') }))
 }
 
@@ -108,6 +111,7 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
   const sections = new Set<string>()
   const others: { words: string; field: ExampleField }[] = []
   const object = readObject(schema, [], '')
+  addPrefixes(object.fields)
   const own = new Set(byWords.keys())
   for (const { words, field } of others) if (!own.has(words)) add(byWords, words, field)
   return { object, byKey, byWords, byLastName, byLastWords, byFewerWords, nameCounts, wordCounts, lists, sections }
@@ -139,6 +143,24 @@ export function readLevel(schema: JsonSchema): ExampleLevel {
     })
     const required = fields.filter(({ isRequired }) => isRequired)
     return { fields, required, hasOptional: required.length < fields.length }
+  }
+
+  /** `billing_name` and `billing_city` are in a section "Billing", or "Billing address", of the context. */
+  function addPrefixes(fields: readonly ExampleField[]): void {
+    const plain = fields.filter(({ schema: { type } }) => type !== 'object' && type !== 'array')
+    const byPrefix = Map.groupBy(plain, ({ name }) => firstWordOf(name))
+    for (const [prefix, all] of byPrefix) {
+      const words = toWords(prefix ?? '')
+      if (prefix === undefined || all.length < 2 || byWords.has(words)) continue
+      sections.add(words)
+      const address = ADDRESS_OBJECTS.get(words)
+      if (address === undefined || words.includes(' ')) continue
+      sections.add(address)
+      for (const field of all) {
+        const rest = toWords(field.name.slice(prefix.length))
+        if (ADDRESS_PARTS.has(rest)) others.push({ words: toWords(`${address} ${rest}`), field })
+      }
+    }
   }
 
   function addField(field: ExampleField): void {
@@ -179,6 +201,11 @@ export function itemLevelSchema(schema: JsonSchema): JsonSchema | undefined {
   const list = listTypes(schema).find((type) => type['type'] === 'array')
   const items = list && listTypes((list['items'] as JsonSchema | undefined) ?? {})
   return items?.find((item) => item['type'] === 'object' && listProperties(item).length > 0)
+}
+
+/** The word before another one in a name such as `billing_name` or `billingName`; undefined if it has only one. */
+function firstWordOf(name: string): string | undefined {
+  return /^(?:\p{L}{2,30}?(?=[_\s-]+\p{L})|\p{Ll}{2,30}(?=\p{Lu}))/u.exec(name.slice(0, 200))?.[0]
 }
 
 /** The last word of a name such as `messageText` or `order_summary`, in lower case. */

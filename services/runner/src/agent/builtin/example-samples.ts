@@ -44,6 +44,7 @@ export function textKindOf(samples: Samples | undefined): TextKind {
   const [date] = kinds
   return {
     date: kinds.size === 1 ? date : undefined,
+    hasSeconds: texts.every((text) => /:\d{2}:/.test(text)),
     isEmail: texts.length > 0 && texts.every(isEmail),
     isPointDate: texts.length > 0 && texts.every((text) => /^[0-3]\d\.[01]\d\.\d{4}$/.test(text)),
   }

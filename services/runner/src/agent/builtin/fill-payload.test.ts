@@ -72,6 +72,104 @@ describe('a payload is filled by name', () => {
     })
   })
 
+  test.each<[string, object, string, object]>([
+    [
+      'a form with its names above the values',
+      { name: 'x', phone: '1' },
+      'Name\nAda\n\nPhone\n0123 4',
+      { name: 'Ada', phone: '0123 4' },
+    ],
+    [
+      'columns apart by spaces',
+      { lines: [{ sku: 'x', qty: 1 }] },
+      'Pos  SKU  Qty\n1    A-1  2\n2    B-2  3',
+      {
+        lines: [
+          { sku: 'A-1', qty: 2 },
+          { sku: 'B-2', qty: 3 },
+        ],
+      },
+    ],
+    ['dots between name and value', { name: 'x', total: 1 }, 'Name ..... Ada\nTotal .... 5', { name: 'Ada', total: 5 }],
+    ['Japanese brackets', { name: 'x', quantity: 1 }, '【お名前】彩\n【数量】３', { name: '彩', quantity: 3 }],
+    ['a title with a number', { order_id: 'x', total: 1 }, 'Order #4711\nTotal: 5', { order_id: '4711', total: 5 }],
+    [
+      'check boxes of a list',
+      { name: 'x', tags: ['y'] },
+      'Name: Ada\nTags:\n- [x] Go\n- [ ] Chess\n- [x] Tea',
+      { name: 'Ada', tags: ['Go', 'Tea'] },
+    ],
+    [
+      'check boxes on a line',
+      { payment: 'x', news: true },
+      'Payment: [ ] Card [x] Cash\nNews [x]',
+      { payment: 'Cash', news: true },
+    ],
+    [
+      'items in words',
+      { items: [{ name: 'x', quantity: 1 }] },
+      'Items:\n- 2 x Oak chair\n- 1 × Lamp, white',
+      {
+        items: [
+          { name: 'Oak chair', quantity: 2 },
+          { name: 'Lamp, white', quantity: 1 },
+        ],
+      },
+    ],
+    [
+      'sections for names with a prefix',
+      { billing_city: 'x', billing_zip: 'x', shipping_city: 'y', shipping_zip: 'x' },
+      'Billing address:\nCity: Bonn\nZIP: 1\n\nShipping address:\nCity: Ulm\nZIP: 2',
+      { billing_city: 'Bonn', billing_zip: '1', shipping_city: 'Ulm', shipping_zip: '2' },
+    ],
+    [
+      'a value beside a section of its name',
+      { id: 'x', shipping: { city: 'y' } },
+      'ID: 1\nShipping: DHL\n\nShipping:\n  City: Bonn',
+      { id: '1', shipping: { city: 'Bonn' } },
+    ],
+    [
+      'fields of a form in JSON',
+      { name: 'x', email: 'a@b.test' },
+      '{"fields": [{"label": "Name", "value": "Ada"}, {"label": "E-mail", "value": "a@c.test"}]}',
+      { name: 'Ada', email: 'a@c.test' },
+    ],
+    [
+      'JSON in a text of JSON',
+      { order_id: 'x' },
+      '{"Type": "Notification", "Message": "{\\"order_id\\": \\"A-7\\"}"}',
+      { order_id: 'A-7' },
+    ],
+    [
+      'an answer above an older mail',
+      { order_id: 'x', total: 1, note: 'n' },
+      'Order ID: 7\nTotal: 5\n\nOn Mon, 2 Mar 2026, Shop wrote:\n> Note: an old one',
+      { order_id: '7', total: 5, note: '' },
+    ],
+    [
+      'a quoted mail',
+      { order_id: 'x', note: 'n' },
+      'please handle\n\n> Order ID: 7\n> Note: ring',
+      { order_id: '7', note: 'ring' },
+    ],
+    [
+      'names without a value',
+      { id: 'x', phone: '1', note: 'n' },
+      'ID: 7\nPhone: -\nNote: n/a',
+      { id: '7', phone: '', note: '' },
+    ],
+    [
+      'the sum below a table',
+      { lines: [{ sku: 'x', qty: 1, price: 1 }], total: 1 },
+      'sku,qty,price\nA,1,2.50\nTotal,1,2.50',
+      { lines: [{ sku: 'A', qty: 1, price: 2.5 }], total: 2.5 },
+    ],
+  ])('from %s', (_what, given, context, payload) => {
+    const { payload: actual, report } = fillPayload({ ...given }, context)
+    expect(actual).toEqual(payload)
+    expect(report.unconverted.total).toBe(0)
+  })
+
   test('never from inherited properties', () => {
     expect(filled({ constructor: 'x', to_string: 'y' }, {})).toEqual({ constructor: '', to_string: '' })
   })

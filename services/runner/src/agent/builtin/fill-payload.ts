@@ -1,11 +1,28 @@
 import { countJsonBytes, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
-import { type DecimalSeparator, decimalSeparatorOf, findCurrency, hasCurrency } from './convert-number.ts'
-import { type Conversion, describeValue, isAbsent, toBoolean, toJson, toNumber, toTextLike } from './convert-value.ts'
+import {
+  type DecimalSeparator,
+  decimalSeparatorOf,
+  findCurrency,
+  hasCurrency,
+  toCurrencyCode,
+} from './convert-number.ts'
+import {
+  type Conversion,
+  describeValue,
+  isAbsent,
+  isUnclearList,
+  toBoolean,
+  toJson,
+  toNumber,
+  toTextLike,
+} from './convert-value.ts'
 import { type ExampleField, type ExampleLevel, type ExampleObject, itemLevelSchema } from './example-level.ts'
 import { indexExample } from './example-index.ts'
+import { readLineItem } from './line-item.ts'
 import { hasType, listTypes } from './example-schema.ts'
 import { type FillReport, FillState } from './fill-state.ts'
 import { type FieldMatches, matchFields } from './match-fields.ts'
+import { unitOf } from './name-unit.ts'
 import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
@@ -64,6 +81,7 @@ function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
   return {
     isField: (words) => hasWords(level, words) || itemLevels.some((each) => hasWords(each, words)),
     isSection: (words) => level.sections.has(words),
+    isList: (words) => level.byWords.get(words)?.some(isListField) === true,
     isItemField: (words) => !isPlainField(words) && itemLevels.some((each) => hasWords(each, words)),
     itemNameField: (words) => {
       const index = level.lists.findIndex((list) => list.lastWords === words)
@@ -71,6 +89,10 @@ function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
       return isPlainField(words) ? undefined : names.find((name) => itemLevels[index]?.byWords.has(name))
     },
   }
+}
+
+function isListField({ schema }: ExampleField): boolean {
+  return listTypes(schema).some((type) => type['type'] === 'array')
 }
 
 function hasWords({ byWords, byLastWords, byFewerWords }: ExampleLevel, words: string): boolean {
@@ -232,6 +254,16 @@ function fillField(scope: Scope, field: ExampleField): unknown {
   const { path: levelPath, fill, wholeText } = scope.position
   const path = [...levelPath, ...field.path]
   const found = scope.matches.get(field)
+  const currency = findCurrencyCode(field, found, fill)
+  if (currency !== undefined) {
+    if ('error' in currency) {
+      fill.report.unconverted.add(path, currency.error)
+      return addEmptyValue(field.schema, fill)
+    }
+    fill.report.named.add(path, found === undefined || found === '' ? 'from the amounts' : undefined)
+    fill.addValue(countJsonBytes(currency.value))
+    return currency.value
+  }
   if (found !== undefined && found !== null && found !== '' && !isEmptyFor(field.schema, found)) {
     const mark = fill.mark()
     const placeholder = findPlaceholder(field, found)
@@ -243,15 +275,6 @@ function fillField(scope: Scope, field: ExampleField): unknown {
     fill.rollBack(mark)
     fill.report.unconverted.add(path, converted.error)
     return addEmptyValue(field.schema, fill)
-  }
-  if ((found === undefined || found === '') && fill.hasCurrency && isCurrencyField(field, fill)) {
-    if (fill.currency === undefined) {
-      fill.report.unconverted.add(path, 'the amounts have no currency, or several, with a single code')
-      return addEmptyValue(field.schema, fill)
-    }
-    fill.report.named.add(path, 'from the amounts')
-    fill.addValue(countJsonBytes(fill.currency))
-    return fill.currency
   }
   if (found === '' && levelPath.length > 0 && needsValue(field.schema)) {
     fill.report.unconverted.add(path, 'it is blank')
@@ -286,18 +309,46 @@ function findPlaceholder({ lastWords, isText, schema }: ExampleField, value: Con
   if (PLACEHOLDER.test(text) && !STATES.test(lastWords)) return { error: `${describeValue(value)} is no value` }
   const isChoice = /(?:^| )(?:id|sku|product|colou?r|size|variant|priority)(?: |$)/.test(lastWords) && CHOICE.test(text)
   const isPostalCodeToo = /(?:^| )city(?: |$)/.test(lastWords) && /^(?:[A-Z]{1,2}-?)?\d{4,6}\s+\p{L}/u.test(text)
+  const isChange =
+    /(?:^| )(?:id|sku|product|colou?r|size|priority|status|phone|address|street|city)(?: |$)/.test(lastWords) &&
+    CHANGE.test(text)
   const isSeveral = /(?:^| )id(?: |$)/.test(lastWords) && /\d\S*\s+(?:and|und|&|と)\s+\S*\d/u.test(text)
-  return isChoice || isSeveral || isPostalCodeToo
+  return isChoice || isChange || isSeveral || isPostalCodeToo
     ? { error: `${describeValue(value)} has more than one value` }
     : undefined
 }
 
+/** "red -> blue", "blue (was red)" */
+const CHANGE =
+  /\S\s*(?:-+>|=>|→|⇒)\s*\S|[(,（]\s?(?:was|were|formerly|previously|not|instead of|vorher|bisher|früher|statt|nicht|war|以前|変更前)[\s:：]|~~/iu
+
 const CHOICE = /^\S+(?: \S+){0,2} (?:or|oder) \S+(?: \S+){0,2}$|または|もしくは/iu
+
+/**
+ * The code for a field that has such a code in the example: of "EUR", "€" or "Euro", or of the amounts if the context does
+ * not name it. Undefined if the field is another one, or the context has no currency.
+ */
+function findCurrencyCode(
+  field: ExampleField,
+  found: ContextValue | undefined,
+  fill: FillState,
+): Conversion | undefined {
+  if ((found !== undefined && typeof found !== 'string') || !isCurrencyField(field, fill)) return undefined
+  if (found === undefined || isAbsent(found)) {
+    if (!fill.hasCurrency) return undefined
+    const error = 'the amounts have no currency, or several, with a single code'
+    return fill.currency === undefined ? { error } : { value: fill.currency }
+  }
+  const code = toCurrencyCode(found)
+  if (code === undefined) return { error: `${describeValue(found)} is not one currency` }
+  const isOther = fill.currency !== undefined && fill.currency !== code
+  return isOther ? { error: `${describeValue(found)} is not the currency of the amounts` } : { value: code }
+}
 
 /** Whether the example has the code of a currency there. */
 function isCurrencyField({ lastWords, schema }: ExampleField, { example }: FillState): boolean {
   const texts = example.samples(schema)?.texts ?? []
-  return lastWords === 'currency' && texts.length > 0 && texts.every((text) => /^[A-Z]{3}$/.test(text))
+  return /(?:^| )currency(?: |$)/.test(lastWords) && texts.length > 0 && texts.every((text) => /^[A-Z]{3}$/.test(text))
 }
 
 /** Whether a blank cell of a table is no value of the field: only a text can be empty. */
@@ -306,10 +357,10 @@ function needsValue(schema: JsonSchema): boolean {
   return types.length > 0 && !types.includes('string') && !types.includes('null')
 }
 
-/** Whether the text says that there is no value, where the field is no plain text: "Due date: n/a". */
+/** Whether the text says that there is no value: "Due date: n/a". For yes or no, "none" may be no. */
 function isEmptyFor(schema: JsonSchema, value: ContextValue): boolean {
-  const isText = listTypes(schema).some((type) => type['type'] === 'string')
-  return !isText && isAbsent(value) && !('value' in toBoolean(value))
+  const isBoolean = listTypes(schema).some((type) => type['type'] === 'boolean')
+  return isAbsent(value) && !(isBoolean && 'value' in toBoolean(value))
 }
 
 function addEmptyValue(schema: JsonSchema, fill: FillState): unknown {
@@ -363,8 +414,11 @@ function convertTo(type: JsonSchema, value: ContextValue, position: Position, sc
     case 'number': {
       const numbers = fill.example.samples(schema)?.numbers ?? []
       const isFraction = numbers.length > 0 && numbers.every((number) => number > 0 && number < 1)
-      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(toWords(path.at(-1) ?? ''))
-      return addPlain(toNumber(value, { decimal: fill.decimal, isFraction, isCents }), position)
+      const words = toWords(path.at(-1) ?? '')
+      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(words)
+      const names = words.split(' ')
+      const units = names.flatMap((word) => unitOf(word) ?? [])
+      return addPlain(toNumber(value, { decimal: fill.decimal, isFraction, isCents, units, names }), position)
     }
     case 'boolean':
       return addPlain(toBoolean(value), position)
@@ -397,9 +451,16 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
   if (isOfNumbers && !/[;\s]/u.test(value) && /^\d+,\d+$/.test(value)) {
     return { error: `${describeValue(value)} is one number, or two` }
   }
+  if (itemSchema['type'] === 'string' && typeof value === 'string' && isUnclearList(value)) {
+    return { error: `${describeValue(value)} is one item, or several` }
+  }
   // "1,5, 2,5" has commas of two kinds.
   const decimals = isOfNumbers && /\d,\d/.test(value) && /,\s/.test(value) ? value.split(/,\s+|;/u) : undefined
-  const items = decimals ?? (Array.isArray(value) ? value : typeof value === 'string' ? fill.splitText(value) : [value])
+  const lineItems = decimals ? undefined : readLineItems(itemSchema, value, position)
+  const items =
+    lineItems ??
+    decimals ??
+    (Array.isArray(value) ? value : typeof value === 'string' ? fill.splitItems(value) : [value])
   const converted: unknown[] = []
   fill.addValue(2)
   for (const [index, item] of items.entries()) {
@@ -409,6 +470,21 @@ function toList(itemSchema: JsonSchema, value: ContextValue, position: Position)
     converted.push(result.value)
   }
   return { value: converted }
+}
+
+/** The items of a list in words: lines, or parts between commas, such as "2 x chairs". Undefined unless all are such. */
+function readLineItems(itemSchema: JsonSchema, value: ContextValue, { fill }: Position): ContextObject[] | undefined {
+  const schema = listTypes(itemSchema).find((type) => type['type'] === 'object')
+  if (!schema || (typeof value !== 'string' && !Array.isArray(value))) return undefined
+  const { object } = fill.example.level(schema)
+  const readAll = (texts: readonly ContextValue[]): ContextObject[] | undefined => {
+    const items = texts.map((text) => (typeof text === 'string' ? readLineItem(text, object) : undefined))
+    return items.length > 0 && items.every((item) => item !== undefined) ? items : undefined
+  }
+  if (typeof value !== 'string') return readAll(value)
+  const lines = value.split('\n').filter((line) => line.trim() !== '')
+  const parts = fill.splitItems(value)
+  return lines.length === 1 && parts.length > 1 ? readAll(parts) : readAll(lines)
 }
 
 function fillItem(schema: JsonSchema, value: ContextValue, position: Position): Conversion {

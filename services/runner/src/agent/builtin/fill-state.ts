@@ -1,6 +1,6 @@
 import { PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
 import type { DecimalSeparator } from './convert-number.ts'
-import { splitText } from './convert-value.ts'
+import { splitItems } from './convert-value.ts'
 import { type ExampleIndex, memoize } from './example-index.ts'
 
 /** Thrown before a payload exceeds a limit. The message completes "Nothing was sent, because …". */
@@ -66,7 +66,7 @@ export class FillState {
     unconverted: new FieldList(),
   }
   readonly example: ExampleIndex
-  readonly splitText = memoize(splitText)
+  readonly splitItems = memoize(splitItems)
   /** The separator before decimals that the numbers of the context show. */
   decimal: DecimalSeparator | undefined
   /** The code of the only currency of the context's amounts. */

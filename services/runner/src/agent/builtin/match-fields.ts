@@ -1,9 +1,10 @@
 import { PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { parseDate } from './convert-date.ts'
-import { parseNumber } from './convert-number.ts'
+import { isCounted, parseNumber } from './convert-number.ts'
 import { isAbsent, isEmail } from './convert-value.ts'
 import { type ExampleField, type ExampleLevel, leaveOutWords } from './example-level.ts'
 import { listTypes } from './example-schema.ts'
+import { splitMeasure, unitOf } from './name-unit.ts'
 import { toWords } from './name-words.ts'
 import { normalizeName } from './normalize-name.ts'
 import {
@@ -21,9 +22,14 @@ export interface FieldMatches {
   /** Names of the context that could be several fields, none of which has another value. */
   readonly ambiguous: readonly { readonly name: string; readonly fields: readonly ExampleField[] }[]
   /** Fields without a value, and a name without a field that is similar: "Name" where the example has `first_name`. */
-  readonly related: readonly { readonly name: string; readonly field: ExampleField }[]
+  readonly related: readonly RelatedName[]
   /** The lists of objects that no field has got. */
   readonly unusedLists: readonly ContextObject[][]
+}
+
+interface RelatedName {
+  readonly name: string
+  readonly field: ExampleField
 }
 
 /** A named value of the context, outside lists. */
@@ -66,7 +72,7 @@ export function matchFields(
   return {
     values,
     ambiguous: ambiguous.filter(({ entry, fields }) => !entry.isUsed && fields.every((field) => !values.has(field))),
-    related: [...findRelated(), ...findNewer()],
+    related: [...findRelated(), ...findNewer(), ...findUnits()],
     unusedLists: entries.flatMap(({ value, isUsed }) => (!isUsed && isObjectList(value) ? [value] : [])),
   }
 
@@ -86,7 +92,7 @@ export function matchFields(
   }
 
   /** Names such as "New delivery date", whose value replaces the one of a field. */
-  function findNewer(): { name: string; field: ExampleField }[] {
+  function findNewer(): RelatedName[] {
     return entries.flatMap(({ path, value, isUsed }) => {
       const name = path.at(-1) ?? ''
       const isBelow = path.slice(0, -1).some((parent) => NEWER_PART.test(parent))
@@ -100,15 +106,30 @@ export function matchFields(
     })
   }
 
+  /** Units of measure without a field beside a number: "Unit: kg" beside "Quantity: 25". */
+  function findUnits(): RelatedName[] {
+    return entries.flatMap(({ path, value, lastWords, isUsed }) => {
+      if (isUsed || typeof value !== 'string' || !UNIT_NAMES.has(lastWords)) return []
+      if (isAbsent(value) || isCounted(value) || value.length > 20) return []
+      const measured = [...values.keys()].find(
+        (field) =>
+          isNumberField(field) &&
+          /(?:^| )(?:quantity|weight|amount|length|volume)(?: |$)/.test(field.lastWords) &&
+          !field.lastWords.split(' ').some((word) => unitOf(word) !== undefined && unitOf(word) === unitOf(value)),
+      )
+      return measured ? [{ name: path.join('.'), field: measured }] : []
+    })
+  }
+
   /** A value that is there but not used must not be left out silently. */
-  function findRelated(): { name: string; field: ExampleField }[] {
+  function findRelated(): RelatedName[] {
     const unused = entries.filter(({ isUsed, value }) => !isUsed && !isContextObject(value) && !isAbsent(value))
     if (unused.length === 0) return []
     const byWord = Map.groupBy(
       unused.flatMap((entry) => entry.lastWords.split(' ').map((word) => ({ word, entry }))),
       ({ word }) => word,
     )
-    const found: { name: string; field: ExampleField }[] = []
+    const found: RelatedName[] = []
     for (const fields of level.byKey.values()) {
       for (const field of fields) {
         if (values.has(field) || !field.isRequired) continue
@@ -150,6 +171,9 @@ export function matchFields(
       nameCounts.set(lastName, (nameCounts.get(lastName) ?? 0) + 1)
       wordCounts.set(lastWords, (wordCounts.get(lastWords) ?? 0) + 1)
       if (isContextObject(value)) addEntries(value, path, key)
+      // "Shipping: DHL" beside a section "Shipping".
+      const all = value instanceof RepeatedValue ? value.values.filter(isContextObject) : []
+      for (const each of all) addEntries(each, path, key)
     }
   }
 
@@ -292,8 +316,11 @@ export function matchFields(
       case 'customer':
       case 'contact':
         return /(?:^| )(?:email|phone|mobile|name|company|address|id)(?: |$)/.test(field.words)
-      default:
-        return true
+      default: {
+        // "Weight: 3 kg" is `weight_kg`, "Weight: 3" may be.
+        const unit = unitOf(dropped)
+        return unit === undefined || (isOfField && isNumberField(field) && splitMeasure(text)?.unit === unit)
+      }
     }
   }
 }
@@ -322,6 +349,8 @@ function splitPerson(value: ContextValue): ContextValue {
   const { name, email } = /^["']?(?<name>[^<>@"']{1,100}?)["']?\s*<(?<email>[^<>\s]+)>$/u.exec(text)?.groups ?? {}
   return name !== undefined && email !== undefined && isEmail(email) ? { name, email } : value
 }
+
+const UNIT_NAMES = new Set(['unit', 'measure unit', 'uom', 'einheit', 'mengeneinheit', '単位'])
 
 const ADDRESS_PARTS = new Set(['street', 'city', 'zip', 'country'])
 
@@ -445,6 +474,12 @@ const WHOLES = new Set([
   'form',
   'submission',
   'reservation',
+  'answer',
+  'response',
+  'result',
+  'detail',
+  'information',
+  'content',
 ])
 
 function takesValue({ value }: Entry, field: ExampleField): boolean {

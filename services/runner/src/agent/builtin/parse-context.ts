@@ -16,6 +16,7 @@ import { findRetraction, readLines } from './read-lines.ts'
 const NO_NAMES: KnownNames = {
   isField: () => false,
   isSection: () => false,
+  isList: () => false,
   isItemField: () => false,
   itemNameField: () => undefined,
 }
@@ -35,7 +36,8 @@ export function readContext(context: string, known: KnownNames): ReadContext {
 
 function readNames(context: string, known: KnownNames): ReadContext {
   const whole = parseStructure(context.trim())
-  if (whole !== undefined) return withProblem(readJson([openEnvelope(whole, known)]), repeatedNameProblem(context))
+  if (whole !== undefined)
+    return withProblem(readJson([openForms(openEnvelope(whole, known), known)]), repeatedNameProblem(context))
   const blocks = [...context.matchAll(FENCED)]
   const fenced = blocks.flatMap(([, text = '']) => parseStructure(text.trim()) ?? [])
   if (fenced.length > 0) {
@@ -81,9 +83,24 @@ function withLines(json: ReadContext, text: string, known: KnownNames): ReadCont
 const ENVELOPE = /^(?:data|payload|body|object|record|resource)$/i
 const ENVELOPES_MAX = 3
 
+function isJsonText(name: string, value: ContextValue, known: KnownNames): boolean {
+  if (typeof value !== 'string' || !/^(?:message|data|payload|body)$/i.test(name) || known.isField(toWords(name)))
+    return false
+  const parsed = parseStructure(value.trim())
+  return parsed !== undefined && isContextObject(parsed)
+}
+
 /** Takes the data out of `{"event": …, "data": {…}}`, unless the example has such a field. Names within go before those beside. */
 function openEnvelope(value: ContextValue, known: KnownNames, depth = 0): ContextValue {
   if (!isContextObject(value) || depth === ENVELOPES_MAX) return value
+  const text = Object.entries(value).find(([name, inner]) => isJsonText(name, inner, known))
+  // {"Type": "Notification", "Message": "{…}"}
+  if (text)
+    return openEnvelope(
+      { ...value, data: parseStructure((text[1] as string).trim()) ?? null, [text[0]]: '' },
+      known,
+      depth + 1,
+    )
   const [only, ...more] = Object.entries(value)
   // {"orders": [{…}]}
   if (only && more.length === 0 && isObjectList(only[1]) && only[1].length === 1) {
@@ -97,6 +114,32 @@ function openEnvelope(value: ContextValue, known: KnownNames, depth = 0): Contex
   const within = new Set(Object.keys(opened).map((each) => toWords(each)))
   const beside = Object.entries(value).filter(([each]) => each !== name && !within.has(toWords(each)))
   return toObject([...beside, ...Object.entries(opened)])
+}
+
+/** The names of a form's fields and of their values, as webhooks of forms send them: [{"label": "Name", "value": "Ada"}]. */
+const FORM_NAMES = ['label', 'name', 'key', 'field', 'question', 'title']
+const FORM_VALUES = ['value', 'answer', 'values', 'text']
+
+/** Turns lists of names and values into the object that they are; lists of objects of the example stay. */
+function openForms(value: ContextValue, known: KnownNames, depth = 0): ContextValue {
+  if (!isContextObject(value) || depth === ENVELOPES_MAX) return value
+  const entries = Object.entries(value).map(([name, inner]): [string, ContextValue] => {
+    if (!isObjectList(inner) || known.isList(toWords(name))) return [name, openForms(inner, known, depth + 1)]
+    return [name, toForm(inner, known) ?? inner]
+  })
+  return toObject(entries)
+}
+
+function toForm(list: readonly ContextObject[], known: KnownNames): ContextObject | undefined {
+  const nameOf = FORM_NAMES.find((name) => {
+    const names = list.flatMap((field) => (typeof field[name] === 'string' ? [field[name]] : []))
+    return (
+      names.length === list.length && names.filter((each) => known.isField(toWords(each))).length * 2 >= list.length
+    )
+  })
+  const valueOf = FORM_VALUES.find((name) => list.every((field) => Object.hasOwn(field, name)))
+  if (nameOf === undefined || valueOf === undefined) return undefined
+  return toObject(list.map((field) => [field[nameOf] as string, field[valueOf] ?? null]))
 }
 
 function readJson(values: readonly ContextValue[]): ReadContext {

@@ -9,6 +9,7 @@ import {
   toObject,
 } from './context-value.ts'
 import { addUnit, splitUnit } from './name-unit.ts'
+import { leaveOutOlderMail } from './older-mail.ts'
 import { readTable } from './read-table.ts'
 
 /** The text before the separator of a line: a name of at most 100 characters, with or without quotes and emphasis. */
@@ -17,6 +18,8 @@ const LABEL =
 
 const BULLET = /^(?:(?:[-*•–·▪◦‣+]|\d{1,3}[.)])\s+|・\s*|[■◆●▼◇○□▶]\s*(?=[^:：]{1,100}[:：]))/u
 const CHECKBOX = /^(?<mark>[[(][ xX✓]?[\])]|[☑☐☒✅❌])\s*(?<name>[^:：]{1,100})$/u
+/** "Newsletter [x]" */
+const CHECKBOX_AFTER = /^(?<name>[^:：=[\]()]{1,100}?)\s*(?<mark>[[(][ xX✓]?[\])]|[☑☐☒✅❌])$/u
 const HEADING =
   /^(?:#{1,6}\s+(?<hash>.{1,100}?)\s*#*|\*\*(?<bold>[^*:]{1,100})\*\*|={2,}\s*(?<equals>[^=]{1,100}?)\s*={2,}|\[(?<ini>\p{L}[\p{L}\p{N} ]{2,60})\]|[■◆●▼]\s*(?<mark>[^:：]{1,100}))$/u
 
@@ -154,6 +157,7 @@ interface Pair {
   readonly isLong: boolean
   /** Whether the name is written in bold. */
   isBold: boolean
+  readonly isCheckbox: boolean
   isHeading: boolean
 }
 
@@ -177,14 +181,18 @@ interface Line {
   readonly text: string
   readonly indent: number
   readonly isAfterBlank: boolean
+  readonly isQuoted: boolean
 }
 
 /** Reads lines `name: value`, sections, lists, tables and repeated blocks. */
 export function readLines(context: string, known: KnownNames): ReadContext {
-  const lines = splitLines(context)
+  const { lines: ownLines, problem: olderProblem } = leaveOutOlderMail(splitLines(context), (line) =>
+    listNames(line, known),
+  )
+  const lines = joinFormLines(ownLines, known)
   const root: Pair = { ...newPair('', '', 0, known), indent: -1 }
   const stack: (Pair | Item)[] = [root]
-  let problem: string | undefined
+  let problem = olderProblem
   let section: Pair | undefined
   let last: Pair | undefined
   let isSignature = false
@@ -274,7 +282,9 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       last.more.push(...(isAfterBlank && last.more.length > 0 ? ['', text] : [text]))
       continue
     }
-    while (stack.length > 1 && (stack.at(-1)?.indent ?? 0) >= indent && !isListOf(stack.at(-1), indent, bullet))
+    const isBox = pairs[0]?.isCheckbox === true && !pairs[0].isKnown
+    const isListItem = bullet !== '' || isBox
+    while (stack.length > 1 && (stack.at(-1)?.indent ?? 0) >= indent && !isListOf(stack.at(-1), indent, isListItem))
       stack.pop()
     const [first] = pairs
     if (section && !section.isHeading && isSectionEnd(section, indent, first, known)) section = undefined
@@ -287,7 +297,13 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       if (bullet !== '') parent.children.push({ kind: 'item', indent, text: content, children: [] })
       else if (parent.kind === 'pair' && parent !== root && parent !== section && indent > parent.indent)
         parent.more.push(text)
-      else if (last && last.value === '' && last.children.length === 0 && last.more.length === 0 && !isAfterBlank) {
+      else if (
+        last &&
+        last.value === '' &&
+        last.children.length === 0 &&
+        (last.more.length === 0 || known.isList(last.words)) &&
+        !isAfterBlank
+      ) {
         last.more.push(text)
       } else addUnread(text)
       continue
@@ -299,7 +315,7 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       parent.more.push(text)
       continue
     }
-    if (pairs.length === 1 && !first.isKnown) addUnread(`${first.name}: ${first.value}`)
+    if (pairs.length === 1 && !first.isKnown) addUnread(`${first.name}: ${withoutOccasion(first)}`)
     if (
       pairs.length === 1 &&
       first.isKnown &&
@@ -346,6 +362,47 @@ export function readLines(context: string, known: KnownNames): ReadContext {
   return { values, lists, problem }
 }
 
+/**
+ * Joins the lines of a form whose names are above their values, with an empty line between the fields: at least two names
+ * of fields, each above one line that is no name.
+ */
+function joinFormLines(lines: readonly Line[], known: KnownNames): readonly Line[] {
+  const isName = (line: Line | undefined): boolean =>
+    line !== undefined && line.text.length <= 60 && !/[:：=|;\t]/.test(line.text) && known.isField(toWords(line.text))
+  const starts = lines.flatMap(({ isAfterBlank }, index) => {
+    const [line, value, next] = lines.slice(index, index + 3)
+    const isFirst = isAfterBlank || index === 0
+    const isSingle = value !== undefined && !value.isAfterBlank && (next === undefined || next.isAfterBlank)
+    return isFirst && isSingle && isName(line) && !isName(value) && !/[:：]/.test(value.text) ? [index] : []
+  })
+  if (starts.length < 2) return lines
+  const names = new Set(starts)
+  return lines.flatMap((line, index) => {
+    if (names.has(index - 1)) return []
+    return names.has(index) ? [{ ...line, text: `${line.text}: ${lines[index + 1]?.text ?? ''}` }] : [line]
+  })
+}
+
+/** The known names in a line: of pairs, or of the columns of a table. */
+function listNames({ text, indent }: Line, known: KnownNames): string[] {
+  const content = text.slice(BULLET.exec(text)?.[0].length ?? 0)
+  const names = parsePairs(content, indent, known).flatMap((pair) => (pair.isKnown ? [pair.words] : []))
+  if (names.length > 0 || !/[|;,\t]/.test(text)) return names
+  const columns = text
+    .split(/[|;,\t]/)
+    .map((cell) => toWords(cell.trim()))
+    .filter((words) => known.isField(words))
+  return columns.length > 1 ? columns : []
+}
+
+/** The subject of a mail without the words that only say why it was written: its values are those that are meant. */
+function withoutOccasion({ words, value }: Pair): string {
+  return words === 'subject' ? value.replace(OCCASION, '') : value
+}
+
+const OCCASION =
+  /(?<!\p{L})(?:correction|corrected|updated?|revised|new|korrektur|korrigierte?[nrs]?|berichtig(?:te?[nrs]?|ung)|aktualisierte?[nrs]?|änderung|geänderte?[nrs]?)(?!\p{L})|訂正|修正|変更/giu
+
 /** Whether the line is a title without a mark: one to three words above a line with a name and its value. */
 function isTitle(lines: readonly Line[], index: number, known: KnownNames): boolean {
   const line = lines[index]
@@ -380,21 +437,22 @@ function isSectionEnd(section: Pair, indent: number, next: Pair | undefined, kno
 }
 
 /** Lists that begin in the column of their name: "Items:" and then "- A". */
-function isListOf(node: Pair | Item | undefined, indent: number, bullet: string): boolean {
-  return bullet !== '' && node?.kind === 'pair' && node.indent === indent && node.value === '' && node.more.length === 0
+function isListOf(node: Pair | Item | undefined, indent: number, isListItem: boolean): boolean {
+  return isListItem && node?.kind === 'pair' && node.indent === indent && node.value === '' && node.more.length === 0
 }
 
 function splitLines(context: string): Line[] {
   const lines: Line[] = []
   let isAfterBlank = false
   for (const raw of context.split(/\r\n|[\n\r\u2028\u2029]/u)) {
+    const isQuoted = raw.startsWith('>')
     const line = raw.replace(/^(?:>\s?)+/u, '').replaceAll('\t', '    ')
     const text = (line === raw ? raw : raw.replace(/^(?:>\s?)+/u, '')).trim()
     if (text === '' || /^(?:```|~~~)/.test(text) || /^[-_=*]{3,}$/.test(text)) {
       isAfterBlank = true
       continue
     }
-    lines.push({ text, indent: line.length - line.trimStart().length, isAfterBlank })
+    lines.push({ text, indent: line.length - line.trimStart().length, isAfterBlank, isQuoted })
     isAfterBlank = false
   }
   return lines
@@ -417,6 +475,7 @@ function newPair(name: string, value: string, indent: number, known: KnownNames)
     isKnown,
     isLong,
     isBold: false,
+    isCheckbox: false,
     isHeading: false,
   }
 }
@@ -439,18 +498,16 @@ function isOneParagraph({ words }: Pair): boolean {
 /** The pair or pairs of a line: `a: 1`, `a: 1, b: 2`, `[x] a`. */
 function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
   const checkbox = CHECKBOX.exec(text)?.groups
-  if (checkbox)
-    return [
-      newPair(
-        checkbox['name'] ?? '',
-        (checkbox['mark'] ?? '').replace(/^[[(] ?[\])]$/, '☐').replace(/^[[(].[\])]$/, '[x]'),
-        indent,
-        known,
-      ),
-    ]
+  if (checkbox) {
+    const pair = newPair(checkbox['name'] ?? '', plainMark(checkbox['mark']), indent, known)
+    return [{ ...pair, isCheckbox: true }]
+  }
+  const after = CHECKBOX_AFTER.exec(text)?.groups
+  const marked = after && newPair(after['name'] ?? '', plainMark(after['mark']), indent, known)
+  if (marked?.isKnown) return [{ ...marked, isCheckbox: true }]
   const single = parsePair(text, indent, known)
   if (!single || !hasOtherName(single.value, known)) return single ? [single] : []
-  for (const separator of [/\s*\|\s*/u, /\s*;\s*/u, /,\s+/u]) {
+  for (const separator of [/\s*\|\s*/u, /\s*;\s*/u, /,\s+/u, /\s+[-–—·•]\s+/u, /\s{2,}/u]) {
     const pairs = text.split(separator).map((part) => parsePair(part, indent, known))
     if (pairs.length > 1 && pairs.every((pair) => pair?.isKnown && !hasOtherName(pair.value, known))) {
       return pairs.flatMap((pair) => pair ?? [])
@@ -459,10 +516,14 @@ function parsePairs(text: string, indent: number, known: KnownNames): Pair[] {
   return [single]
 }
 
-const OTHER_NAME = /[,;|]\s{0,5}(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})\s{0,5}[:：=]/gu
+function plainMark(mark = ''): string {
+  return mark.replace(/^[[(] ?[\])]$/, '☐').replace(/^[[(].[\])]$/, '[x]')
+}
+
+const OTHER_NAME = /(?:[,;|·•]\s{0,5}|\s[-–—]\s|\s{2,5})(?<name>[\p{L}\p{N}][\p{L}\p{M}\p{N} _.-]{0,40})\s{0,5}[:：=]/gu
 
 function hasOtherName(value: string, known: KnownNames): boolean {
-  if (!/[,;|]/.test(value) || /^[[{"]/.test(value)) return false
+  if (!/[,;|·•]|\s[-–—\s]/.test(value) || /^[[{"]/.test(value)) return false
   return [...value.matchAll(OTHER_NAME)].some(({ groups }) => known.isField(toWords(groups?.['name'] ?? '')))
 }
 
@@ -485,13 +546,20 @@ function isIntroduction(text: string, known: KnownNames): boolean {
   return text.split(/\s+/u).length > 2 && !known.isField(words) && !known.isSection(words)
 }
 
-function parsePair(text: string, indent: number, known: KnownNames): Pair | undefined {
-  if (isIntroduction(text, known)) return undefined
+function parsePair(fullText: string, indent: number, known: KnownNames): Pair | undefined {
+  if (isIntroduction(fullText, known)) return undefined
+  // "【注文番号】AB-12"
+  const text = fullText.replace(/^【([^】]{1,60})】\s*[:：]?\s*(?=\S)/u, '$1：')
   // A name contains no separator, so it ends at the first one. A URL such as https://example.com has no name.
   const separator = text.search(/[:：=]/u)
   if (separator > 0 && separator < 110 && !text.startsWith('//', separator + 1)) {
     // "**Total:** 5" has the end of its emphasis after the separator.
-    const before = text.slice(0, separator).trim().replace(/\?$/, '')
+    const before = text
+      .slice(0, separator)
+      .trim()
+      .replace(/\?$/, '')
+      // "customer[name]" of a web form.
+      .replaceAll(/(?<=[\w\]])\[(\w{1,40})\]/g, '.$1')
     const emphasis = /^(\*\*|__|\*|_)/.exec(before)?.[0] ?? ''
     const after = text.slice(separator + 1)
     const isOpen = emphasis !== '' && !before.slice(emphasis.length).includes(emphasis) && after.startsWith(emphasis)
@@ -501,7 +569,15 @@ function parsePair(text: string, indent: number, known: KnownNames): Pair | unde
       return { ...newPair(name, value, indent, known), isBold: emphasis !== '' }
     }
   }
-  const spaced = /^(?<name>[^\t–—]{1,60}?)(?:\s*\t+\s*|\s+[-–—]\s+)(?<value>.+)$/u.exec(text)?.groups
+  // "Order #4711"
+  const numbered = /^(?<name>\p{L}[\p{L} ]{1,40}?)\s(?:#|№|no\.|nr\.)\s?(?<value>(?=\S*\d)[\p{L}\d/_.-]{1,40})$/iu.exec(
+    text,
+  )?.groups
+  const id = numbered && newPair(`${numbered['name']} #`, numbered['value'] ?? '', indent, known)
+  if (id?.isKnown) return id
+  const spaced = /^(?<name>[^\t–—]{1,60}?)(?:\s*\t+\s*|\s+[-–—]\s+|\s{3,}|\s?\.{3,}\s?)(?<value>[^\s.].*)$/u.exec(
+    text,
+  )?.groups
   const name = spaced && LABEL.exec(spaced['name'] ?? '')?.groups?.['name']?.trim()
   const pair = name === undefined ? undefined : newPair(name, spaced?.['value'] ?? '', indent, known)
   return pair?.isKnown ? pair : undefined
@@ -587,6 +663,9 @@ function pairValue({ value, more, children, unit, isLong }: Pair, lists: Context
 function childrenValue(children: readonly Node[], lists: ContextObject[][]): ContextValue {
   const [first] = children
   if (first?.kind === 'table') return [...first.rows]
+  const boxes = children.flatMap((child) => (child.kind === 'item' ? child.children : [child]))
+  if (boxes.length === children.length && boxes.every((box) => box.kind === 'pair' && box.isCheckbox && !box.isKnown))
+    return listChecked(boxes)
   const items = children.flatMap((child) => (child.kind === 'item' ? [child] : []))
   if (items.length < children.length) return toValues(children, lists)
   if (items.every((item) => item.children.length === 0)) return items.map(({ text }) => text)
@@ -595,13 +674,24 @@ function childrenValue(children: readonly Node[], lists: ContextObject[][]): Con
   return isList ? items.map((item) => toValues(item.children, lists)) : toValues(children, lists)
 }
 
+/** The names of the check boxes with a mark. */
+function listChecked(boxes: readonly Node[]): string[] {
+  return boxes.flatMap((box) => (box.kind === 'pair' && box.value !== '☐' && box.value !== '❌' ? [box.name] : []))
+}
+
 /** Without the end of a letter after the last paragraph. */
 function trimClosing(lines: readonly string[], isLong: boolean): readonly string[] {
   const end = isLong ? lines.findIndex((line, index) => lines[index - 1] === '' && isClosing(line)) : -1
   return end === -1 ? lines : lines.slice(0, end - 1)
 }
 
-function parseLineValue(full: string): ContextValue {
+/** "[x] Card [ ] Cash", "☑ Card ☐ Cash" */
+const BOXES = /^(?:(?:\[[ xX✓]?\]|[☑☐☒✅])\s*[^[\]☑☐☒✅\s][^[\]☑☐☒✅]{0,60}){2,20}$/u
+const CHECKED = /(?:\[[xX✓]\]|[☑☒✅])\s*([^[\]☑☐☒✅]+)/gu
+
+function parseLineValue(fullText: string): ContextValue {
+  const full = fullText.replace(/^<(https?:\/\/[^<>\s]+)>$/u, '$1')
+  if (BOXES.test(full)) return [...full.matchAll(CHECKED)].map(([, name = '']) => name.trim())
   const structure = parseStructure(full.replace(/,$/, ''))
   if (structure !== undefined) return structure
   const quoted = /^(?<text>".*"),?$/u.exec(full)?.groups?.['text']

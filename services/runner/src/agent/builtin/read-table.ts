@@ -51,7 +51,22 @@ export function readTable(lines: readonly TableLine[], start: number, known: Kno
     const cells = parseRows(rows.join('\n'), delimiter)
     return toTable(cells ?? [titles], end - start, known)
   }
-  return undefined
+  const titles = splitSpaces(header)
+  if (titles.length < 2 || splitSpaces(next).length < 2) return undefined
+  // "Full name    Ada" is a name with its value.
+  if (!areKnown(titles, known) || titles.filter((title) => isKnown(title, known)).length < 2) return undefined
+  let end = start + 1
+  while (lines[end] && !lines[end]?.isAfterBlank && splitSpaces(lines[end]?.text ?? '').length > 1) end += 1
+  return toTable(
+    lines.slice(start, end).map(({ text }) => splitSpaces(text)),
+    end - start,
+    known,
+  )
+}
+
+/** The cells of a line whose columns are apart by two spaces at least, or by a wide one. */
+function splitSpaces(text: string): string[] {
+  return text.split(/\s{2,}|\u3000+/u)
 }
 
 function parseRows(text: string, delimiter: string): string[][] | undefined {
@@ -104,11 +119,17 @@ function toTable(cells: readonly (readonly string[])[], lineCount: number, known
   const rows: ContextObject[] = []
   const pairs: [string, string][] = []
   for (const row of body) {
-    const values = row.slice(1).filter((cell) => cell !== '')
     const first = row.find((cell) => cell !== '') ?? ''
     if (SUM.test(first)) {
-      const sums = values.filter((cell) => cell !== first)
-      if (sums.length === 1) pairs.push([first, sums[0] ?? ''])
+      const sums = row.flatMap((cell, index) =>
+        cell === '' || cell === first ? [] : [{ cell, name: titles[index] ?? '' }],
+      )
+      // Below "Quantity" and "Amount" the sum is the amount.
+      const amounts = sums.filter(({ name }) =>
+        /(?:^| )(?:total|amount|price)(?: |$)/.test(toWords(splitUnit(name).name)),
+      )
+      const [sum, ...others] = sums.length > 1 ? amounts : sums
+      if (sum && others.length === 0) pairs.push([first, sum.cell])
     } else if (row.length === titles.length)
       rows.push(toObject(columns.map(({ name, unit }, index) => [name, addUnit(row[index] ?? '', unit)])))
     else {

@@ -85,6 +85,50 @@ describe('a context is refused', () => {
       'ID: 1\nItems: two chairs',
       'items ("two chairs" is not an object)',
     ],
+    [
+      'a unit without a field',
+      { product: 'x', quantity: 1 },
+      'Product: Flour\nQuantity: 25\nUnit: kg',
+      'quantity ("Unit" may be meant',
+    ],
+    ['a postal code as a number', { zip: 1, city: 'x' }, 'ZIP: 01067\nCity: Dresden', 'zip ("01067" is not a number)'],
+    [
+      'a sign of several currencies',
+      { total: 1, currency: 'EUR' },
+      'Total: 5\nCurrency: $',
+      'currency ("$" is not one currency)',
+    ],
+    [
+      'another currency',
+      { total: 1, currency: 'EUR' },
+      'Total: 5 EUR\nCurrency: CHF',
+      'currency ("CHF" is not the currency',
+    ],
+    [
+      'one item or several',
+      { id: 'x', tags: ['y'] },
+      'ID: 1\nTags: red and blue',
+      'tags ("red and blue" is one item, or several)',
+    ],
+    ['an item with a price in words', { items: [{ name: 'x', quantity: 1 }] }, 'Items: 2 x chairs, 40 EUR', 'items ('],
+    [
+      'a value and its older one',
+      { id: 'x', color: 'y' },
+      'ID: 1\nColor: red -> blue',
+      'color ("red -> blue" has more',
+    ],
+    [
+      'an older mail that names more',
+      order,
+      'Order ID: 7\n\n-----Original Message-----\nCustomer: Ada\nTotal: 5',
+      'the context (an older mail',
+    ],
+    [
+      'a cancellation in the subject',
+      order,
+      'Subject: Cancellation of order 5\nOrder ID: 5',
+      'the context (the text corrects',
+    ],
     ['cents or not', { total_cents: 100 }, 'Total cents: 12.50', 'total_cents ("12.50" may be in cents or not)'],
   ])('because of %s', (_what, example, context, reason) => {
     expect(unconverted(example, context)).toEqual(expect.arrayContaining([expect.stringContaining(reason)]))
@@ -96,6 +140,7 @@ describe('a context is refused', () => {
     ['the footer of an automatic mail', 'Order ID: A\nPlease do not reply to this message.', { order_id: 'A' }],
     ['a disclaimer', 'Order ID: A\n\nWenn Sie nicht der richtige Empfänger sind, löschen Sie sie.', { order_id: 'A' }],
     ['a sentence before the names', 'ich möchte bestellen:\n\n* Order ID: A\n* Customer: Ada', { customer: 'Ada' }],
+    ['the occasion in the subject of a mail', 'Subject: Correction of order 4\nOrder ID: A', { order_id: 'A' }],
     ['pairs on one line', 'Order ID: A, Total: 5', { order_id: 'A', total: 5 }],
     ['the signature of an email', 'Order ID: A\n\nBest regards\nEve\nCustomer: Shop', { order_id: 'A', customer: '' }],
     ['thousands as in the other numbers', 'Total: 1.000,50\nQuantity: 1.234', { total: 1000.5, quantity: 1234 }],
