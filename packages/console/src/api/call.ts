@@ -6,12 +6,9 @@ export class AppError extends Error {
   readonly status: number
   /** A code of the contract, `unreachable` without an answer, or `unexpected` for an answer in another shape. */
   readonly code: string
-  readonly requestId: string | undefined
   /** The message for each failing field. */
   readonly details: Readonly<Record<string, string>>
-  /** With `changed_meanwhile`: the object as the operation that reads it answers it now. */
-  readonly current: unknown
-  /** The whole error: a failed verification says more. */
+  /** The whole error: a conflict has the current object in it, a failed verification its cause. */
   readonly body: Partial<AppErrorBody>
 
   constructor(status: number, body: Partial<AppErrorBody>) {
@@ -19,9 +16,7 @@ export class AppError extends Error {
     this.name = 'AppError'
     this.status = status
     this.code = body.code ?? 'unexpected'
-    this.requestId = body.request_id
     this.details = Object.fromEntries((body.details ?? []).map((detail) => [detail.field, textOf(detail)]))
-    this.current = body.current
     this.body = body
   }
 }

@@ -111,8 +111,8 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       if (savedText) toast(savedText)
     } catch (reason) {
       isDirtyNow.current = true
-      if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.current) {
-        setConflict(fromCurrent(reason.current as never))
+      if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.body.current) {
+        setConflict(fromCurrent(reason.body.current as never))
       } else {
         setErrors(reason instanceof AppError ? fieldErrors(reason) : {})
         setError(reason instanceof Error ? reason : new Error(String(reason)))
@@ -240,9 +240,9 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
       {others.map(([field, message]) => (
         <p key={field}>{sentence(`${field}: ${message}`)}</p>
       ))}
-      {error instanceof AppError && error.requestId && error.status >= 500 ? (
+      {error instanceof AppError && error.body.request_id && error.status >= 500 ? (
         <p>
-          Request <CopyId id={error.requestId} />
+          Request <CopyId id={error.body.request_id} />
         </p>
       ) : null}
     </div>

@@ -35,7 +35,7 @@ interface ErrorStateProps {
 
 /** Says what failed, with the request id for support, and tries again. */
 export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
-  const { requestId, status } = error instanceof AppError ? error : {}
+  const { status, body } = error instanceof AppError ? error : {}
   const isMissing = status === 404
   const title = isMissing ? 'Not found' : 'This could not be loaded'
   const state = (
@@ -43,9 +43,9 @@ export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
       <Icon name="warning" />
       {isPage ? null : <h2>{title}</h2>}
       <p>{describeError(error)}</p>
-      {requestId ? (
+      {body?.request_id ? (
         <p className="muted">
-          Request <CopyId id={requestId} />
+          Request <CopyId id={body.request_id} />
         </p>
       ) : null}
       {onRetry && !isMissing ? <Button label="Try again" icon="refresh" onClick={onRetry} /> : null}

@@ -1,21 +1,19 @@
 import { Link, type LinkProps, Outlet, useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useState } from 'react'
+import { useState } from 'react'
 import { call, queryClient, useMe, write } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { usePrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
-import { OpenDialogs } from '../components/dialog.tsx'
+import { openDialog, OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
-import { Loading, Notice } from '../components/states.tsx'
+import { Notice } from '../components/states.tsx'
+import { CommandMenu } from './command-menu.tsx'
+import { PasswordPrompt } from './password-prompt.tsx'
+import { ShortcutsHelp } from './shortcuts-help.tsx'
 
-const loadCommandMenu = () => import('./command-menu.tsx')
-const CommandMenu = lazy(loadCommandMenu)
-const ShortcutsHelp = lazy(() => import('./shortcuts-help.tsx'))
-const PasswordPrompt = lazy(() => import('./password-prompt.tsx'))
-
-interface Entry {
+export interface PageEntry {
   to: NonNullable<LinkProps['to']>
   label: string
   icon: IconName
@@ -25,7 +23,7 @@ interface Entry {
 }
 
 /** The pages of the navigation, also found by the command menu. */
-export const PAGES: readonly (readonly Entry[])[] = [
+const PAGES: readonly (readonly PageEntry[])[] = [
   [
     { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
     { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
@@ -42,30 +40,22 @@ export const PAGES: readonly (readonly Entry[])[] = [
   ],
 ]
 
-export function pagesFor(role: string): Entry[][] {
-  return PAGES.map((group) => group.filter((entry) => role !== 'member' || !entry.isForAdmins))
-}
-
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
 export function AppLayout() {
   const isLost = useEvents()
   const me = useMe()
   const prompt = usePrompt()
-  const [overlay, setOverlay] = useState<'menu' | 'help'>()
+  const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
   const navigate = useNavigate()
-  const pages = pagesFor(me.role)
-  const openPage = ({ to, shortcut }: Entry) => [`g ${shortcut}`, () => void navigate({ to })] as const
+  const pages = PAGES.map((group) => group.filter((entry) => me.role !== 'member' || !entry.isForAdmins))
+  const showHelp = () => openDialog((close) => <ShortcutsHelp pages={pages.flat()} onClose={close} />)
+  const openPage = ({ to, shortcut }: PageEntry) => [`g ${shortcut}`, () => void navigate({ to })] as const
   useShortcuts({
-    'mod+k': () => setOverlay((shown) => (shown === 'menu' ? undefined : 'menu')),
-    '?': () => setOverlay('help'),
+    'mod+k': () => setIsMenuOpen(!isMenuOpen),
+    '?': showHelp,
     ...Object.fromEntries(pages.flat().map(openPage)),
   })
-  useEffect(() => {
-    // Loaded when the page is idle, so that nothing typed after the shortcut is lost.
-    const timer = setTimeout(() => void loadCommandMenu().catch(() => undefined), 1_000)
-    return () => clearTimeout(timer)
-  }, [])
   return (
     <div className="layout">
       <a className="skip-link" href="#content">
@@ -74,7 +64,7 @@ export function AppLayout() {
       <header className="sidebar" data-open={isNavOpen || undefined}>
         <div className="sidebar-top">
           <OrganizationMenu />
-          <IconButton icon="search" label="Search (⌘K or Ctrl-K)" onClick={() => setOverlay('menu')} />
+          <IconButton icon="search" label="Search (⌘K or Ctrl-K)" onClick={() => setIsMenuOpen(true)} />
           <IconButton
             icon={isNavOpen ? 'close' : 'menu'}
             label={isNavOpen ? 'Close the navigation' : 'Open the navigation'}
@@ -100,7 +90,7 @@ export function AppLayout() {
             </ul>
           ))}
         </nav>
-        <AccountMenu onHelp={() => setOverlay('help')} />
+        <AccountMenu onHelp={showHelp} />
       </header>
       <main id="content" tabIndex={-1}>
         <div role="status">
@@ -114,16 +104,11 @@ export function AppLayout() {
         {me.organization.is_suspended ? (
           <Notice kind="warning">This organization is suspended: nothing of it runs or is sent.</Notice>
         ) : null}
-        <Suspense fallback={<Loading />}>
-          <Outlet />
-        </Suspense>
+        <Outlet />
       </main>
-      <Suspense fallback={null}>
-        {overlay === 'menu' ? <CommandMenu onClose={() => setOverlay(undefined)} /> : null}
-        {overlay === 'help' ? <ShortcutsHelp onClose={() => setOverlay(undefined)} /> : null}
-        <OpenDialogs />
-        {prompt ? <PasswordPrompt kind={prompt} /> : null}
-      </Suspense>
+      {isMenuOpen ? <CommandMenu pages={pages.flat()} onClose={() => setIsMenuOpen(false)} /> : null}
+      <OpenDialogs />
+      {prompt ? <PasswordPrompt kind={prompt} /> : null}
     </div>
   )
 }

@@ -1,13 +1,13 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type LinkProps, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useState } from 'react'
-import { read, useMe } from '../api/index.ts'
+import { read } from '../api/index.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { type Kind, linkTo } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
-import { pagesFor } from './app-layout.tsx'
+import type { PageEntry } from './app-layout.tsx'
 
 const KINDS: Record<Kind, readonly [IconName, string]> = {
   workflow: ['workflow', 'Workflow'],
@@ -19,17 +19,8 @@ const KINDS: Record<Kind, readonly [IconName, string]> = {
   api_key: ['key', 'API key'],
 }
 
-interface Found {
-  key: string
-  icon: IconName
-  title: string
-  detail: string
-  link: LinkProps
-}
-
 /** Finds pages by name, and everything else by name, id or request id. */
-export default function CommandMenu({ onClose }: { onClose: () => void }) {
-  const me = useMe()
+export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
   const navigate = useNavigate()
   const [text, setText] = useState('')
   const wanted = useDeferredValue(text.trim())
@@ -39,9 +30,8 @@ export default function CommandMenu({ onClose }: { onClose: () => void }) {
     placeholderData: keepPreviousData,
     refetchInterval: false,
   })
-  const pages = [...pagesFor(me.role).flat(), { to: '/account', label: 'Account', icon: 'account' } as const]
-  const found: Found[] = [
-    ...pages
+  const found = [
+    ...[...pages, { to: '/account', label: 'Account', icon: 'account' } as const]
       .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
       .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to } })),
     ...(wanted.length > 1 ? (search.data?.data ?? []) : []).map(({ kind, id, title, detail }) => {

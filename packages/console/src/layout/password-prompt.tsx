@@ -17,7 +17,7 @@ const TEXTS = {
 }
 
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
-export default function PasswordPrompt({ kind }: { kind: Prompt }) {
+export function PasswordPrompt({ kind }: { kind: Prompt }) {
   const { email } = useMe().account
   const close = () => {
     answerPrompt(false)

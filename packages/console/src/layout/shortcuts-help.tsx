@@ -1,6 +1,5 @@
 import { Dialog } from '../components/dialog.tsx'
-import { useMe } from '../api/index.ts'
-import { pagesFor } from './app-layout.tsx'
+import type { PageEntry } from './app-layout.tsx'
 
 const KEYS = [
   ['⌘K or Ctrl-K', 'Find a page, workflow, webhook source, id or request id'],
@@ -12,8 +11,7 @@ const KEYS = [
   ['?', 'Show this help'],
 ] as const
 
-export default function ShortcutsHelp({ onClose }: { onClose: () => void }) {
-  const pages = pagesFor(useMe().role).flat()
+export function ShortcutsHelp({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl className="shortcuts">

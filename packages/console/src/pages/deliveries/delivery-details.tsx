@@ -28,35 +28,22 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
-  const {
-    outcome,
-    status,
-    reason,
-    answer,
-    agent_answer: agentAnswer,
-    rejected_answer: rejected,
-    headers,
-    workflow,
-    request_url: url,
-  } = delivery
-  const hint = delivery.kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
-  const took = delivery.duration_ms === null ? null : durationText(delivery.duration_ms)
-  const mismatches = delivery.mismatches ?? []
+  const { kind, outcome, status, reason, answer, headers, workflow, mismatches, resent_as: resentAs } = delivery
+  const { agent_answer: agentAnswer, rejected_answer: rejected, request_url: url, duration_ms: ms } = delivery
+  const hint = kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const link = (id: string) => (
     <Link key={id} {...logLink(delivery.source_id, id)}>
       {shortId(id)}
     </Link>
   )
-  const curl = curlText(
-    url ?? 'https://example.com',
-    headers.map(({ name, value }) => curlHeader(name, value)),
-    delivery.request_body,
-  )
+  const curlHeaders = headers.map(({ name, value }) => curlHeader(name, value))
   return (
     <>
       <div className="row" role="status">
         <StatusBadge status={outcome} />
-        <span>{[status && `Status ${status}`, took && `after ${took}`].filter(Boolean).join(' ')}</span>
+        <span>
+          {[status && `Status ${status}`, ms !== null && `after ${durationText(ms)}`].filter(Boolean).join(' ')}
+        </span>
       </div>
       {outcome === 'accepted' ? null : (
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
@@ -67,7 +54,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           {hint ? <p>{hint}</p> : null}
         </Notice>
       )}
-      {mismatches.length > 0 ? (
+      {mismatches && mismatches.length > 0 ? (
         <Table
           label="Does not follow the example"
           isLabelShown
@@ -86,7 +73,7 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           Session: delivery.session_id && <ThingLink kind="session" id={delivery.session_id} />,
           'Sent by': delivery.sent_by?.name,
           Repeats: delivery.resend_of && link(delivery.resend_of),
-          'Sent again as': delivery.resent_as.length > 0 && <span className="row">{delivery.resent_as.map(link)}</span>,
+          'Sent again as': resentAs.length > 0 && <span className="row">{resentAs.map(link)}</span>,
           Delivery: <CopyId id={delivery.id} label="delivery id" />,
           Request: delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
         }}
@@ -99,22 +86,17 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
         <JsonView label="request body" value={delivery.request_body} />
         <details>
           <summary>As curl</summary>
-          <CopyBox label="curl" text={curl} />
+          <CopyBox label="curl" text={curlText(url ?? 'https://example.com', curlHeaders, delivery.request_body)} />
         </details>
       </Part>
       {rejected === null ? null : (
-        <Part title="Answer">
-          <p className="muted">At most the first 4 KiB. Only people see it: the agent does not receive it.</p>
+        <Part title="Answer" intro="At most the first 4 KiB. Only people see it: the agent does not receive it.">
           <LongText text={rejected} />
         </Part>
       )}
-      {delivery.kind === 'payload' && outcome === 'accepted' ? (
-        <Part title="Answer">
-          {answer === null ? (
-            <p className="muted">No text of one line and at most 300 characters.</p>
-          ) : (
-            <LongText text={answer} />
-          )}
+      {kind === 'payload' && outcome === 'accepted' ? (
+        <Part title="Answer" intro={answer === null && 'No text of one line and at most 300 characters.'}>
+          {answer === null ? null : <LongText text={answer} />}
         </Part>
       ) : null}
       {agentAnswer === null ? null : (
@@ -126,10 +108,11 @@ export function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
   )
 }
 
-function Part({ title, children }: { title: string; children: ReactNode }) {
+function Part({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
   return (
     <section className="part">
       <h2>{title}</h2>
+      {intro ? <p className="muted">{intro}</p> : null}
       {children}
     </section>
   )
@@ -158,10 +141,8 @@ export function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut
       ),
       note: (
         <Notice kind={outcome === 'accepted' ? 'warning' : 'info'}>
-          <p>
-            The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
-            secret. The endpoint may act a second time.
-          </p>
+          The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
+          secret. The endpoint may act a second time.
         </Notice>
       ),
       action: 'Send again',

@@ -1,3 +1,4 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
 import { FILE_CONTENT_MAX_BYTES } from '@workflow-service/contract/limits'
@@ -58,11 +59,13 @@ export function WorkflowFilesPage() {
         </>
       }
     >
-      {failures.map((failure) => (
-        <Notice key={failure} kind="danger">
-          {failure}
+      {failures.length > 0 ? (
+        <Notice kind="danger">
+          {failures.map((failure) => (
+            <p key={failure}>{failure}</p>
+          ))}
         </Notice>
-      ))}
+      ) : null}
       {workflow.files.length === 0 ? (
         <EmptyState icon="file" title="No file yet" text="Upload text files, or write one here." />
       ) : null}
@@ -119,25 +122,19 @@ function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; o
 
 /** A new `rules.yaml` for the sources that the workflow names. */
 function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
-  const readiness = useRead('getReadiness', { params: { workflow_id: props.workflow.id } })
-  const sources = useRead('listWebhookSources')
-  const sentence = readiness.data?.warnings.find(({ code }) => code === 'rules_needed')?.excerpt
-  const named = new Set(readiness.data?.sources.map(({ id }) => id))
+  const { id, description } = props.workflow
+  const query = useQuery({
+    queryKey: ['newRules', id],
+    queryFn: async () =>
+      await Promise.all([call('getReadiness', { params: { workflow_id: id } }), call('listWebhookSources', {})]),
+  })
   return (
-    <Loaded query={readiness}>
-      {() => (
-        <Loaded query={sources}>
-          {({ data }) => (
-            <FileDrawer
-              {...props}
-              rules={rulesTemplate(
-                data.filter(({ id }) => named.has(id)),
-                sentence ?? props.workflow.description,
-              )}
-            />
-          )}
-        </Loaded>
-      )}
+    <Loaded query={query}>
+      {([{ sources, warnings }, { data }]) => {
+        const named = data.filter((source) => sources.some((each) => each.id === source.id))
+        const sentence = warnings.find(({ code }) => code === 'rules_needed')?.excerpt ?? description
+        return <FileDrawer {...props} rules={rulesTemplate(named, sentence)} />
+      }}
     </Loaded>
   )
 }
