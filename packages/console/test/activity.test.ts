@@ -32,7 +32,7 @@ test('a member is not sent to pages of admins by the first steps', async () => {
   const { organizationId } = await service.signIn()
   const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
   await show(page, '/')
-  expect(await page.getByText('An admin of your organization does this.').count()).toBe(2)
+  expect(await page.getByText('An admin of your organization does this.').count()).toBe(1)
 })
 
 test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {
@@ -81,6 +81,11 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await show(page, sessionPath)
   await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).waitFor()
   await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 2$/ }).waitFor()
+  await show(page, '/')
+  await page.getByRole('link', { name: '2 Runs queued' }).click()
+  await page.getByRole('cell', { name: 'Queued' }).nth(1).waitFor()
+  expect(await page.getByRole('cell', { name: 'Running' }).count()).toBe(0)
+  await show(page, sessionPath)
   await page.getByRole('button', { name: 'Close session' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
   await page.getByText('Closed', { exact: true }).waitFor()
@@ -115,7 +120,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   const { sourceId, workflowId } = await fill(service, owner)
   const page = await browser.newPage(owner.context)
   await show(page, `/sources/${sourceId}`)
-  await page.getByRole('radio', { name: 'Ask before every payload' }).check()
+  await page.getByRole('radio', { name: 'Ask a person every time' }).check()
   await page.getByRole('button', { name: 'Verify and save' }).click()
   await page.getByText('Verified and saved.').first().waitFor()
   const start = async (orderId: string) => {

@@ -12,6 +12,7 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   const link = (name: string | RegExp) => page.getByRole('link', { name })
   const field = (name: string | RegExp) => page.getByRole('textbox', { name })
   const heading = (name: string | RegExp) => page.getByRole('heading', { name })
+  const hasFocus = (target: Locator) => target.and(page.locator(':focus')).waitFor()
 
   // The printed link.
   await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
@@ -20,15 +21,14 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await field('Email').fill('ada@acme.test')
   await page.getByLabel('Password').fill('seven calm turtles walk')
   await button('Create and sign in').click()
-  await heading('Overview').waitFor()
+  await hasFocus(heading('Overview'))
 
   // A webhook source whose endpoint fails at first: nothing is saved, and the cause is at the field.
   service.endpoint.answerWith({ status: 500 })
-  await link('Webhook sources').click()
   await link('New webhook source').click()
   await field('Name').fill('Order intake')
   await field('URL').fill(`${service.endpoint.url}/orders`)
-  await button('Generate 32 bytes').click()
+  expect(Buffer.from(await field('Secret').inputValue(), 'base64')).toHaveLength(32)
   await button('Verify and create').click()
   expect(await errorOf(field('URL'))).toContain('The endpoint answered 500 instead of 2xx.')
   service.endpoint.answerWith({ body: 'Order accepted.' })
@@ -36,19 +36,18 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await heading('Order intake').waitFor()
 
   // A workflow that names it. It says why it cannot start, and fixes that.
-  await link('Workflows').click()
-  await link('New workflow').click()
+  await link('Use it in a workflow').click()
+  await heading('New workflow').waitFor()
   await field('Name').fill('Forward orders')
-  await field('Description').fill('An order came in. Send it to Order intake.')
+  expect(await field('Description').inputValue()).toBe('Send it to Order intake.')
   await button('Create workflow').click()
   await heading('Forward orders').waitFor()
-  const readiness = page.getByRole('region', { name: 'Can it start?' })
+  const readiness = page.getByRole('region', { name: 'Ready to start?' })
   await readiness.getByRole('listitem').filter({ hasText: 'It is switched off' }).waitFor()
-  await readiness.getByRole('listitem').filter({ hasText: 'It has no active API trigger' }).waitFor()
+  await readiness.getByRole('listitem').filter({ hasText: 'People and programs cannot start it yet' }).waitFor()
   await readiness.getByRole('link', { name: 'Order intake' }).waitFor()
-  await readiness.getByRole('button', { name: 'Switch on' }).click()
-  await readiness.getByRole('button', { name: 'Add an API trigger' }).click()
-  await readiness.getByRole('link', { name: 'Try it' }).click()
+  await readiness.getByRole('button', { name: 'Make it ready to start' }).click()
+  await hasFocus(field('Text'))
 
   // Its run arrives while the page is open.
   const endpointAnswers = Promise.withResolvers<void>()
@@ -56,13 +55,16 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
     await endpointAnswers.promise
     return { body: 'Order accepted.' }
   })
-  await field('Text').fill('order_id: A-1001\ncustomer: Grace Hopper\ntotal: 12.50')
+  await page.getByText('This really sends to Order intake.').waitFor()
+  await button('Use this example').click()
+  await hasFocus(field('Text'))
   await button('Start').click()
   await heading('Run of Forward orders').waitFor()
   const timeline = page.getByRole('list', { name: 'Timeline' })
   await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
   endpointAnswers.resolve()
   await timeline.getByRole('heading', { name: 'Succeeded' }).waitFor()
+  expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
 
   // Its delivery, and the same payload again.
   await timeline.getByRole('link', { name: 'Open the delivery' }).click()
@@ -75,8 +77,11 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await page.waitForURL((url) => url.href !== first)
   await page.getByRole('status').filter({ hasText: 'Accepted' }).first().waitFor()
   const payloads = service.endpoint.requests.slice(-2).map(({ json }) => json)
-  expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Grace Hopper', total: 12.5 })
+  expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 })
   expect(payloads[1]).toEqual(payloads[0])
+  await link('Overview').click()
+  await page.getByText('Nothing failed in the last 7 days.').waitFor()
+  expect(await heading('First steps').count()).toBe(0)
 }, 120_000)
 
 /** Waits until the field is invalid, and returns the text that describes it to a screen reader. */

@@ -27,16 +27,31 @@ const FIRST_STEPS = `
       SELECT true FROM api_keys
       WHERE organization_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) LIMIT 1
     ) IS NOT NULL AS has_api_key,
+    -- The run of the demo is none.
+    (
+      SELECT bool_or(user_id IS NOT NULL) OR count(*) >= 10 FROM (
+        SELECT started_at, user_id FROM starts WHERE organization_id = $1 ORDER BY created_at, id LIMIT 100
+      ) AS oldest WHERE started_at IS NOT NULL
+    ) IS TRUE OR (
+      -- Its runs may be deleted because of their age.
+      SELECT sum(count) >= 10 FROM (
+        SELECT count FROM usage_hours WHERE organization_id = $1 AND kind = 'organization' AND measure = 'run_ms' LIMIT 100
+      ) AS counted
+    ) IS TRUE AS has_run,
     coalesce(
       (
-        SELECT true FROM (
-          SELECT started_at FROM starts WHERE organization_id = $1 ORDER BY created_at, id LIMIT 100
-        ) AS oldest WHERE started_at IS NOT NULL LIMIT 1
+        SELECT true FROM (SELECT id FROM webhook_sources WHERE organization_id = $1 LIMIT 1000) AS source
+        CROSS JOIN LATERAL (
+          SELECT kind FROM deliveries WHERE source_id = source.id ORDER BY created_at DESC, id DESC LIMIT 100
+        ) AS newest
+        WHERE newest.kind = 'payload' LIMIT 1
       ),
-      -- Its runs may be deleted because of their age.
-      (SELECT true FROM usage_hours WHERE organization_id = $1 AND kind = 'organization' AND measure = 'run_ms' LIMIT 1),
+      (
+        SELECT true FROM usage_hours
+        WHERE organization_id = $1 AND kind = 'organization' AND measure = 'deliveries' LIMIT 1
+      ),
       false
-    ) AS has_run`
+    ) AS has_delivery`
 
 // A delivery of a failed run is left out: the run is shown. So is one that was sent again and accepted.
 const ATTENTION = `

@@ -16,13 +16,19 @@ describe('The overview', () => {
     const { id: organizationId, admin } = organization
     const empty = (await data.call(admin, 'getOverview')).body
     expect(empty).toEqual({
-      steps: { has_verified_source: false, has_startable_workflow: false, has_api_key: false, has_run: false },
+      steps: {
+        has_verified_source: false,
+        has_startable_workflow: false,
+        has_api_key: false,
+        has_run: false,
+        has_delivery: false,
+      },
       starts: {},
       deliveries: {},
       waiting_runs: 0,
       attention: [],
     })
-    await data.saveSource({ name: 'Orders' }, organization)
+    const sourceId = await data.saveSource({ name: 'Orders' }, organization)
     const workflow = await data.createWorkflow('Book orders', null, organizationId)
     await pool.query(
       `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name) VALUES ($1, $2, true, 'api', 'API')`,
@@ -37,8 +43,14 @@ describe('The overview', () => {
       has_verified_source: true,
       has_startable_workflow: true,
       has_api_key: true,
-      has_run: true,
+      // Runs that programs started.
+      has_run: false,
+      // A verification.
+      has_delivery: false,
     })
+    await pool.query(`UPDATE deliveries SET kind = 'payload' WHERE source_id = $1`, [sourceId])
+    await data.createRun(workflow, { userId: admin.userId })
+    expect((await data.call(admin, 'getOverview')).body.steps).toMatchObject({ has_run: true, has_delivery: true })
     expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: failed, title: 'Book orders' }])
     expect(overview.starts['failed']).toBe(1)
   })

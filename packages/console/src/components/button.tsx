@@ -13,7 +13,7 @@ export interface Action {
   onClick?: (event: MouseEvent<HTMLButtonElement>) => unknown
 }
 
-interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'onClick' | 'children'> {
+export interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'onClick' | 'children'> {
   /** Shows that the action runs; the button keeps its focus and ignores clicks. */
   isBusy?: boolean
   /** Shows only the icon; the label is its name. */

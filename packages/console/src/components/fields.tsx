@@ -12,7 +12,7 @@ interface FieldProps {
 }
 
 /** What `form.field` gives a field. */
-export interface Bound<Value> extends Pick<FieldProps, 'label' | 'error'> {
+export interface Bound<Value> extends Pick<FieldProps, 'label' | 'error' | 'hint'> {
   value: Value
   onValue: (value: Value) => unknown
 }

@@ -16,14 +16,8 @@ interface PageProps {
   children: ReactNode
 }
 
-/** A page with its heading. Moves the focus to the heading after a navigation, so that screen readers read it. */
+/** A page with its heading. */
 export function Page({ title, back, meta, actions, intro, children }: PageProps) {
-  const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
-    if (!isFirstPage) heading.current?.focus({ preventScroll: true })
-    isFirstPage = false
-  }, [])
-  useTitle(title)
   return (
     <div className="page">
       <header className="page-header">
@@ -33,9 +27,7 @@ export function Page({ title, back, meta, actions, intro, children }: PageProps)
           </Link>
         ) : null}
         <div className="page-title">
-          <h1 ref={heading} tabIndex={-1}>
-            {title}
-          </h1>
+          <Heading title={title} />
           {meta}
           {actions ? <div className="actions">{actions}</div> : null}
         </div>
@@ -43,6 +35,21 @@ export function Page({ title, back, meta, actions, intro, children }: PageProps)
       </header>
       {children}
     </div>
+  )
+}
+
+/** The heading of a page, and the title of the tab. Takes the focus after a navigation, so that screen readers read it. */
+export function Heading({ title }: { title: string }) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (!isFirstPage) heading.current?.focus({ preventScroll: true })
+    isFirstPage = false
+  }, [])
+  useTitle(title)
+  return (
+    <h1 ref={heading} tabIndex={-1}>
+      {title}
+    </h1>
   )
 }
 

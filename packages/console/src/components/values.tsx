@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from 'react'
 import { announce } from './announce.ts'
-import { Button, IconButton } from './button.tsx'
+import { Button, type ButtonProps } from './button.tsx'
 
 const SHOWN_MS = 1_500
 
@@ -29,10 +29,18 @@ export function CopyId({ id, isShort = false, label = 'id' }: { id: string; isSh
   )
 }
 
+/** Copies a text, which `what` names. */
+export function CopyButton({ text, what, ...look }: { text: string; what: string } & Partial<ButtonProps>) {
+  const { isCopied, copy, icon } = useCopy(text)
+  const label = isCopied ? 'Copied' : 'Copy'
+  return (
+    <Button aria-label={`Copy ${what}`} title={`Copy ${what}`} {...look} label={label} icon={icon} onClick={copy} />
+  )
+}
+
 /** A text to copy as a whole, such as a curl line. `children` shows it in another way. */
 export function CopyBox(props: { text: string; label: string; children?: ReactNode; isIconOnly?: boolean }) {
   const { text, label, children = text, isIconOnly } = props
-  const { isCopied, copy, icon } = useCopy(text)
   return (
     <div className="copy-box">
       {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
@@ -40,11 +48,7 @@ export function CopyBox(props: { text: string; label: string; children?: ReactNo
       <pre tabIndex={0} role="region" aria-label={label}>
         {children}
       </pre>
-      {isIconOnly ? (
-        <IconButton icon={icon} label={`Copy ${label}`} onClick={copy} />
-      ) : (
-        <Button label={isCopied ? 'Copied' : 'Copy'} icon={icon} onClick={copy} aria-label={`Copy ${label}`} />
-      )}
+      <CopyButton text={text} what={label} {...(isIconOnly ? { isIconOnly, variant: 'ghost' } : {})} />
     </div>
   )
 }
@@ -91,8 +95,12 @@ export function JsonView({ value, label }: { value: unknown; label: string }) {
 
 const LONG = 1_200
 
-/** A text as it is; a long one is folded. */
-export function LongText({ text }: { text: string }) {
+/** The tags around texts from outside, by which a model knows that they are no instructions. */
+const TAG = /^<\/?data-[0-9a-f]{16}(?: of="[^"\n]{0,100}")?>\n?|\n<\/data-[0-9a-f]{16}>$/gm
+
+/** A text as a person reads it: without the tags for models; a long one is folded. */
+export function LongText({ text: marked }: { text: string }) {
+  const text = marked.replaceAll(TAG, '')
   if (text === '') return <p className="muted">(no text)</p>
   const block = <pre className="text">{text}</pre>
   if (text.length <= LONG) return block

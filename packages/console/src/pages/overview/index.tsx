@@ -9,7 +9,7 @@ import { StatusBadge, statusText } from '../../components/status-badge.tsx'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { Time, useNow } from '../../components/time.tsx'
 import { errorText } from '../runs/run-list.tsx'
-import { countOf, DELIVERY_RESULTS, RUN_RESULTS } from '../usage/results.ts'
+import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -20,7 +20,7 @@ export function OverviewPage() {
       <Loaded query={query}>
         {(overview) => (
           <>
-            {Object.values(overview.steps).every(Boolean) ? null : <FirstSteps steps={overview.steps} />}
+            <FirstSteps steps={overview.steps} />
             {overview.steps.has_run || overview.steps.has_verified_source ? (
               <>
                 <LastDay overview={overview} />
@@ -34,7 +34,7 @@ export function OverviewPage() {
   )
 }
 
-/** What is needed for the first delivery, from the data. Without an action, an admin does it. */
+/** What leads to the first delivery, from the data. Without an action, an admin does it. */
 function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const isAdmin = useMe().role !== 'member'
   const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data ?? []
@@ -43,33 +43,35 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
     {
       isDone: steps.has_verified_source,
-      title: 'Verify a webhook source',
-      text: 'The endpoint that receives what your agents send. Saving it sends one request to verify it.',
+      title: 'Make a webhook source',
+      text: 'The address of yours that receives what your agents send.',
       action: isAdmin && { label: 'New webhook source', link: { to: '/sources/new' } },
     },
     {
       isDone: steps.has_startable_workflow,
-      title: 'Make a workflow that can start',
-      text: 'A task in plain words that names the webhook source.',
-      action: link
-        ? { label: `See what “${workflow.name}” needs`, link }
-        : { label: 'New workflow', link: { to: '/workflows/new' } },
-    },
-    {
-      isDone: steps.has_api_key,
-      title: 'Make an API key',
-      text: 'Your programs start workflows with it.',
-      action: isAdmin && { label: 'Open API keys', link: { to: '/keys' } },
+      title: 'Make a workflow that names it',
+      text: 'A task in plain words, such as “Send every order to Order intake.”',
+      action:
+        link && !steps.has_startable_workflow
+          ? { label: `See what “${workflow.name}” needs`, link }
+          : { label: 'New workflow', link: { to: '/workflows/new' } },
     },
     {
       isDone: steps.has_run,
-      title: 'See the first run',
-      text: 'Start a workflow with a text, and follow what the agent does and sends.',
+      title: 'Start it',
+      text: 'Give it a text, and watch what the agent does.',
       action: link
         ? { label: `Try “${workflow.name}”`, link }
         : { label: 'Open workflows', link: { to: '/workflows' } },
     },
+    {
+      isDone: steps.has_run && steps.has_delivery,
+      title: 'See the delivery',
+      text: 'The page of the run shows what was sent, and what came back.',
+      action: { label: 'Open runs', link: { to: '/runs' } },
+    },
   ]
+  if (list.every(({ isDone }) => isDone)) return null
   const next = list.find(({ isDone, action }) => !isDone && action)
   return (
     <Section title="First steps">
@@ -84,9 +86,9 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
               </h3>
               {isDone ? null : <p className="muted">{text}</p>}
             </div>
-            {isDone ? null : action ? (
-              <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />
-            ) : (
+            {action ? (
+              <Button {...action} variant={isDone ? 'ghost' : title === next?.title ? 'primary' : 'secondary'} />
+            ) : isDone ? null : (
               <span className="muted">An admin of your organization does this.</span>
             )}
           </li>
@@ -100,16 +102,18 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 function LastDay({ overview }: { overview: OverviewOut }) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
-  const runs = (names: readonly string[]) => ({ since, ...(names.length === 1 ? { status: names[0] } : {}) })
   const usage: LinkProps = { to: '/usage', search: { by: 'webhook_source', days: '1' } }
+  const runs = (status: string, tone: string) => {
+    const link: LinkProps = { to: '/runs', search: { since, status } }
+    return { label: `Runs ${statusText(status).toLowerCase()}`, tone, count: overview.starts[status] ?? 0, link }
+  }
   const tiles: { label: string; tone: string; count: number; link: LinkProps }[] = [
-    ...RUN_RESULTS.map(({ label, tone, names }) => {
-      const link: LinkProps = { to: '/runs', search: runs(names) }
-      return { label: `Runs ${label}`, tone, count: countOf(overview.starts, names), link }
-    }),
+    runs('succeeded', 'good'),
+    runs('failed', 'bad'),
     ...DELIVERY_RESULTS.map(({ label, tone, names }) => {
       return { label: `Deliveries ${label}`, tone, count: countOf(overview.deliveries, names), link: usage }
     }),
+    ...[runs('queued', 'quiet'), runs('running', 'quiet')].filter(({ count }) => count > 0),
   ]
   return (
     <Section title="Last 24 hours">

@@ -7,7 +7,7 @@ import { AppError, call, queryClient, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
-import { useTitle } from '../../components/page.tsx'
+import { Heading } from '../../components/page.tsx'
 import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
 import { Time } from '../../components/time.tsx'
 
@@ -24,11 +24,10 @@ const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong to
 
 /** A page without navigation: for people who are not signed in. */
 function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
-  useTitle(title)
   return (
     <main className="entry-page">
       <img src="/favicon.svg" alt="" width="32" height="32" />
-      <h1>{title}</h1>
+      <Heading title={title} />
       {intro ? <p className="muted">{intro}</p> : null}
       {children}
     </main>

@@ -1,5 +1,4 @@
 import { findExampleErrors } from '@workflow-service/contract/example-errors'
-import { EXAMPLE_MAX_BYTES, EXAMPLE_MAX_FIELDS } from '@workflow-service/contract/limits'
 import {
   allowsAnyField,
   allowsAnyValue,
@@ -37,7 +36,7 @@ export function ExampleField(props: Bound<string>) {
         rows={10}
         {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
-        hint={`A JSON object that shows names, nesting and types. At most ${EXAMPLE_MAX_BYTES / 1_024} KiB and ${EXAMPLE_MAX_FIELDS} fields.`}
+        hint="What one request contains. Change it to the fields that your server expects."
         aside={example ? <Button label="Format" variant="ghost" className="small" onClick={format} /> : null}
       />
       <div className="field">
@@ -49,7 +48,7 @@ export function ExampleField(props: Bound<string>) {
             <ul className="shape">
               <Fields shape={inferShape(example)} />
             </ul>
-            <p className="field-hint">Every payload has exactly these fields. Your values are only examples.</p>
+            <p className="field-hint">Every request has exactly these fields. The values are only examples.</p>
           </>
         ) : (
           <p className="muted">Enter an example: its field names and types appear here.</p>

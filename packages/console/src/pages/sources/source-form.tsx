@@ -12,7 +12,7 @@ import { RadioGroup, TextAreaField, TextField } from '../../components/fields.ts
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice } from '../../components/states.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { CopyBox } from '../../components/values.tsx'
+import { CopyButton } from '../../components/values.tsx'
 import { ExampleField, readExample } from './example-field.tsx'
 import { describeVerificationFailure } from './verification-cause.ts'
 
@@ -24,12 +24,14 @@ function secretChoiceOf(source: AppWebhookSourceOut | undefined): 'keep' | 'set'
   return source.has_signing_secret ? 'keep' : 'none'
 }
 
-const valuesOf = (source: AppWebhookSourceOut | undefined) => ({
+const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(SECRET_BYTES))))
+
+const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   name: source?.name ?? '',
   description: source?.description ?? '',
   endpoint_url: source?.endpoint_url ?? '',
   secret_choice: secretChoiceOf(source),
-  signing_secret: '',
+  signing_secret: secret,
   example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
   approval: source?.approval ?? 'none',
 })
@@ -59,22 +61,22 @@ function toFieldError(error: unknown): unknown {
 }
 
 const APPROVALS = {
-  none: 'Send payloads at once',
-  first: 'Ask until the first approved one was accepted',
-  always: 'Ask before every payload',
+  none: 'Send at once',
+  first: 'Ask a person until the first one was accepted',
+  always: 'Ask a person every time',
 }
 const APPROVAL_HINTS = {
-  always: 'The run waits, at most 7 days, until an admin approves or declines the payload on the page of the run.',
+  always: 'The run waits up to 7 days for an admin.',
 }
 
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
 export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const navigate = useNavigate()
-  const [newSourceId] = useState(newId)
-  const id = source?.id ?? newSourceId
+  const [created] = useState(() => ({ id: newId(), secret: newSecret() }))
+  const id = source?.id ?? created.id
   const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
-    ...editing(source, valuesOf),
+    ...editing(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
     savedText: 'Verified and saved.',
     async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
       const { example, error } = readExample(values.example_request_body)
@@ -119,7 +121,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
           placeholder="Order intake"
-          hint="Write this name in the description of a workflow, and its agent sends here."
+          hint="A workflow sends here when its description has this name."
           {...form.field('name', 'Name')}
         />
         <TextAreaField
@@ -135,7 +137,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="On the internet, or in a network that the operator of this service allows. It gets one POST of the type service.webhook.verification when you save, and must answer 2xx within 10 seconds."
+          hint="Where your server takes the data. Saving sends one test request, which it must answer with success (2xx) within 10 seconds."
           {...form.field('endpoint_url', 'URL')}
         />
         {failure?.body.delivery_id ? (
@@ -156,20 +158,13 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   )
 }
 
-const SIGNED_HINT =
-  'Each request carries X-Service-Token, by which your endpoint knows that it comes from this service.'
+const SIGNED_HINT = 'With it your server checks that a request really comes from this service.'
 
 function SecretField({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
   const { secret_choice: choice, signing_secret: secret, endpoint_url: url } = form.values
-  const [isGenerated, setIsGenerated] = useState(false)
   const field = form.field('signing_secret', 'Secret')
   const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
-  const generate = () => {
-    const bytes = crypto.getRandomValues(new Uint8Array(SECRET_BYTES))
-    field.onValue(btoa(String.fromCharCode(...bytes)))
-    setIsGenerated(true)
-  }
-  const showsGenerated = isGenerated && secret !== '' && choice === 'set'
+  const generate = () => field.onValue(newSecret())
   const isStored = source?.has_signing_secret
   const choices = isStored
     ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
@@ -188,32 +183,19 @@ function SecretField({ form, source }: { form: FormState<Values>; source: AppWeb
           stored secret is never sent to another server.
         </Notice>
       ) : null}
-      {choice === 'set' && !showsGenerated ? (
+      {choice === 'set' ? (
         <TextField
-          type="password"
-          autoComplete="new-password"
           className="code"
-          hint="At least 32 random bytes are recommended. It is stored encrypted and never shown again."
+          spellCheck={false}
+          hint="Copy it to your server now: after saving it is never shown again."
           {...field}
-          aside={<Button label="Generate 32 bytes" variant="ghost" className="small" icon="key" onClick={generate} />}
+          aside={
+            <span className="row">
+              <Button label="Generate 32 bytes" variant="ghost" className="small" icon="key" onClick={generate} />
+              <CopyButton text={secret} what="secret" variant="ghost" className="small" />
+            </span>
+          }
         />
-      ) : null}
-      {showsGenerated ? (
-        <div className="field">
-          <div className="field-label">
-            <h2>New secret</h2>
-            <Button
-              label="Enter another one"
-              variant="ghost"
-              className="small"
-              onClick={() => (field.onValue(''), setIsGenerated(false))}
-            />
-          </div>
-          <CopyBox text={secret} label="secret" />
-          <p className="field-hint">
-            Copy it into the settings of your endpoint now: after saving it is never shown again.
-          </p>
-        </div>
       ) : null}
     </>
   )

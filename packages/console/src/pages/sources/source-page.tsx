@@ -67,6 +67,18 @@ function SourceDetails(source: AppWebhookSourceOut) {
       }
     >
       {tested ? <TestResult delivery={tested} /> : null}
+      {source.verified_at && !lastPayload ? (
+        <Notice kind="good">
+          <div className="row">
+            Your endpoint confirmed. Next:
+            <Button
+              label="Use it in a workflow"
+              variant="primary"
+              link={{ to: '/workflows/new', search: { source: name } }}
+            />
+          </div>
+        </Notice>
+      ) : null}
       <KeyValueList
         items={{
           Verified: <Time value={source.verified_at} none="Never: it was saved without verification" />,

@@ -1,6 +1,5 @@
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useRead } from '../../api/index.ts'
 import { type Bound, TextAreaField } from '../../components/fields.tsx'
 import { caretRect, placePopup } from '../../components/place-popup.ts'
 import { ThingLink } from '../../components/thing-link.tsx'
@@ -8,13 +7,6 @@ import { useOptions } from '../../components/use-options.tsx'
 
 const MAX_SUGGESTIONS = 6
 const MIN_TYPED = 2
-
-const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll(/\s+/g, '\\s+')
-
-/** Whether the text names the source as whole words, regardless of case: nearly the rule of the agent, for what is typed. */
-function names(text: string, name: string): boolean {
-  return new RegExp(`(?<![\\p{L}\\p{N}_])${escaped(name)}(?![\\p{L}\\p{N}_])`, 'iu').test(text)
-}
 
 /** The sources whose names begin with what is typed before the caret, with the number of typed characters. */
 function suggest(before: string, all: readonly string[]): { name: string; typed: number }[] {
@@ -28,9 +20,14 @@ function suggest(before: string, all: readonly string[]): { name: string; typed:
   })
 }
 
+interface DescriptionFieldProps extends Bound<string> {
+  sources: readonly { id: string; name: string }[]
+  /** Those that the text names. */
+  named: DescriptionFieldProps['sources']
+}
+
 /** The agent's task. Completes the names of webhook sources at the caret, and links those that it names. */
-export function DescriptionField(props: Bound<string>) {
-  const sources = useRead('listWebhookSources').data?.data ?? []
+export function DescriptionField({ sources, named, ...props }: DescriptionFieldProps) {
   const area = useRef<HTMLTextAreaElement>(null)
   const popup = useRef<HTMLUListElement>(null)
   const [before, setBefore] = useState('')
@@ -72,7 +69,6 @@ export function DescriptionField(props: Bound<string>) {
     setBefore('')
     event.preventDefault()
   }
-  const named = sources.filter(({ name }) => names(props.value, name))
   return (
     <div className="stack">
       <TextAreaField
@@ -80,7 +76,6 @@ export function DescriptionField(props: Bound<string>) {
         rows={10}
         maxLength={WORKFLOW_TEXT_MAX_LENGTH}
         placeholder="When an order comes in, send it to Order intake."
-        hint="The agent’s task in plain words. It sends only to the webhook sources that the text names; their names are offered as you type (arrow keys, then Enter)."
         aria-autocomplete="list"
         {...options.aria}
         onKeyDown={onKeyDown}

@@ -1,12 +1,14 @@
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
-import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
-import { newId, write } from '../../api/index.ts'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { readDescription } from '@workflow-service/contract/check-description'
+import { useDeferredValue, useEffect, useMemo, useState } from 'react'
+import { newId, useRead, write } from '../../api/index.ts'
+import { announce } from '../../components/announce.ts'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Page } from '../../components/page.tsx'
 import { Notice } from '../../components/states.tsx'
-import { linkTo, tryLink } from '../../components/thing-link.tsx'
+import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
 import { useWorkflow } from './use-workflow.ts'
@@ -44,20 +46,21 @@ export function WorkflowEditPage() {
 
 export function NewWorkflowPage() {
   const navigate = useNavigate()
+  const { source } = useSearch({ strict: false })
   const [id] = useState(newId)
   const form = useForm<Values>({
-    values: { name: '', description: '', scope: 'company_wide' },
+    values: { name: '', description: source ? `Send it to ${source}.` : '', scope: 'company_wide' },
     savedText: null,
     async save(values) {
       await write('createWorkflow', { body: { id, ...values } })
-      await navigate(linkTo('workflow', id))
+      await navigate(tryLink(id))
     },
   })
   return (
     <Page
       title="New workflow"
       back={['Workflows', { to: '/workflows' }]}
-      intro="It begins switched off. The next page says what is missing until it can start."
+      intro="On the next page you switch it on and try it."
     >
       <div className="narrow">
         <WorkflowForm form={form} action="Create workflow" />
@@ -71,25 +74,41 @@ const SCOPE_HINTS = {
   only_me: 'The people listed under People see it, and admins.',
 }
 
+const HINT = 'The task in plain words. The agent sends only to the webhook sources that it names.'
+
+/** Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved. */
+const CHECKED_MAX_LENGTH = 10_000
+
 function WorkflowForm(props: { form: FormState<Values>; action: string; workflow?: WorkflowReadOut }) {
   const { form, action, workflow } = props
   const rules = workflow && findRules(workflow)
+  const { data } = useRead('listWebhookSources')
+  const sources = useMemo(() => data?.data ?? [], [data])
+  const typed = useDeferredValue(form.values.description)
+  const isChecked = !rules && typed.length <= CHECKED_MAX_LENGTH
+  const { named, rulesNeeded } = useMemo(
+    () => readDescription(isChecked ? typed : '', sources),
+    [isChecked, typed, sources],
+  )
+  const warnings = beyondNames(isChecked ? (rulesNeeded ? [rulesNeeded] : []) : (workflow?.warnings ?? []))
+  const warning = warnings[0]?.message
+  useEffect(() => {
+    if (warning) announce(warning)
+  }, [warning])
   return (
     <Form form={form} action={action} canReset={action === 'Save'}>
       <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
-      <DescriptionField {...form.field('description', 'Description')} />
-      {workflow && rules ? (
-        <Notice>
-          <RulesNote workflowId={workflow.id} rules={rules} />
+      <DescriptionField
+        sources={sources}
+        named={named}
+        hint={rules ? <RulesNote workflowId={workflow.id} rules={rules} /> : HINT}
+        {...form.field('description', 'Description')}
+      />
+      {warnings.map(({ code, message }) => (
+        <Notice key={message} kind="warning">
+          {message}. {workflow && code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
         </Notice>
-      ) : null}
-      {workflow
-        ? beyondNames(workflow.warnings).map(({ code, message }) => (
-            <Notice key={message} kind="warning">
-              {message}. {code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
-            </Notice>
-          ))
-        : null}
+      ))}
       <RadioGroup options={SCOPES} hints={SCOPE_HINTS} {...form.field('scope', 'Who has access')} />
     </Form>
   )

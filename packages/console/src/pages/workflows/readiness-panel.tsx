@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract'
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { newId, useMe, useRead, write } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
@@ -10,7 +10,7 @@ import { ThingLink } from '../../components/thing-link.tsx'
 /** The words for each rule: met, and not met. */
 const CHECKS: Record<ReadinessOut['checks'][number]['code'], readonly [string, string]> = {
   workflow_inactive: ['It is switched on', 'It is switched off'],
-  no_active_api_trigger: ['It has an active API trigger', 'It has no active API trigger'],
+  no_active_api_trigger: ['People and programs can start it', 'People and programs cannot start it yet'],
   no_users_with_access: ['At least one person has access', 'No person has access'],
 }
 
@@ -64,17 +64,41 @@ export function WriteRuleLink({ workflowId }: { workflowId: string }) {
   return <Button label="Write a rule" className="small" link={link} />
 }
 
-/** Says whether the workflow can start, and fixes what is missing. */
+/** Says whether the workflow can start, and makes it ready. Then the focus goes to what starts it. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
+  const fixes = useFixes(workflow)
+  const panel = useRef<HTMLElement>(null)
+  const isFixing = useRef(false)
+  const canStart = query.data?.can_start
+  useEffect(() => {
+    if (!canStart || !isFixing.current) return
+    isFixing.current = false
+    // The button is gone, and with it the focus.
+    if (document.activeElement !== document.body) return
+    const next = panel.current?.querySelector<HTMLElement>('a.primary') ?? document.querySelector('textarea')
+    next?.focus()
+  }, [canStart])
+  const missing = query.data?.checks.filter(({ is_met: isMet }) => !isMet).map(({ code }) => fixes[code]) ?? []
+  async function fix() {
+    isFixing.current = true
+    for (const [, fixOne] of missing) await fixOne()
+  }
   return (
-    <section className="card readiness" aria-labelledby="readiness">
-      <h2 id="readiness">Can it start?</h2>
+    <section ref={panel} className="card readiness" aria-labelledby="readiness">
+      <h2 id="readiness">Ready to start?</h2>
       <Loaded query={query}>
         {(readiness) => (
           <>
             <Checks workflow={workflow} readiness={readiness} />
             {readiness.can_start && action ? <Button {...action} /> : null}
+            {missing[0] ? (
+              <Button
+                label={missing.length === 1 ? missing[0][0] : 'Make it ready to start'}
+                variant="primary"
+                onClick={fix}
+              />
+            ) : null}
           </>
         )}
       </Loaded>
@@ -83,7 +107,6 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
 }
 
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
-  const fixes = useFixes(workflow)
   const warnings = beyondNames(readiness.warnings)
   const rules = findRules(workflow)
   const yes = warnings.some(({ code }) => REFUSED.includes(code))
@@ -91,7 +114,7 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
     : 'Yes.'
   return (
     <>
-      <p role="status">{readiness.can_start ? yes : 'Not yet. Fix what is marked.'}</p>
+      <p role="status">{readiness.can_start ? yes : 'Not yet.'}</p>
       <ul>
         {rules ? (
           <Item tone="warn">
@@ -107,7 +130,6 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         {readiness.checks.map(({ code, is_met: isMet }) => (
           <Item key={code} tone={isMet ? 'good' : 'bad'}>
             {CHECKS[code][isMet ? 0 : 1]}
-            {isMet ? null : <Button label={fixes[code][0]} className="small" onClick={fixes[code][1]} />}
           </Item>
         ))}
         {readiness.sources.length === 0 ? (
@@ -147,8 +169,10 @@ function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNod
   )
 }
 
-/** The button that makes each rule met. */
-function useFixes(workflow: WorkflowDetailOut): Record<keyof typeof CHECKS, [label: string, fix: () => unknown]> {
+/** What makes each rule met, and the words for it. */
+function useFixes(
+  workflow: WorkflowDetailOut,
+): Record<keyof typeof CHECKS, [label: string, fix: () => Promise<unknown>]> {
   const me = useMe()
   const params = { workflow_id: workflow.id }
   const paused = workflow.triggers.find(({ trigger_source: source }) => source.slug === 'api')
@@ -157,12 +181,12 @@ function useFixes(workflow: WorkflowDetailOut): Record<keyof typeof CHECKS, [lab
   return {
     workflow_inactive: ['Switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
-      paused ? 'Resume the trigger' : 'Add an API trigger',
+      'Allow starts',
       () =>
         write('saveTrigger', { params: { ...params, trigger_id: triggerId }, body: { ...trigger, is_active: true } }),
     ],
     no_users_with_access: [
-      'Add me',
+      'Give me access',
       () => write('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
     ],
   }

@@ -18,11 +18,12 @@ import { useWorkflow } from './use-workflow.ts'
 type Trigger = WorkflowDetailOut['triggers'][number]
 
 const API = { slug: 'api', name: 'API' }
-const SOURCES = { api: 'API, also the schedule and people', other: 'Another source' }
+const SOURCES = { api: 'People, programs and the schedule', other: 'Another source' }
 const EVENT = { slug: 'Slug', name: 'Name' }
 const SUBAGENT_SOURCE = { name: 'Name', type: 'Type', id: 'Id, empty for platform_internal' }
 
-const titleOf = (trigger: Trigger) => trigger.name || `Trigger by ${trigger.trigger_source.name}`
+const firedBy = ({ slug, name }: Trigger['trigger_source']) => (slug === 'api' ? SOURCES.api : `${name} (${slug})`)
+const titleOf = ({ name, trigger_source: source }: Trigger) => name || firedBy(source)
 
 export function WorkflowTriggersPage() {
   const { id, triggers } = useWorkflow()
@@ -30,14 +31,14 @@ export function WorkflowTriggersPage() {
   return (
     <Section
       title="Triggers"
-      intro="What starts the workflow. A call of the public API fires the oldest active trigger of the source “api”."
+      intro="What may start the workflow. A start uses the oldest active trigger for people, programs and the schedule."
       actions={triggers.length > 0 ? <Button {...add} /> : null}
     >
       {triggers.length === 0 ? (
         <EmptyState
           icon="run"
           title="No trigger yet"
-          text="Without an active API trigger the workflow cannot be started, neither by the API nor by you."
+          text="Until there is one, neither people nor programs can start the workflow."
           action={{ ...add, variant: 'primary' }}
         />
       ) : null}
@@ -83,7 +84,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
       </header>
       <KeyValueList
         items={{
-          'Fired by': `${source.name} (${source.slug})`,
+          'Started by': firedBy(source),
           Events: namesOf(trigger.events),
           Filters: trigger.filters ? <code>{JSON.stringify(trigger.filters)}</code> : null,
           'Input message': trigger.input_message || null,
@@ -144,7 +145,7 @@ function TriggerFields({ form: { values, field } }: { form: FormState<ReturnType
     <>
       <div className="columns">
         <TextField hint="May be empty." {...field('name', 'Name')} />
-        <SelectField options={SOURCES} {...field('source', 'Fired by')} />
+        <SelectField options={SOURCES} {...field('source', 'Started by')} />
       </div>
       {values.source === 'other' ? (
         <div className="columns">

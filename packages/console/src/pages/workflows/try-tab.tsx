@@ -1,7 +1,8 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { AppError, invalid, newId, refresh, useMe, useRead, write } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
@@ -17,11 +18,14 @@ const lengthOf = (text: string) => Array.from(text.trim()).length
 
 const FIRST_EXAMPLE = { order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }
 
-/** The fields of an example that fit on a line, as a person may write them. */
-function linesOf(example: Readonly<Record<string, unknown>>): string {
-  const fields = Object.entries(example).filter(([, value]) => value !== null && typeof value !== 'object')
+const MAX_LINES = 8
+
+/** The fields of the examples that fit on a line, as a person may write them. */
+function linesOf(examples: readonly Readonly<Record<string, unknown>>[]): string {
+  const fields = Object.entries(Object.assign({}, ...examples) as Record<string, unknown>)
   return fields
-    .slice(0, 6)
+    .filter(([, value]) => value !== null && typeof value !== 'object')
+    .slice(0, MAX_LINES)
     .map(([name, value]) => `${name}: ${String(value)}`)
     .join('\n')
 }
@@ -68,11 +72,18 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
     // Only when the cause of a refusal is gone.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [canStart])
-  const firstId = readiness?.sources[0]?.id
-  const example = useRead('listWebhookSources').data?.data.find((source) => source.id === firstId)?.example_request_body
-  const placeholder = linesOf(example ?? FIRST_EXAMPLE)
+  const sources = readiness?.sources ?? []
+  const all = useRead('listWebhookSources').data?.data ?? []
+  const used = all.filter((source) => sources.some((named) => named.id === source.id))
+  const example = linesOf(used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE])
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
+  const field = form.field('context', 'Text')
+  const textArea = useRef<HTMLTextAreaElement>(null)
+  const takeExample = () => {
+    field.onValue(example)
+    textArea.current?.focus()
+  }
   const count = lengthOf(context)
   const known = Object.fromEntries(
     sessions.map((each) => [
@@ -82,28 +93,45 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   )
   return (
     <div className="with-side">
+      <ReadinessPanel workflow={workflow} />
       <div className="stack">
-        <Form form={form} action={form.isSaving ? 'Starting…' : 'Start'}>
+        <Form
+          form={form}
+          action={form.isSaving ? 'Starting…' : 'Start'}
+          extra={
+            sources.length > 0 ? (
+              <span className="muted clamp">This really sends to {sources.map(({ name }) => name).join(', ')}.</span>
+            ) : null
+          }
+        >
           <TextAreaField
+            ref={textArea}
             rows={8}
-            placeholder={placeholder}
-            hint="What the agent works on, as a call of the API would send it. ⌘/Ctrl-Enter starts."
+            hint="What the agent works on. ⌘/Ctrl-Enter starts."
             aside={
               <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
                 {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
               </span>
             }
-            {...form.field('context', 'Text')}
+            {...field}
           />
+          {context === example ? null : (
+            <div className="stack">
+              <p className="muted">The built-in agent reads a name and a value on each line, no sentences:</p>
+              <pre className="text">{example}</pre>
+              <div className="actions">
+                <Button label="Use this example" onClick={takeExample} />
+              </div>
+            </div>
+          )}
           <SelectField
             hint="Starts of one session run one after another, and the agent knows the earlier ones."
             options={{ '': 'A new session', [session]: session ? shortId(session) : 'A new session', ...known }}
             {...form.field('session_id', 'Session')}
           />
         </Form>
-        <Snippets workflowId={workflow.id} context={context.trim() || placeholder} session={session} />
+        <Snippets workflowId={workflow.id} context={context.trim() || example} session={session} />
       </div>
-      <ReadinessPanel workflow={workflow} />
     </div>
   )
 }

@@ -1,6 +1,5 @@
-import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { useEffect, useRef } from 'react'
 import { call, newId, refresh, write } from '../../api/index.ts'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
@@ -28,11 +27,6 @@ function Layout(workflow: WorkflowDetailOut) {
   const { id, name } = workflow
   const navigate = useNavigate()
   const params = { workflow_id: id }
-  const tabs = useRef<HTMLElement>(null)
-  const { pathname } = useLocation()
-  useEffect(() => {
-    tabs.current?.querySelector(`a[href="${pathname}"]`)?.scrollIntoView({ block: 'nearest', inline: 'center' })
-  }, [pathname])
   const duplicate = () => {
     const copyId = newId()
     openForm({
@@ -87,7 +81,7 @@ function Layout(workflow: WorkflowDetailOut) {
         </>
       }
     >
-      <nav ref={tabs} className="tabs" aria-label="Parts of the workflow">
+      <nav className="tabs" aria-label="Parts of the workflow">
         {TABS.map(([to, label]) => (
           <Link key={to} to={to} params={params} activeOptions={{ exact: true, includeSearch: false }}>
             {label}
