@@ -11,6 +11,8 @@ export interface Action {
   link?: LinkProps
   /** While a promise of it is pending the button is busy; its error is shown as a message. */
   onClick?: (event: MouseEvent<HTMLButtonElement>) => unknown
+  /** Said when the promise is fulfilled. */
+  done?: string
 }
 
 export interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'onClick' | 'children'> {
@@ -23,13 +25,13 @@ export interface ButtonProps extends Action, Omit<ButtonHTMLAttributes<HTMLButto
 /** A button, or with `link` a link to a page that looks like one. */
 export function Button({ label, icon, variant = 'secondary', link, onClick, className = '', ...props }: ButtonProps) {
   const [isRunning, setIsRunning] = useState(false)
-  const { isBusy = isRunning, isIconOnly, ...rest } = props
+  const { isBusy = isRunning, isIconOnly, done, ...rest } = props
   function click(event: MouseEvent<HTMLButtonElement>) {
     if (isBusy) return event.preventDefault()
     const result = onClick?.(event)
     if (!(result instanceof Promise)) return
     setIsRunning(true)
-    void tryIt(() => result).finally(() => setIsRunning(false))
+    void tryIt(() => result, done).finally(() => setIsRunning(false))
   }
   const classes = `button ${variant} ${isIconOnly ? 'icon-only' : ''} ${className}`
   const content = (

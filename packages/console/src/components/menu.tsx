@@ -86,7 +86,7 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
                   className={`menu-item ${item.variant ?? ''}`}
                   onClick={(event) => {
                     popup.current?.hidePopover()
-                    void tryIt(() => item.onClick?.(event))
+                    void tryIt(() => item.onClick?.(event), item.done)
                   }}
                 >
                   {item.icon ? <Icon name={item.icon} /> : null}

@@ -19,10 +19,11 @@ export function toast(text: string, kind: Message['kind'] = 'good'): void {
   if (kind === 'good') announce(text)
 }
 
-/** Runs an action outside of a form; an error is shown as a message. */
-export async function tryIt(action: () => unknown): Promise<void> {
+/** Runs an action outside of a form; an error is shown as a message, and `done` otherwise. */
+export async function tryIt(action: () => unknown, done?: string): Promise<void> {
   try {
     await action()
+    if (done) toast(done)
   } catch (error) {
     toast(describeError(error), 'bad')
   }

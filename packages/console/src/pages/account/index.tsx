@@ -8,7 +8,6 @@ import { Page, Section } from '../../components/page.tsx'
 import { setPreference, usePreferences } from '../../components/preferences.ts'
 import { StatusBadge } from '../../components/status-badge.tsx'
 import { Time } from '../../components/time.tsx'
-import { toast } from '../../components/toast.ts'
 
 export function AccountPage() {
   const me = useMe()
@@ -74,10 +73,7 @@ const METHODS = { password: 'Password', oidc: 'Provider', link: 'Link' } as cons
 
 const THEMES = { system: 'As the system', light: 'Light', dark: 'Dark' }
 
-async function endSignIn(id: string) {
-  await write('endSignIn', { params: { sign_in_id: id } })
-  toast('The sign-in has ended.')
-}
+const endSignIn = (id: string) => write('endSignIn', { params: { sign_in_id: id } })
 
 function SignIns() {
   const list = toList(useRead('listSignIns'))
@@ -103,7 +99,7 @@ function SignIns() {
               isCurrent ? (
                 <StatusBadge status="on">This one</StatusBadge>
               ) : (
-                <Button label="End" onClick={() => endSignIn(id)} />
+                <Button label="End" onClick={() => endSignIn(id)} done="The sign-in has ended." />
               ),
           },
         ]}

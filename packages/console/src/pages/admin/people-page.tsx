@@ -63,20 +63,15 @@ function PersonMenu({ user }: { user: AppUserOut }) {
   const { state } = user
   const name = nameOf(user)
   const params = { user_id: user.id }
-  const signOut = async () => {
-    await write('signUserOut', { params })
-    toast(`${name} is signed out everywhere.`)
-  }
-  const setDeactivated = async (isDeactivated: boolean) => {
-    await write('saveUser', { params, body: { is_deactivated: isDeactivated, version: user.version } })
-    toast(`${name} is ${isDeactivated ? 'deactivated' : 'active again'}.`)
-  }
+  const setDeactivated = (isDeactivated: boolean) =>
+    write('saveUser', { params, body: { is_deactivated: isDeactivated, version: user.version } })
   const deactivate = () =>
     askToConfirm({
       title: `Deactivate ${name}?`,
       text: 'The person is signed out at once and cannot sign in until you activate them again.',
       action: 'Deactivate',
       onConfirm: () => setDeactivated(true),
+      done: `${name} is deactivated.`,
     })
   const remove = () =>
     askToConfirm({
@@ -90,7 +85,7 @@ function PersonMenu({ user }: { user: AppUserOut }) {
   const canInvite = user.role !== null && !isActive && state !== 'deactivated'
   const activation: Action =
     state === 'deactivated'
-      ? { label: 'Activate', icon: 'check', onClick: () => setDeactivated(false) }
+      ? { label: 'Activate', icon: 'check', onClick: () => setDeactivated(false), done: `${name} is active again.` }
       : { label: 'Deactivate', icon: 'close', onClick: deactivate }
   return (
     <Menu
@@ -104,7 +99,12 @@ function PersonMenu({ user }: { user: AppUserOut }) {
             onClick: () => makeLink(user, 'invitation'),
           },
           isActive && { label: 'Make a reset link', icon: 'key', onClick: () => makeLink(user, 'reset') },
-          isActive && { label: 'Sign out everywhere', icon: 'lock', onClick: signOut },
+          isActive && {
+            label: 'Sign out everywhere',
+            icon: 'lock',
+            onClick: () => write('signUserOut', { params }),
+            done: `${name} is signed out everywhere.`,
+          },
         ],
         user.id === me.user_id
           ? []

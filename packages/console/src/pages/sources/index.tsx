@@ -1,2 +1,194 @@
-export { NewSourcePage, SourcePage } from './source-page.tsx'
-export { SourcesPage } from './sources-page.tsx'
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
+import { useState } from 'react'
+import { call, refresh, toList, useMe, useRead, write } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
+import { Menu } from '../../components/menu.tsx'
+import { Page } from '../../components/page.tsx'
+import { Notice, pageOf } from '../../components/states.tsx'
+import { LastStatus, StatusBadge } from '../../components/status-badge.tsx'
+import { linkTo, logLink } from '../../components/thing-link.tsx'
+import { durationText, Time } from '../../components/time.tsx'
+import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
+import { SourceForm } from './source-form.tsx'
+
+const MANY = 8
+
+export function SourcesPage() {
+  const isAdmin = useMe().role !== 'member'
+  const filters = useFilters('search')
+  const list = toList(useRead('listWebhookSources'))
+  const search = filters.search?.toLowerCase() ?? ''
+  const rows = list.rows.filter(({ name, endpoint_url: url }) => `${name}\n${url}`.toLowerCase().includes(search))
+  return (
+    <ListPage
+      title="Webhook sources"
+      intro="Your endpoints, to which agents send data. A workflow uses one by naming it in its description."
+      create={isAdmin ? { label: 'New webhook source', link: { to: '/sources/new' } } : undefined}
+      label="webhook sources"
+      list={{ ...list, rows }}
+      columns={[
+        { header: 'Name', cell: ({ name }) => name },
+        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Endpoint url={url} /> },
+        { header: 'Verified', cell: (source) => <Verified source={source} /> },
+        { header: 'Last delivery', cell: (source) => <Last request={source.last_payload} /> },
+        { header: 'Signed', cell: (source) => (source.has_signing_secret ? 'Yes' : 'No'), isSecondary: true },
+      ]}
+      rowLink={({ id }) => linkTo('webhook_source', id)}
+      filters={filters}
+      controls={list.rows.length > MANY || search ? <FilterSearch name="search" label="Find a source" /> : null}
+      empty={{
+        icon: 'source',
+        title: 'No webhook source yet',
+        text: isAdmin
+          ? 'Add the endpoint that receives what your agents send. It is verified with one request when you save it.'
+          : 'An admin of your organization can add the endpoints to which agents send data.',
+      }}
+    />
+  )
+}
+
+function Endpoint({ url }: { url: string }) {
+  const { host, pathname } = URL.parse(url) ?? { host: url, pathname: '/' }
+  return (
+    <span className="muted" title={url}>
+      {host + (pathname === '/' ? '' : pathname)}
+    </span>
+  )
+}
+
+function Verified({ source }: { source: AppWebhookSourceOut }) {
+  const { verified_at: at, last_verification: last } = source
+  if (last && last.outcome !== 'accepted' && last.outcome !== 'in_flight') return <Last request={last} />
+  if (!at) return <StatusBadge status="unknown">Not verified</StatusBadge>
+  return <LastStatus status="accepted" at={at} text="Verified" />
+}
+
+function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
+  if (!request) return <span className="muted">None yet</span>
+  return <LastStatus status={request.outcome} at={request.created_at} reason={request.reason} />
+}
+
+type Test = AppAnswer<'testWebhookSource'>
+
+export function NewSourcePage() {
+  const isAdmin = useMe().role !== 'member'
+  const refusal = <Notice>Only admins can add webhook sources. Ask an admin of your organization.</Notice>
+  const intro = 'An endpoint of yours, to which agents send data.'
+  return (
+    <Page title="New webhook source" back={['Webhook sources', { to: '/sources' }]} intro={intro}>
+      {isAdmin ? <SourceForm /> : refusal}
+    </Page>
+  )
+}
+
+export const SourcePage = pageOf('getWebhookSource', SourceDetails)
+
+function SourceDetails(source: AppWebhookSourceOut) {
+  const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
+  const isAdmin = useMe().role !== 'member'
+  const navigate = useNavigate()
+  const [tested, setTested] = useState<Test>()
+  const params = { source_id: id }
+  const test = async () => {
+    setTested(undefined)
+    setTested(await write('testWebhookSource', { params }))
+  }
+  const remove = () =>
+    askToConfirm({
+      title: `Delete ${name}`,
+      text: 'Agents can no longer send to this endpoint; workflows that name it find no source. Its log stays readable.',
+      action: 'Delete webhook source',
+      typed: name,
+      onConfirm: async () => {
+        await call('deleteWebhookSource', { params })
+        // Left before everything is read again: this page would read a source that does not exist.
+        await navigate({ to: '/sources', ignoreBlocker: true })
+        void refresh()
+      },
+      done: `${name} is deleted.`,
+    })
+  const menu = [[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove } as const]]
+  return (
+    <Page
+      title={name}
+      back={['Webhook sources', { to: '/sources' }]}
+      meta={<CopyId id={id} isShort label="source id" />}
+      actions={
+        <>
+          <Button label="Logs" icon="audit" link={logLink(id)} />
+          {isAdmin ? <Button label="Test now" icon="send" onClick={test} /> : null}
+          {isAdmin ? <Menu label="More actions" groups={menu} /> : null}
+        </>
+      }
+    >
+      {tested ? <TestResult delivery={tested} /> : null}
+      {source.verified_at && !lastPayload ? (
+        <Notice kind="good">
+          <div className="row">
+            Your endpoint confirmed. Next:
+            <Button
+              label="Use it in a workflow"
+              variant="primary"
+              link={{ to: '/workflows/new', search: { source: name } }}
+            />
+          </div>
+        </Notice>
+      ) : null}
+      <KeyValueList
+        items={{
+          Verified: <Time value={source.verified_at} none="Never: it was saved without verification" />,
+          'Last verification': <LastRequest sourceId={id} request={lastVerification} none="None in the log" />,
+          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="Nothing was sent yet" />,
+        }}
+      />
+      {isAdmin ? (
+        <SourceForm source={source} />
+      ) : (
+        <>
+          <KeyValueList
+            items={{
+              URL: source.endpoint_url,
+              Description: source.description || null,
+              Signed: source.has_signing_secret ? 'Yes' : 'No',
+            }}
+          />
+          <JsonView label="example body" value={source.example_request_body} />
+        </>
+      )}
+    </Page>
+  )
+}
+
+function TestResult({ delivery }: { delivery: Test }) {
+  const isGood = delivery.outcome === 'accepted'
+  const took = delivery.duration_ms === null ? '' : ` after ${durationText(delivery.duration_ms)}`
+  return (
+    <Notice kind={isGood ? 'good' : 'danger'}>
+      <p role="status">
+        {isGood
+          ? `The endpoint confirmed with status ${delivery.status}${took}.`
+          : `The endpoint did not confirm${took}. ${delivery.reason ?? ''}`}{' '}
+        <Link {...logLink(delivery.source_id, delivery.id)}>See the request</Link>
+      </p>
+    </Notice>
+  )
+}
+
+/** What the endpoint last answered, with its entry in the log. */
+function LastRequest(props: { sourceId: string; request: AppWebhookSourceOut['last_payload']; none: string }) {
+  const { sourceId, request, none } = props
+  if (!request) return <span className="muted">{none}</span>
+  return (
+    <span className="row">
+      <StatusBadge status={request.outcome} />
+      <Link {...logLink(sourceId, request.id)}>
+        <span className="visually-hidden">Open the request of </span>
+        <Time value={request.created_at} />
+      </Link>
+      {request.reason ? <span className="muted">{request.reason}</span> : null}
+    </span>
+  )
+}

@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import type { AppUserOut } from '@workflow-service/contract'
-import { AppError, call, write } from '../../api/index.ts'
+import { call, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Combobox } from '../../components/combobox.tsx'
 import { Section } from '../../components/page.tsx'
 import { EmptyState, Notice } from '../../components/states.tsx'
-import { toast, tryIt } from '../../components/toast.ts'
+import { tryIt } from '../../components/toast.ts'
 import { useWorkflow } from './use-workflow.ts'
 
 /** Every user of the organization, page by page. */
@@ -23,15 +23,8 @@ export function WorkflowPeoplePage() {
   const { id: workflowId, users: listed, users_version: version, scope } = useWorkflow()
   const { data: users = [], error } = useQuery({ queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers })
   const ids = listed.map(({ id }) => id)
-  async function save(userIds: string[], done: string) {
-    const body = { user_ids: userIds, version }
-    await write('saveWorkflowUsers', { params: { workflow_id: workflowId }, body }).catch((reason: unknown) => {
-      if (!(reason instanceof AppError) || reason.code !== 'changed_meanwhile') throw reason
-      const message = 'Another person changed the list. Look at it, then try again.'
-      throw new AppError(409, { ...reason.body, message })
-    })
-    toast(done)
-  }
+  const save = (userIds: string[]) =>
+    write('saveWorkflowUsers', { params: { workflow_id: workflowId }, body: { user_ids: userIds, version } })
   return (
     <Section title="People" intro="The people that this workflow lists." isNarrow>
       {scope === 'company_wide' ? (
@@ -45,7 +38,7 @@ export function WorkflowPeoplePage() {
         label="Add a person"
         placeholder="Name or email address"
         value={null}
-        onValue={(id) => tryIt(() => save([...ids, id], 'Added.'))}
+        onValue={(id) => tryIt(() => save([...ids, id]), 'Added.')}
         problem={error}
         options={users
           .filter(({ id }) => !ids.includes(id))
@@ -65,12 +58,8 @@ export function WorkflowPeoplePage() {
               variant="ghost"
               className="at-end"
               aria-label={`Remove ${name || email}`}
-              onClick={() =>
-                save(
-                  ids.filter((each) => each !== id),
-                  'Removed.',
-                )
-              }
+              onClick={() => save(ids.filter((each) => each !== id))}
+              done="Removed."
             />
           </li>
         ))}

@@ -11,7 +11,6 @@ import { parseJson } from '../../components/parse-json.ts'
 import { RowsField } from '../../components/rows-field.tsx'
 import { EmptyState } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
-import { toast } from '../../components/toast.ts'
 import { KeyValueList } from '../../components/values.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
@@ -53,10 +52,8 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
   const { id, is_active: isActive, trigger_source: source, ...values } = trigger
   const params = { workflow_id: workflowId, trigger_id: id }
   const title = titleOf(trigger)
-  async function toggle() {
-    await write('saveTrigger', { params, body: { ...values, trigger_source: source, is_active: !isActive } })
-    toast(isActive ? 'Paused.' : 'Resumed.')
-  }
+  const toggle = () =>
+    write('saveTrigger', { params, body: { ...values, trigger_source: source, is_active: !isActive } })
   const remove = () =>
     askToConfirm({
       title: `Delete ${title}`,
@@ -72,7 +69,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
         <div className="actions at-end">
           <Button label="Edit" onClick={() => openTrigger(workflowId, trigger)} aria-label={`Edit ${title}`} />
           <Button
-            label={isActive ? 'Pause' : 'Resume'}
+            {...(isActive ? { label: 'Pause', done: 'Paused.' } : { label: 'Resume', done: 'Resumed.' })}
             onClick={toggle}
             aria-label={`${isActive ? 'Pause' : 'Resume'} ${title}`}
           />
