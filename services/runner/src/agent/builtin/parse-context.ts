@@ -11,7 +11,8 @@ import {
 } from './context-value.ts'
 import { toWords } from './name-words.ts'
 import { findRepeatedName } from './repeated-name.ts'
-import { findRetraction, readLines } from './read-lines.ts'
+import { readLines } from './read-lines.ts'
+import { findRetraction } from './unread-text.ts'
 
 const NO_NAMES: KnownNames = {
   isField: () => false,

@@ -11,6 +11,7 @@ import {
 import { addUnit, splitUnit } from './name-unit.ts'
 import { leaveOutOlderMail } from './older-mail.ts'
 import { readTable } from './read-table.ts'
+import { findCorrection, findRemark } from './unread-text.ts'
 
 /** The text before the separator of a line: a name of at most 100 characters, with or without quotes and emphasis. */
 const LABEL =
@@ -98,50 +99,6 @@ const FORWARDED =
 /** Names of an email's header. Its date is the one of the email, not of what it is about. */
 const MAIL_HEADER = /^(?:from|to|cc|bcc|sent|date|reply-to|von|an|gesendet|datum|kopie|差出人|宛先|送信日時|日時)$/iu
 
-/** Words of a text that corrects itself. What a text says outside its values is not understood, so it must not matter. */
-const CORRECTION =
-  /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|addendum|p\.?s\.?:|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|nachtrag|erhöhen|verringern|reduzieren|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
-
-/** Sentences that take nothing back: an apology, the footer of an automatic mail, a disclaimer. */
-const HARMLESS = new RegExp(
-  [
-    String.raw`(?<!\p{L})(?:sorry|apologies) for (?:the |my |our )?(?:late|delayed|slow) (?:reply|response|answer)(?!\p{L})`,
-    String.raw`(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})`,
-    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:reply|respond|answer)(?! (?:with|until|if|unless))(?!\p{L})[^.\n]{0,60}`,
-    String.raw`(?<!\p{L})(?:do not|don['’]t) (?:print|copy|distribute|disclose) (?:this|it|the)(?!\p{L})[^.\n]{0,80}`,
-    String.raw`(?<!\p{L})if you (?:are|were) not the (?:intended )?(?:recipient|addressee)(?!\p{L})[^.\n]{0,120}`,
-    String.raw`(?<!\p{L})(?:if you )?(?:no longer|(?:do not|don['’]t)) (?:wish|want) to (?:receive|get) (?:these|such|our|this)(?!\p{L})[^.\n]{0,80}`,
-    String.raw`(?<!\p{L})if you (?:did not|didn['’]t) (?:place|make|request|order|sign up|submit|create)(?!\p{L})[^.\n]{0,120}`,
-    String.raw`(?<!\p{L})(?:you (?:can|may)|to|want to|need to) (?:also )?(?:change|cancel|modify|edit|update|manage)(?: or (?:change|cancel|modify|edit))? (?:your|this|the) (?:order|booking|reservation|registration|subscription|appointment|preferences|settings|notification)[^.\n]{0,100}`,
-    String.raw`(?<!\p{L})(?:free )?cancellation (?:policy|terms|deadline|fees?|is free|is possible|until|up to)(?!\p{L})[^.\n]{0,100}`,
-    String.raw`(?<!\p{L})(?:kostenlos stornierbar|kostenlose stornierung|storno(?:bedingungen|gebühr|frist)|stornierungsbedingungen)(?!\p{L})[^.\n]{0,100}`,
-    String.raw`(?<!\p{L})(?:last )?(?:updated|modified|changed)(?:[ _](?:at|on))?\s{0,3}[:：]\s{0,3}[\d./:+\-TZ ]{6,40}$`,
-    String.raw`(?<!\p{L})sie können (?:ihre |diese |die )?(?:bestellung|buchung|reservierung|anmeldung)[^.\n]{0,60}(?:ändern|stornieren)[^.\n]{0,60}`,
-    String.raw`(?<!\p{L})bitte (?:darauf |hierauf )?nicht (?:darauf |hierauf |direkt )?(?:auf diese \S{1,20} )?antworten`,
-    String.raw`(?<!\p{L})antworten sie (?:bitte )?nicht (?:direkt )?auf diese (?:automatische )?(?:e-?mail|nachricht|mail)(?!\p{L})`,
-    String.raw`(?<!\p{L})(?:auf )?diese (?:e-?mail|nachricht|mail) (?:kann|bitte) nicht (?:be)?antwort\p{L}+(?: werden)?`,
-    String.raw`(?<!\p{L})(?:wenn|falls|sollten) sie nicht der (?:richtige|vorgesehene|beabsichtigte) (?:adressat|empfänger)(?!\p{L})[^.\n]{0,120}`,
-    '(?:このメール|本メール)(?:に|へ|には|への)(?:ご)?返信(?:し|いただ|でき|は)[^。\\n]{0,30}',
-  ].join('|'),
-  'giu',
-)
-
-/** Words by which a text takes back what it says elsewhere, also inside a value. */
-const RETRACTION =
-  /(?<!\p{L})(?:ignore|disregard|forget)\s{1,3}(?:my|our)\s{1,3}(?:\p{L}{1,20}\s{1,3}){0,2}(?:e-?mails?|messages?|orders?|requests?|notes?|tickets?|inquiry|enquiry)(?!\p{L})|(?<!\p{L})not cancel(?:l?ing)?(?!\p{L})[^.!?\n]{0,30}after all|(?<!\p{L})(?:doch nicht stornieren|hat sich erledigt)(?!\p{L})/iu
-
-/** Why no value of the context counts: it takes back what it says. */
-export function findRetraction(context: string): string | undefined {
-  const found = RETRACTION.exec(context)?.[0]
-  return found === undefined ? undefined : `the text takes something back: ${JSON.stringify(found)}`
-}
-
-function correctionProblem(text: string): string | undefined {
-  return CORRECTION.test(text.replace(HARMLESS, ''))
-    ? `the text corrects itself: ${JSON.stringify(text.slice(0, 100))}`
-    : undefined
-}
-
 interface Pair {
   readonly kind: 'pair'
   readonly indent: number
@@ -203,9 +160,10 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     last = pair
   }
   const addUnread = (text: string): void => {
-    if (problem === undefined) {
-      problem = correctionProblem(text)
-    }
+    problem ??= findCorrection(text)
+  }
+  const addProse = (text: string): void => {
+    problem ??= findCorrection(text) ?? findRemark(text, known)
   }
 
   for (let index = 0; index < lines.length; index += 1) {
@@ -305,7 +263,7 @@ export function readLines(context: string, known: KnownNames): ReadContext {
         !isAfterBlank
       ) {
         last.more.push(text)
-      } else addUnread(text)
+      } else addProse(text)
       continue
     }
     if (isMailHeader && MAIL_HEADER.test(first.name) && !/^(?:from|von|to|an|差出人|宛先)$/iu.test(first.name)) continue

@@ -8,7 +8,7 @@ function unconverted(example: Record<string, unknown>, context: string): readonl
 }
 
 describe('a context is refused', () => {
-  test.each([
+  test.each<[string, object, string, string]>([
     [
       'two values for a name',
       order,
@@ -129,18 +129,41 @@ describe('a context is refused', () => {
       'Subject: Cancellation of order 5\nOrder ID: 5',
       'the context (the text corrects',
     ],
+    ...[
+      'The quantity went up to 8.',
+      'By the way, 6 chairs are enough.',
+      'Could you deliver on 6 March?',
+      'Please double the quantity.',
+      'Add two lamps.',
+      'Am Telefon hatten wir 45 EUR vereinbart.',
+      'Quantities are in boxes of 10.',
+      '数量は箱単位です。',
+    ].map((sentence): [string, object, string, string] => [
+      `"${sentence}"`,
+      order,
+      `${sentence}\n\nOrder ID: 7\nTotal: 5`,
+      'the context (',
+    ]),
     ['cents or not', { total_cents: 100 }, 'Total cents: 12.50', 'total_cents ("12.50" may be in cents or not)'],
   ])('because of %s', (_what, example, context, reason) => {
-    expect(unconverted(example, context)).toEqual(expect.arrayContaining([expect.stringContaining(reason)]))
+    expect(unconverted({ ...example }, context)).toEqual(expect.arrayContaining([expect.stringContaining(reason)]))
   })
 
-  test.each([
+  test.each<[string, string, object]>([
     ['the same value twice', 'Order ID: A\nOrder no.: A', { order_id: 'A' }],
     ['the same number in two notations', 'Total: 5\nTotal: 5.00', { total: 5 }],
     ['the footer of an automatic mail', 'Order ID: A\nPlease do not reply to this message.', { order_id: 'A' }],
     ['a disclaimer', 'Order ID: A\n\nWenn Sie nicht der richtige Empfänger sind, löschen Sie sie.', { order_id: 'A' }],
     ['a sentence before the names', 'ich möchte bestellen:\n\n* Order ID: A\n* Customer: Ada', { customer: 'Ada' }],
     ['the occasion in the subject of a mail', 'Subject: Correction of order 4\nOrder ID: A', { order_id: 'A' }],
+    ...[
+      'Please find our order of 3 March below.',
+      'We will ship your order within 2 working days.',
+      'All prices include VAT.',
+      'Bitte vor 7 Uhr anliefern.',
+      'The customer placed this order on 2 March 2026.',
+      'ご不明な点がございましたらお問い合わせください。',
+    ].map((sentence): [string, string, object] => [`"${sentence}"`, `Order ID: A\n\n${sentence}`, { order_id: 'A' }]),
     ['pairs on one line', 'Order ID: A, Total: 5', { order_id: 'A', total: 5 }],
     ['the signature of an email', 'Order ID: A\n\nBest regards\nEve\nCustomer: Shop', { order_id: 'A', customer: '' }],
     ['thousands as in the other numbers', 'Total: 1.000,50\nQuantity: 1.234', { total: 1000.5, quantity: 1234 }],
