@@ -7,6 +7,7 @@ import {
   findOrganizations,
   findWebhookSource,
   listRuns,
+  showRun,
   toManifest,
 } from '@workflow-service/database'
 import got from 'got'
@@ -125,17 +126,26 @@ export interface EndedRun {
 }
 
 const POLL_MS = 250
+/** Notes of the journal on a model that is unavailable, slow or limits requests: why a run takes long. */
+const DELAY_NOTES = ['model_retry', 'model_limited', 'run_parked']
 
-/** Resolves when the demo's run has ended; undefined if the signal aborts first. */
+/**
+ * Resolves when the run has ended; undefined if the signal aborts first. Calls `onDelay` with each reason why the run takes long.
+ * A read that fails is repeated.
+ */
 export async function untilRunEnds(
   db: Database,
-  demo: Demo,
-  start: DemoStart,
+  runId: string,
   signal: AbortSignal,
+  onDelay: (reason: string) => void,
 ): Promise<EndedRun | undefined> {
-  const { session_id: sessionId } = start.response
+  let lastPosition = 0
   while (!signal.aborted) {
-    const [run] = await listRuns(db, demo.organizationId, { sessionId, limit: 1 })
+    const run = await showRun(db, runId).catch(() => null)
+    for (const { kind, data, position } of run?.steps ?? []) {
+      if (position > lastPosition && kind === 'note' && DELAY_NOTES.includes(data.code)) onDelay(data.text)
+      lastPosition = Math.max(lastPosition, position)
+    }
     if (run?.status === 'succeeded' || run?.status === 'failed') return { status: run.status, error: run.error }
     await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => {})
   }

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { toShownPath } from '@workflow-service/cli/terminal'
@@ -12,18 +11,9 @@ import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { SettingsError } from '@workflow-service/service-kit'
 import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
-import {
-  applyDemo,
-  curlCommand,
-  type Demo,
-  type EndedRun,
-  findDemo,
-  readDemo,
-  startDemo,
-  syncEndpoint,
-  untilRunEnds,
-} from './demo.ts'
+import { applyDemo, curlCommand, type Demo, findDemo, readDemo, startDemo, syncEndpoint, untilRunEnds } from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
+import { followDemo } from './follow-demo.ts'
 import { startLocalPostgres } from './local-postgres.ts'
 import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettings } from './local-settings.ts'
 import { type Loggers, openLogs } from './open-logs.ts'
@@ -228,10 +218,10 @@ async function startServices(
   return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: config.servicesEnv['APP_URL'] ?? app.url }
 }
 
-/** How long to wait for the demo's webhook. The built-in agent takes a fraction of a second; a model may take longer. */
-const WEBHOOK_TIMEOUT_MS = 20_000
-
-/** Starts the demo workflow through the public API, and shows the webhook that the endpoint receives, or why there is none. */
+/**
+ * Starts the demo workflow through the public API, and shows the webhook that the endpoint receives, or why there is none. Returns
+ * after 20 s at the latest, and goes on showing what happens.
+ */
 async function showDemo(options: {
   gatewayUrl: string
   apiKey: string
@@ -249,34 +239,19 @@ async function showDemo(options: {
     return
   }
   screen.demoStarted(demo.workflow.name, start)
-  const details = `${wf} runs show ${start.response.id}`
-  const showEnd = ({ status, error }: EndedRun): void => {
-    const what = status === 'failed' ? `The demo's run failed: ${error}` : "The demo's run ended without a webhook."
-    screen.warning(what, `All that happened: ${details}`)
-  }
-  const ended = untilRunEnds(db, demo, start, signal).catch(() => undefined)
-  const timeout = AbortSignal.timeout(WEBHOOK_TIMEOUT_MS)
-  const received = inbox.waitFor(start.requestId)
-  // The endpoint has the webhook before the run ends.
-  const result = await Promise.race([received, ended, untilAborted([timeout, signal])])
-  signal.throwIfAborted()
-  if (result && 'token' in result) {
-    screen.webhookReceived(demo.source.name, result, start.sentAt)
-  } else if (result) {
-    showEnd(result)
-  } else {
-    screen.warning("The demo's run has not ended yet. Its webhook shows here when it arrives.", `The run: ${details}`)
-    void ended.then((run) => run?.status === 'failed' && showEnd(run))
-  }
+  await followDemo({
+    screen,
+    sourceName: demo.source.name,
+    start,
+    details: `${wf} runs show ${start.response.id}`,
+    received: inbox.waitFor(start.requestId),
+    untilEnd: async (onDelay) => await untilRunEnds(db, start.response.id, signal, onDelay),
+    signal,
+  })
 }
 
 function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
-}
-
-async function untilAborted(signals: AbortSignal[]): Promise<undefined> {
-  const any = AbortSignal.any(signals)
-  if (!any.aborted) await once(any, 'abort')
 }
 
 function describeDemo({ manifest }: Demo): string {

@@ -4,7 +4,7 @@ import type { Screen } from './screen.ts'
 /** Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. */
 export interface WebhookInbox {
   add(webhook: ReceivedWebhook): void
-  /** Resolves with the webhook that carries this request id, which is then not shown by `showAll`. */
+  /** Resolves with the webhook that carries this request id, however late; `showAll` does not show it. */
   waitFor(requestId: string): Promise<ReceivedWebhook>
   /** Shows the webhooks collected so far and all later ones. */
   showAll(sourceName: string): void
@@ -16,19 +16,21 @@ export function createWebhookInbox(screen: Screen): WebhookInbox {
   let handle = (webhook: ReceivedWebhook): void => void collected.push(webhook)
   return {
     add: (webhook) => {
-      if (awaited && hasRequestId(webhook, awaited.requestId)) awaited.resolve(webhook)
-      else handle(webhook)
+      if (awaited && hasRequestId(webhook, awaited.requestId)) {
+        awaited.resolve(webhook)
+        // A run may send several.
+        awaited = undefined
+      } else handle(webhook)
     },
     waitFor: async (requestId) => {
-      const { promise, resolve } = Promise.withResolvers<ReceivedWebhook>()
-      awaited = { requestId, resolve }
       const index = collected.findIndex((webhook) => hasRequestId(webhook, requestId))
       const [webhook] = index === -1 ? [] : collected.splice(index, 1)
-      if (webhook) resolve(webhook)
+      if (webhook) return webhook
+      const { promise, resolve } = Promise.withResolvers<ReceivedWebhook>()
+      awaited = { requestId, resolve }
       return await promise
     },
     showAll: (sourceName) => {
-      awaited = undefined
       handle = (webhook) => screen.webhookReceived(sourceName, webhook)
       for (const webhook of collected.splice(0)) handle(webhook)
     },
