@@ -10,6 +10,8 @@ const POLL_MS = 1_000
 const OVERLAP_MS = 5_000
 /** Runs that one statement reads. */
 const MAX_RUNS = 1_000
+/** Of the columns that `toLine` prints: runs come one by one, so their widths are fixed. */
+const HEADINGS = `${'ACCEPTED (UTC)'.padEnd(19)}  ${'STATUS'.padEnd(9)}  ${'TOOK'.padStart(8)}  ${'RUN'.padEnd(36)}  WORKFLOW: ERROR`
 const UNFINISHED: readonly RunStatus[] = ['queued', 'running', 'waiting']
 
 /**
@@ -43,6 +45,7 @@ export async function followRuns(
   const unfinished = await Promise.all(UNFINISHED.map(async (status) => await read({ status })))
   for (const row of [...unfinished.flat(), ...(await readSince(newestMs - OVERLAP_MS)), ...newest])
     seen.set(row.id, row)
+  if (!isJson) ctx.terminal.write(`${paint(ctx.terminal, 'dim', HEADINGS)}\n`)
   await print(newest.toReversed())
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})

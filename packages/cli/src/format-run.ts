@@ -9,6 +9,7 @@ import {
   showTime,
   type Terminal,
   withoutControls,
+  wrapText,
 } from './terminal.ts'
 
 export const STATUS_COLOURS: Record<RunStatus, Format> = {
@@ -89,12 +90,21 @@ function formatEntry(terminal: Terminal, { created_at: acceptedAt }: RunDetails,
   const time = showClock(entry.at)
   const since = `+${showDuration(Math.max(0, entry.at.getTime() - acceptedAt.getTime()))}`
   const headline = withoutControls(entry.headline)
-  const painted = entry.colour ? paint(terminal, entry.colour, headline) : headline
+  // On a terminal that is too narrow for columns, it wraps the lines itself.
+  const width = Math.max(20, (terminal.columns ?? Infinity) - BODY_INDENT - 2)
+  const [first = '', ...more] = wrapText(headline, width + 2)
   const lines = (entry.body ?? '').split('\n').filter((line) => line !== '')
+  const body = lines.flatMap((line) => wrapText(withoutControls(line), width))
+  const indent = ' '.repeat(BODY_INDENT)
   return [
-    `${paint(terminal, 'dim', `${time} ${since.padStart(10)}`)}  ${painted}\n`,
-    ...lines.map((line) => `${' '.repeat(BODY_INDENT)}${paint(terminal, 'dim', '│')} ${withoutControls(line)}\n`),
+    `${paint(terminal, 'dim', `${time} ${since.padStart(10)}`)}  ${paintEntry(first)}\n`,
+    ...more.map((line) => `${indent}${paintEntry(line)}\n`),
+    ...body.map((line) => `${indent}${paint(terminal, 'dim', '│')} ${line}\n`),
   ].join('')
+
+  function paintEntry(line: string): string {
+    return entry.colour ? paint(terminal, entry.colour, line) : line
+  }
 }
 
 /** The time of day to the millisecond, in UTC. The first entry names the day. */

@@ -21,7 +21,7 @@ import { addStartCommand } from './commands/start.ts'
 import { addUsersCommands } from './commands/users.ts'
 import { addWorkflowsCommands } from './commands/workflows.ts'
 import { toCliError, UsageError } from './cli-error.ts'
-import { paint } from './terminal.ts'
+import { paint, reflowHelp } from './terminal.ts'
 
 /** 0: success; 1: error; 2: wrong usage. */
 export type ExitStatus = 0 | 1 | 2
@@ -55,7 +55,8 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
     .exitOverride()
     .showHelpAfterError('(run it with --help for usage)')
     .configureOutput({
-      writeOut: terminal.write,
+      // Help and version: the texts after the options are not fitted by commander.
+      writeOut: (text) => terminal.write(terminal.columns === undefined ? text : reflowHelp(text, terminal.columns)),
       writeErr: terminal.writeError,
       getOutHasColors: () => terminal.isColoured,
       getErrHasColors: () => terminal.isColoured,

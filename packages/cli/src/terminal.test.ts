@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import stringWidth from 'string-width'
-import { type Column, renderTable, showDuration, type Terminal } from './terminal.ts'
+import { type Column, reflowHelp, renderTable, showDuration, type Terminal } from './terminal.ts'
 
 const terminal = (changes: Partial<Terminal> = {}): Terminal => ({
   write: () => {},
@@ -129,6 +129,36 @@ describe('renderTable on a terminal of 80 columns', () => {
       '',
     )
     expect(keys).toContain('k'.repeat(51))
+  })
+})
+
+describe('reflowHelp', () => {
+  test('fits paragraphs, columns and lists to the width, and leaves commands whole', () => {
+    const help = `${'One paragraph of words. '.repeat(4).trim()}
+It continues here.
+
+  NAME     ${'what it is, and why. '.repeat(4).trim()}
+           And more.
+  OTHER    short
+
+  1. ${'the first of them '.repeat(3)}${'and more '.repeat(5).trim()}
+  2. the second
+  wf command ${'--option '.repeat(8).trim()}`
+    expect(reflowHelp(help, 40)).toBe(`One paragraph of words. One paragraph of
+words. One paragraph of words. One
+paragraph of words. It continues here.
+
+  NAME     what it is, and why. what it
+           is, and why. what it is, and
+           why. what it is, and why. And
+           more.
+  OTHER    short
+
+  1. the first of them the first of them
+     the first of them and more and more
+     and more and more and more
+  2. the second
+  wf command ${'--option '.repeat(8).trim()}`)
   })
 })
 

@@ -149,6 +149,12 @@ describe('wf sources send', () => {
     expect(checkServiceToken(tokenOf(request), SOURCE_SECRET)).toMatchObject({ ok: true })
     const logged = await wf(environment.env, ['logs', 'order intake', '--limit', '1', '--json'])
     expect(logged.json()).toMatchObject([{ kind: 'payload', request_body: { order_id: 'A-1' }, run_id: null }])
+    const [{ id }] = logged.json() as [{ id: string }]
+    const { rows } = await environment.db.pool.query(
+      `SELECT actor_kind, target_name FROM audit_events WHERE action = 'webhook_source.tested' AND changes::text LIKE $1`,
+      [`%${id}%`],
+    )
+    expect(rows).toEqual([{ actor_kind: 'operator', target_name: 'Order intake' }])
   })
 
   test('exits with 1 and names what does not follow the example; nothing is sent then', async () => {

@@ -105,6 +105,14 @@ describe('wf runs list', () => {
     expect(stdout.split('\n')[3]).toMatch(/^2026-01-31 10:00:00 {2}failed +1.5 s .* Forward +model_refused: no$/)
   })
 
+  test('--follow prints headings, and the oldest first', async () => {
+    const interrupted = AbortSignal.abort()
+    const { stdout } = await wf(environment.env, ['runs', 'list', '--follow', '--limit', '2'], { interrupted })
+    const [headings, oldest] = stdout.split('\n')
+    expect(headings).toMatch(/^ACCEPTED \(UTC\) +STATUS +TOOK +RUN +WORKFLOW: ERROR$/)
+    expect(oldest?.indexOf('Report')).toBe(headings?.indexOf('WORKFLOW'))
+  })
+
   test.each([
     ['--status', 'lost'],
     ['--session', 'x'],

@@ -26,13 +26,18 @@ export function addCompletionCommands(program: Command, run: Run): void {
     )
 }
 
+/** The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every folder. */
+const COMMAND = [process.execPath, fileURLToPath(new URL('../main.ts', import.meta.url))].map(quote).join(' ')
+
 const HELP = `
 The names of organizations, workflows, webhook sources, keys, users, and the newest runs and sessions come from the database.
 
-Examples:
-  alias wf='npm run -s wf --'
-  source <(wf completion bash)            in ~/.bashrc
-  source <(wf completion zsh)             in ~/.zshrc, after compinit
+With this alias, wf and its completion work in every folder:
+  alias wf="${COMMAND}"
+
+Examples, after the alias:
+  source <(wf completion bash)   # in ~/.bashrc
+  source <(wf completion zsh)    # in ~/.zshrc, after compinit
   wf completion fish > ~/.config/fish/completions/wf.fish
 `
 
@@ -41,9 +46,7 @@ function toLine({ value, description }: Candidate): string {
 }
 
 async function printScript(_ctx: CliContext, shell: Shell): Promise<CommandResult> {
-  // The paths, because aliases are not expanded in functions, and npm would take longer than wf.
-  const command = [process.execPath, fileURLToPath(new URL('../main.ts', import.meta.url))].map(quote).join(' ')
-  const script = SCRIPTS[shell](command)
+  const script = SCRIPTS[shell](COMMAND)
   return await Promise.resolve({ json: script, text: () => script })
 }
 

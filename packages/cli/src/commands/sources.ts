@@ -1,5 +1,11 @@
 import type { DeliveryOut } from '@workflow-service/contract'
-import { findWebhookSource, listWebhookSources, type WebhookSource } from '@workflow-service/database'
+import {
+  findWebhookSource,
+  listWebhookSources,
+  operatorOf,
+  recordAuditEvent,
+  type WebhookSource,
+} from '@workflow-service/database'
 import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
@@ -87,6 +93,12 @@ async function send(
     ? findWebhookSource(ctx.database(), organization.id, id).then((source) => source?.exampleRequestBody ?? {})
     : readJsonObject(ctx, options.payload))
   const delivery = await ctx.dispatcher().sendPayload(organization.id, id, payload)
+  await recordAuditEvent(ctx.database().pool, {
+    ...operatorOf(organization.id),
+    action: 'webhook_source.tested',
+    target: { kind: 'webhook_source', id, name },
+    changes: [{ field: 'delivery_id', old: null, new: delivery.id }],
+  })
   const isAccepted = delivery.outcome === 'accepted'
   const answer = delivery.answer === null ? '' : `It answered ${JSON.stringify(delivery.answer)}.\n`
   return {
