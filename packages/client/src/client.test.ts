@@ -321,8 +321,14 @@ describe('an abort', () => {
 
 describe('an error', () => {
   test('of the API has status, code, details and the request id, and shows them in its message', async () => {
-    const details = [{ field: 'context', code: 'string_too_short', message: 'must have at least 1 character' }]
-    const { start } = clientWith([errorReply(422, 'validation_error', {}, details)])
+    const details = [
+      { field: 'context', code: 'string_too_short', message: 'must have at least 1 character' },
+      { field: 'session_id', code: 'uuid_type', message: 'must be a UUID' },
+    ]
+    const message = 'context must have at least 1 character (and 1 more).'
+    const { start } = clientWith([
+      { status: 422, body: { error: { code: 'validation_error', message, request_id: 'req-1', details } } },
+    ])
     const error = await failureOf(start())
     expect(error).toBeInstanceOf(ApiError)
     expect(error).toMatchObject({
@@ -332,9 +338,7 @@ describe('an error', () => {
       details,
       requestId: 'req-1',
     })
-    expect(error.message).toBe(
-      '422 validation_error: Because. context: must have at least 1 character. (request req-1)',
-    )
+    expect(error.message).toBe(`422 validation_error: ${message} session_id: must be a UUID. (request req-1)`)
   })
 
   test.each([

@@ -38,7 +38,9 @@ export class ApiError extends WorkflowServiceError {
 
   constructor(answer: ApiErrorAnswer, facts: CallFacts) {
     const { status, code, message, details = [], requestId = null, retryAfterMs = null } = answer
-    const fields = details.slice(0, 3).map((detail) => ` ${detail.field}: ${detail.message}.`)
+    // The service's message names the first field.
+    const others = details.slice(0, 3).filter((detail) => !message.includes(detail.message))
+    const fields = others.map((detail) => ` ${detail.field}: ${detail.message}.`)
     super(`${status} ${code}: ${message}${fields.join('')}${requestId ? ` (request ${requestId})` : ''}`, facts)
     this.status = status
     this.code = code
