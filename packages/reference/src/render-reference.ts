@@ -233,31 +233,7 @@ function renderOperation(reference: Reference, operation: Operation): Html {
               ${json && renderFields(document, json.schema, { idPrefix: `${id}.answer.`, showsRequired: false })}`,
           )
         })}
-        ${section(
-          'Errors',
-          'errors',
-          html`<div class="table" tabindex="0">
-            <table>
-              <thead>
-                <tr>
-                  <th>Status</th>
-                  <th>When</th>
-                </tr>
-              </thead>
-              <tbody>
-                ${answers
-                  .filter((answer) => !successes.includes(answer))
-                  .map(
-                    ({ status, description: about }) =>
-                      html`<tr>
-                        <td><code>${status}</code></td>
-                        <td>${renderInline(about)}</td>
-                      </tr>`,
-                  )}
-              </tbody>
-            </table>
-          </div>`,
-        )}
+        ${section('Errors', 'errors', renderErrorAnswers(reference, answers))}
         ${renderHeaders(document, id, answers[0]?.headers)}
       </div>
       <div class="aside">
@@ -273,6 +249,29 @@ function renderOperation(reference: Reference, operation: Operation): Html {
       </div>
     </div>
     ${renderTryIt(reference, operation)}`
+}
+
+/** The codes of each error status, or what the document says of a status without codes. What they mean is said once, in `errors`. */
+function renderErrorAnswers(
+  { errors }: Reference,
+  answers: readonly { readonly status: string; readonly description: string }[],
+): Html {
+  return html`<p>
+      An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.
+    </p>
+    <ul class="statuses">
+      ${answers
+        .filter(({ status }) => Number(status) >= 400)
+        .map(({ status, description }) => {
+          const codes = errors.filter((each) => String(each.status) === status)
+          return html`<li>
+            <b>${status}</b>
+            <span
+              >${codes.length === 0 ? renderInline(description) : codes.map(({ code }) => html`<code>${code}</code> `)}</span
+            >
+          </li>`
+        })}
+    </ul>`
 }
 
 function renderHeaders(document: OpenApiDocument, id: string, headers: object | undefined): Html | undefined {

@@ -67,8 +67,10 @@ function toTypeScript({ method, url, headers, body }: RequestToSample, credentia
 function toPython({ method, url, headers, body }: RequestToSample, credential: string): string {
   const lines = Object.entries(headers).map(([name, value]) => `        "${name}": "${value}",`)
   return [
-    ...(body === undefined ? [] : ['import json']),
+    'import json',
     'import os',
+    'import sys',
+    'import urllib.error',
     'import urllib.request',
     '',
     'request = urllib.request.Request(',
@@ -80,8 +82,12 @@ function toPython({ method, url, headers, body }: RequestToSample, credential: s
     '    },',
     ...(body === undefined ? [] : [`    data=json.dumps(${indent(toPythonValue(body), 4)}).encode(),`]),
     ')',
-    'with urllib.request.urlopen(request, timeout=30) as response:',
-    '    print(response.status, response.read().decode())',
+    'try:',
+    '    with urllib.request.urlopen(request, timeout=30) as response:',
+    '        print(response.status, response.read().decode())',
+    'except urllib.error.HTTPError as answer:',
+    '    error = json.load(answer)["error"]',
+    `    sys.exit(f"{answer.code} {error['code']}: {error['message']}")`,
   ].join('\n')
 }
 
