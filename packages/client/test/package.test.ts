@@ -1,10 +1,12 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
 import { useBrowser } from '@workflow-service/testkit/use-browser'
+import { OPERATIONS, type OperationId } from '@workflow-service/contract'
+import { createClientSample } from '../../../services/gateway/src/docs/client-samples.ts'
 import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
 import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
 import type * as client from '../src/index.ts'
@@ -14,18 +16,43 @@ const gateway = useTestGateway()
 const browser = useBrowser()
 let installed: InstalledPackage
 
+const workflow = startableWorkflow()
+
 beforeAll(async () => {
   installed = await installPackage(folder)
-  await gateway.apply({ workflows: [startableWorkflow()] }, gateway.organization.id)
+  await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
 }, 60_000)
 afterAll(() => installed.remove())
 
-const environment = () => ({ WORKFLOW_API_KEY: gateway.organization.key, WORKFLOW_BASE_URL: gateway.url })
+const environment = () => ({
+  WORKFLOW_API_KEY: gateway.organization.key,
+  WORKFLOW_BASE_URL: gateway.url,
+  WORKFLOW_ID: String(workflow['id']),
+})
 
 /** The examples of the README: each is a module of its own. */
 const examples = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/```ts\n([^]*?)```/g)].map(
   ([, text = '']) => text,
 )
+
+const guidesFolder = join(folder, '../../services/gateway/src/docs/guides')
+
+/** The samples in TypeScript of the reference page. The blocks of a guide continue each other: together they are a module. */
+function referenceSamples(): { file: string; text: string }[] {
+  const guides = readdirSync(guidesFolder).map((name) => {
+    const blocks = readFileSync(join(guidesFolder, name), 'utf8').matchAll(/^```ts\n([^]*?)^```/gm)
+    const text = [...blocks].map(([, block = '']) => block).join('\n')
+    return { file: `${name}.mts`, text: text.replaceAll('http://127.0.0.1:8080', gateway.url) }
+  })
+  const operations = (Object.keys(OPERATIONS) as OperationId[]).map((id) => ({
+    file: `${id}.mts`,
+    text: createClientSample(id, gateway.url).replaceAll(
+      '01890a5d-ac96-774b-bcce-b302099a8057',
+      String(workflow['id']),
+    ),
+  }))
+  return [...guides, ...operations].filter(({ text }) => text !== '')
+}
 
 describe('the packed package', () => {
   test('has no findings of publint and "are the types wrong", and no dependencies', () => {
@@ -57,6 +84,31 @@ describe('the packed package', () => {
       "import { ApiError } from '@workflow-service/client'\nexport const wrong = ApiError.code\n",
     )
     await expect(installed.typeCheck(['wrong.mts'], { ...node, module: 'nodenext' })).rejects.toThrow("'code'")
+  }, 60_000)
+
+  test('type-checks and runs the samples of the reference page as shown', async () => {
+    const receiver = join(folder, '../webhook-token')
+    symlinkSync(receiver, join(installed.project, 'node_modules/@workflow-service/webhook-token'))
+    for (const name of ['express', '@types']) {
+      symlinkSync(join(receiver, 'node_modules', name), join(installed.project, 'node_modules', name))
+    }
+    const samples = referenceSamples()
+    for (const { file, text } of samples) installed.write(file, text)
+    await installed.typeCheck(
+      samples.map(({ file }) => file),
+      { types: ['node'], module: 'nodenext', skipLibCheck: true, noUnusedLocals: true },
+    )
+    // The others are servers.
+    const calls = samples.filter(({ text }) => !text.includes('app.listen'))
+    const outputs = calls.map(async ({ file }) => [file, await installed.run(file, { env: environment() })])
+    expect(Object.fromEntries(await Promise.all(outputs))).toMatchObject({
+      'first-start.md.mts': expect.stringContaining(gateway.organization.id),
+      'getOrganization.mts': expect.stringMatching(/./),
+      'idempotency.md.mts': '',
+      'listWorkflows.mts': expect.stringContaining(String(workflow['id'])),
+      'sessions.md.mts': '',
+      'startWorkflow.mts': '',
+    })
   }, 60_000)
 
   const nodes = [...findNodes()].filter(([version]) => Number.parseInt(version.slice(1)) >= 20)

@@ -163,5 +163,19 @@ describe('the reference page', () => {
       const { stdout } = await promisify(execFile)(program, [flag, sample], { env })
       expect([id, stdout]).toEqual([id, expect.stringMatching(/"id":/)])
     }
+
+    // The samples of these guides continue each other.
+    const guides = `:is(#first-start, #sessions, #idempotency) figure[data-label="${label}"] code`
+    const { body } = await gateway.start(String(workflow['id']), { context: 'A first start' })
+    const env = {
+      ...process.env,
+      WORKFLOW_API_KEY: gateway.organization.key,
+      WORKFLOW_ID: String(workflow['id']),
+      SESSION_ID: (body as { session_id: string }).session_id,
+    }
+    const samples = (await mapAll(page, guides, 'textContent')).join('\n')
+    const { stdout } = await promisify(execFile)(program, [flag, samples], { env })
+    expect(stdout).toContain(gateway.organization.id)
+    expect(stdout).not.toContain('"error"')
   })
 })
