@@ -119,7 +119,7 @@ describe('the reference page', () => {
     const page = await open('/docs#listWorkflows')
     const article = (id: string) => page.locator(`article#${id}`)
     await article('listWorkflows').getByRole('button', { name: 'Send request' }).click()
-    await article('listWorkflows').getByText('401 Unauthorized').waitFor()
+    await article('listWorkflows').getByText('401 Unauthorized', { exact: true }).waitFor()
 
     await article('listWorkflows').getByLabel('API key').fill(gateway.organization.key)
     await article('listWorkflows').getByLabel('limit').fill('1')
