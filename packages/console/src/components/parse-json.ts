@@ -1,12 +1,12 @@
 /** V8 quotes ten characters before and after a wrong token instead of its position. */
 const QUOTED = /^Unexpected token '.+?', (\.{3})?"(.*)"(?:\.{3})? is not valid JSON$/s
 
-/** Finds where the text stops being JSON from the browser's message. */
-function positionOf(text: string, message: string): number | undefined {
-  const position = /at position (\d+)/.exec(message)?.[1]
-  if (position) return Number(position)
+/** Finds the line where the text stops being JSON from the browser's message. */
+function lineOf(text: string, message: string): string | number | undefined {
+  const line = /line (\d+)/.exec(message)?.[1]
   const [, isCut, quoted] = QUOTED.exec(message) ?? []
-  return quoted === undefined ? undefined : text.indexOf(quoted) + (isCut ? 10 : 0)
+  if (line || quoted === undefined) return line
+  return text.slice(0, text.indexOf(quoted) + (isCut ? 10 : 0)).split('\n').length
 }
 
 /** Parses JSON. `error` says what is wrong and on which line. */
@@ -16,8 +16,7 @@ export function parseJson(text: string): { value?: unknown; error?: string } {
     return { value: JSON.parse(text) as unknown }
   } catch (error) {
     const message = error instanceof Error ? error.message : ''
-    const position = positionOf(text, message)
-    const line = position === undefined ? /line (\d+)/.exec(message)?.[1] : text.slice(0, position).split('\n').length
+    const line = lineOf(text, message)
     const what = message
       .replace(/^JSON\.parse: /, '')
       .replace(/ in JSON at position .*| at line \d+ .*/s, '')

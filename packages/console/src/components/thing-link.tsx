@@ -1,21 +1,23 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
+import type { IconName } from './icons.tsx'
 import { shortId } from './values.tsx'
 
 export type Kind = AppAnswer<'search'>['data'][number]['kind']
 
-const LINKS: Record<Kind, (id: string) => LinkProps> = {
-  workflow: (id) => ({ to: '/workflows/$workflow_id', params: { workflow_id: id } }),
-  webhook_source: (id) => ({ to: '/sources/$source_id', params: { source_id: id } }),
-  run: (id) => ({ to: '/runs/$run_id', params: { run_id: id } }),
-  session: (id) => ({ to: '/sessions/$session_id', params: { session_id: id } }),
-  delivery: (id) => ({ to: '/deliveries/$delivery_id', params: { delivery_id: id } }),
-  user: () => ({ to: '/people' }),
-  api_key: () => ({ to: '/keys' }),
+/** The icon of each kind of thing, its name, and where it is shown. */
+export const THINGS: Record<Kind, readonly [IconName, string, (id: string) => LinkProps]> = {
+  workflow: ['workflow', 'Workflow', (id) => ({ to: '/workflows/$workflow_id', params: { workflow_id: id } })],
+  webhook_source: ['source', 'Webhook source', (id) => ({ to: '/sources/$source_id', params: { source_id: id } })],
+  run: ['run', 'Run', (id) => ({ to: '/runs/$run_id', params: { run_id: id } })],
+  session: ['session', 'Session', (id) => ({ to: '/sessions/$session_id', params: { session_id: id } })],
+  delivery: ['send', 'Delivery', (id) => ({ to: '/deliveries/$delivery_id', params: { delivery_id: id } })],
+  user: ['people', 'Person', () => ({ to: '/people' })],
+  api_key: ['key', 'API key', () => ({ to: '/keys' })],
 }
 
 /** Where a thing is shown. */
-export const linkTo = (kind: Kind, id: string): LinkProps => LINKS[kind](id)
+export const linkTo = (kind: Kind, id: string): LinkProps => THINGS[kind][2](id)
 /** The log of a source, or one request in it. */
 export const logLink = (sourceId: string, deliveryId?: string): LinkProps => ({
   to: deliveryId ? '/sources/$source_id/logs/$delivery_id' : '/sources/$source_id/logs',
@@ -26,6 +28,13 @@ export const tryLink = (workflowId: string, search = {}): LinkProps => ({
   to: '/workflows/$workflow_id/try',
   params: { workflow_id: workflowId },
   search,
+})
+
+/** A file of a workflow. */
+export const fileLink = (workflowId: string, file: string): LinkProps => ({
+  to: '/workflows/$workflow_id/files',
+  params: { workflow_id: workflowId },
+  search: { file },
 })
 
 /** A link to a thing: by its name, or else the end of its id. */

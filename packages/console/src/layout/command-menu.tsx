@@ -4,20 +4,10 @@ import { useDeferredValue, useState } from 'react'
 import { read } from '../api/index.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
-import { Icon, type IconName } from '../components/icons.tsx'
-import { type Kind, linkTo } from '../components/thing-link.tsx'
+import { Icon } from '../components/icons.tsx'
+import { THINGS } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
 import type { PageEntry } from './app-layout.tsx'
-
-const KINDS: Record<Kind, readonly [IconName, string]> = {
-  workflow: ['workflow', 'Workflow'],
-  webhook_source: ['source', 'Webhook source'],
-  run: ['run', 'Run'],
-  session: ['session', 'Session'],
-  delivery: ['send', 'Delivery'],
-  user: ['people', 'Person'],
-  api_key: ['key', 'API key'],
-}
 
 /** Finds pages by name, and everything else by name, id or request id. */
 export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
@@ -35,8 +25,8 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
       .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
       .map(({ to, icon, label }) => ({ key: to, icon, title: label, detail: 'Page', link: { to } })),
     ...(wanted.length > 1 ? (search.data?.data ?? []) : []).map(({ kind, id, title, detail }) => {
-      const [icon, name] = KINDS[kind]
-      return { key: id, icon, title, detail: [name, detail].filter(Boolean).join(' · '), link: linkTo(kind, id) }
+      const [icon, name, linkOf] = THINGS[kind]
+      return { key: id, icon, title, detail: [name, detail].filter(Boolean).join(' · '), link: linkOf(id) }
     }),
   ]
   const options = useOptions(found, ({ link }) => {

@@ -4,7 +4,7 @@ import { useList, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { linkTo } from '../../components/thing-link.tsx'
+import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
 import { Time } from '../../components/time.tsx'
 import { CopyId, KeyValueList, Versions } from '../../components/values.tsx'
 
@@ -90,11 +90,9 @@ export function AuditPage() {
   )
 }
 
-const LINKED = ['workflow', 'webhook_source', 'run', 'session', 'delivery', 'user', 'api_key'] as const
-
 function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => void }) {
   const { action, at, address, target, request_id: requestId, changes } = event
-  const kind = LINKED.find((name) => name === target?.kind)
+  const kind = target && target.kind in THINGS ? (target.kind as Kind) : undefined
   return (
     <Dialog className="drawer" title={actionText(action)} onClose={onClose}>
       <KeyValueList

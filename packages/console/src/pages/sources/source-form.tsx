@@ -80,17 +80,14 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
     savedText: 'Verified and saved.',
     async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
       const { example, error } = readExample(values.example_request_body)
-      const errors = {
-        ...(values.name.trim() === '' ? { name: 'Required.' } : {}),
-        ...(isHttpUrl(values.endpoint_url) ? {} : { endpoint_url: 'Enter a URL with https:// or http://.' }),
-        ...(choice === 'set' && secret === ''
-          ? { signing_secret: 'Enter a secret, generate one, or choose not to sign.' }
-          : {}),
-        ...(choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url)
-          ? { signing_secret: 'Enter the secret again, or choose not to sign.' }
-          : {}),
-        ...(example ? {} : { example_request_body: error ?? 'Enter a JSON object.' }),
-      }
+      const errors: Record<string, string> = {}
+      if (values.name.trim() === '') errors['name'] = 'Required.'
+      if (!isHttpUrl(values.endpoint_url)) errors['endpoint_url'] = 'Enter a URL with https:// or http://.'
+      if (choice === 'set' && secret === '')
+        errors['signing_secret'] = 'Enter a secret, generate one, or choose not to sign.'
+      if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url))
+        errors['signing_secret'] = 'Enter the secret again, or choose not to sign.'
+      if (!example) errors['example_request_body'] = error ?? 'Enter a JSON object.'
       if (!example || Object.keys(errors).length > 0) throw invalidFields(errors)
       const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
       const body = { ...values, example_request_body: example, ...secrets[choice], version: version || null }

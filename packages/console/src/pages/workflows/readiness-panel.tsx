@@ -5,7 +5,7 @@ import { newId, useMe, useRead, write } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/states.tsx'
-import { ThingLink } from '../../components/thing-link.tsx'
+import { fileLink, ThingLink } from '../../components/thing-link.tsx'
 
 /** The words for each rule: met, and not met. */
 const CHECKS: Record<ReadinessOut['checks'][number]['code'], readonly [string, string]> = {
@@ -41,10 +41,8 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
 export function RulesNote({ workflowId, rules }: { workflowId: string; rules: WorkflowFile }) {
   return (
     <span>
-      <Link to="/workflows/$workflow_id/files" params={{ workflow_id: workflowId }} search={{ file: rules.id }}>
-        {rules.name}
-      </Link>{' '}
-      decides what is sent. The built-in agent does not follow the description.
+      <Link {...fileLink(workflowId, rules.id)}>{rules.name}</Link> decides what is sent. The built-in agent does not
+      follow the description.
     </span>
   )
 }
@@ -55,14 +53,9 @@ export const findRules = ({ files }: WorkflowDetailOut): WorkflowFile | undefine
   files.find(({ name, path }) => name === 'rules.yaml' && path.length === 0)
 
 /** Leads to a new `rules.yaml` for the workflow. */
-export function WriteRuleLink({ workflowId }: { workflowId: string }) {
-  const link = {
-    to: '/workflows/$workflow_id/files',
-    params: { workflow_id: workflowId },
-    search: { file: 'new-rules' },
-  } as const
-  return <Button label="Write a rule" className="small" link={link} />
-}
+export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
+  <Button label="Write a rule" className="small" link={fileLink(workflowId, 'new-rules')} />
+)
 
 /** Says whether the workflow can start, and makes it ready. Then the focus goes to what starts it. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
