@@ -33,6 +33,8 @@ describe('a description that the built-in agent can follow', () => {
     ['First Order intake, then Billing.'],
     ['Write the lead with first name and last name to Billing.'],
     ['注文を受注に送り、Billingに通知する。'],
+    ['Post shipped orders to Order intake.'],
+    ['Versendete Bestellungen an Order intake melden.'],
   ])('has no warning: %s', (description) => {
     expect(checkDescription(description, sources)).toEqual([])
   })
@@ -42,6 +44,15 @@ describe('a description that needs rules', () => {
   test.each([
     ['Send it to Billing only if the total is over 100.'],
     ['Send it to Billing unless it is paid.'],
+    ['Send it to Billing once the payment is confirmed.'],
+    ['Given that the customer is new, inform Billing.'],
+    ['Should the amount be high, inform Billing.'],
+    ['Send it to Order intake, skipping cancelled ones.'],
+    ['Send it to Order intake after business hours.'],
+    ['Send it to Order intake with priority 1.'],
+    ['Bei Reklamationen Billing informieren.'],
+    ['Sollte der Betrag hoch sein, an Billing melden.'],
+    ['高額注文は Billing に送ってください。'],
     ['Send orders with a discount to Billing.'],
     ['Leite Bestellungen mit einem Rabatt an Billing weiter.'],
     ['Post complaints to Billing; everything positive goes to Order intake.'],

@@ -9,6 +9,11 @@ const CONDITIONS = `
   assuming, as long as, so long as, depend, depends, depending, dependent, until, when, whenever,
   once (?:a|an|the|it|this|that|they|all|every|we|you), as soon as, subject to, conditional, conditionally,
   condition, where, wenn, falls, sofern, sobald, nur, außer, ausser, ausgenommen, es sei denn, solange,
+  given that, should (?:the|it|there|an?), sollten? (?:der|die|das|es|eine?), im falle?, in an emergency, in emergencies,
+  once (?:[a-z]{1,20} ){1,3}(?:is|are|has|have|was|were), looks? like, on (?:weekdays|weekends|mondays|holidays), (?:after|outside|during) (?:business|office|working|opening) hours,
+  bei (?:reklamation|beschwerde|stornierung|rückfrage)(?:en)?,
+  from (?:germany|austria|switzerland|france|italy|spain|japan|europe|abroad|overseas|the (?:us|usa|uk|eu)),
+  aus (?:deutschland|österreich|europa|japan|dem ausland|der (?:schweiz|eu)),
   je nach, je nachdem, abhängig, abhaengig, ob, bis auf, vorausgesetzt, lediglich, ausschließlich, si, sauf,
   seulement, uniquement, quand, lorsque, sólo, solo si, excepto, salvo, cuando, quando, tranne, alleen,
   indien, tenzij, behalve,
@@ -22,7 +27,7 @@ const CONDITIONS = `
   first (?:one|item|line|row|entry|position), last (?:one|two|three|few|item|line|row|entry|orders?|messages?)`
 
 const NEGATIONS = String.raw`
-  not, cannot, never, no(?!\.), none, nothing, nobody, neither, nor, without, exclude, excludes, excluding,
+  skipping, omitting, ignoring, leaving out, minus, not, cannot, never, no(?!\.), none, nothing, nobody, neither, nor, without, exclude, excludes, excluding,
   excluded, omit, skip, ignore, avoid, stop, refuse, reject, other than, rather, dont, doesnt, wont, cant,
   hold back, withhold, leave out, drop, discard, forbidden, nicht, nichts, nie, niemals, kein, keine, keinen,
   keinem, keiner, keines, keinesfalls, ohne, ignoriere, ignorieren, überspringe, überspringen, weder,
@@ -53,7 +58,7 @@ const COMPARISON_IN_WORDS =
 
 /** Words that qualify which things are meant, when another word follows: "urgent tickets". */
 const QUALIFIERS = `
-  urgent, critical, important, severe, high priority, low priority, high-priority, low-priority, high-value,
+  genuine, urgent, critical, important, severe, high priority, low priority, high-priority, low-priority, high-value,
   vip, large, big, small, overdue, unpaid, suspicious, angry, unhappy, defective, damaged, broken, expensive,
   cheap, international, domestic, qualified, unqualified, hot, cold, serious, minor, dringende, dringenden,
   wichtige, wichtigen, kritische, kritischen, große, großen, kleine, eilige, eiligen, überfällige,
@@ -63,7 +68,7 @@ const QUALIFIERS = `
 
 /** A word that says which things are meant: "paid orders", "larger orders", "bezahlte Bestellungen". */
 const KIND_OF_THINGS =
-  /(?<![\p{L}\p{N}_])(?!(?:received|purchased?|completed form|need(?:ed)?|send|forward|speed|shipped|dispatched|placed|submitted|created|registered|scanned|uploaded|recorded|attached|forwarded|detected)\s)(?:[a-z]{2,20}(?:ed|aid|gger|ller|rger|ier|gest|est|able|ful|ive|ous|less)|paid|free|late|new and paid|open|closed|old|lost|high|low|rush|express|local|spanish|italian|dutch|american)\s{1,3}(?:(?:web|online|customer|sales|support)\s{1,3})?(?:orders|invoices|tickets|leads|messages|requests|emails|e-mails|mails|contacts|customers|inquiries|enquiries|bookings|registrations|reservations|submissions|payments|alerts|issues|complaints|clients|deals)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_])(?!(?:neue|eingehende|eingegangene|die|alle|jede|eine|diese|ihre|unsere|meine|erhaltene|weitere|bitte|leite|sende|schicke|übergebe|trage)n?\s)\p{L}{3,20}(?:te|ten|ene|enen|ige|igen|sche|schen|liche|lichen)\s{1,3}(?:bestellungen|rechnungen|anfragen|tickets|nachrichten|leads|aufträge|kunden|meldungen|buchungen|reservierungen|anmeldungen|kontakte)(?![\p{L}\p{N}_])|(?:orders|invoices|tickets|leads|messages|requests|bookings|registrations|payments)\s{1,3}(?:that\s{1,3}(?:are|is|were|was|have|has)\s{1,3}(?!(?:been\s)?(?:received|placed|submitted|created|sent|made)(?!\p{L}))|(?:marked|flagged|tagged|labell?ed)\s)|(?<![\p{L}\p{N}_])(?:orders|invoices|tickets|leads|messages|requests|contacts|customers|bookings|registrations|reservations|payments|bestellungen|rechnungen|anfragen|nachrichten|aufträge|kunden|buchungen)\s{1,3}(?:with|mit)\s{1,3}(?:an?|any|some|several|multiple|missing|eine[mnrs]?|ein|mehreren|fehlende[mnr]?)\s|\d\s{0,2}%/u
+  /(?<![\p{L}\p{N}_])(?!(?:received|purchased?|completed form|need(?:ed)?|send|forward|speed|shipped|dispatched|placed|submitted|created|registered|scanned|uploaded|recorded|attached|forwarded|detected)\s)(?:[a-z]{2,20}(?:ed|aid|gger|ller|rger|ier|gest|est|able|ful|ive|ous|less)|paid|free|late|new and paid|open|closed|old|lost|high|low|rush|express|local|spanish|italian|dutch|american)\s{1,3}(?:(?:web|online|customer|sales|support)\s{1,3})?(?:orders|invoices|tickets|leads|messages|requests|emails|e-mails|mails|contacts|customers|inquiries|enquiries|bookings|registrations|reservations|submissions|payments|alerts|issues|complaints|clients|deals)(?![\p{L}\p{N}_])|(?<![\p{L}\p{N}_])(?!(?:neue|eingehende|eingegangene|versendete|versandte|aufgegebene|erfasste|die|alle|jede|eine|diese|ihre|unsere|meine|erhaltene|weitere|bitte|leite|sende|schicke|übergebe|trage)n?\s)\p{L}{3,20}(?:te|ten|ene|enen|ige|igen|sche|schen|liche|lichen)\s{1,3}(?:bestellungen|rechnungen|anfragen|tickets|nachrichten|leads|aufträge|kunden|meldungen|buchungen|reservierungen|anmeldungen|kontakte)(?![\p{L}\p{N}_])|(?:orders|invoices|tickets|leads|messages|requests|bookings|registrations|payments)\s{1,3}(?:that\s{1,3}(?:are|is|were|was|have|has)\s{1,3}(?!(?:been\s)?(?:received|placed|submitted|created|sent|made)(?!\p{L}))|(?:marked|flagged|tagged|labell?ed)\s)|(?<![\p{L}\p{N}_])(?:orders|invoices|tickets|leads|messages|requests|contacts|customers|bookings|registrations|reservations|payments|bestellungen|rechnungen|anfragen|nachrichten|aufträge|kunden|buchungen)\s{1,3}(?:with|mit)\s{1,3}(?:an?|any|some|several|multiple|missing|eine[mnrs]?|ein|mehreren|fehlende[mnr]?)\s|\d\s{0,2}%/u
 
 /** Work on the values, which needs understanding: the built-in agent only copies what the context names. */
 const JUDGEMENTS = String.raw`
@@ -91,14 +96,14 @@ const JUDGEMENTS = String.raw`
 
 /** A value that the description gives: "set the priority to high", "use the channel #support". */
 const FIXED_VALUE =
-  /\b(?:set|setze)\b[^.]{1,60}\b(?:to|as|auf)\b|\bwith (?:the )?(?:\w{1,20} ){1,2}(?:set to|equal to) |\buse (?:the )?(?:channel|priority|status|value|language|currency)\b|#\w|(?:^|[,;:]\s?|\band\s|\bthen\s|\bund\s)(?:set|setze|mark|label|flag|tag|prefix|append)\s|\([^()]{1,80}\bfor\b[^()]{0,80}\)/u
+  /\b(?:set|setze)\b[^.]{1,60}\b(?:to|as|auf)\b|\bwith (?:the )?(?:\w{1,20} ){1,2}(?:set to|equal to) |\buse (?:the )?(?:channel|priority|status|value|language|currency)\b|#\w|\bwith (?:priority|status|quantity|category) [\p{L}\d]|\b(?:today's|current) date\b|\bwith (?:vat|tax|discount) |\bput ["“'„]|,\s?subject ["“'„]|\b(?:send|write) an? (?:friendly|polite|short|personal|nice) |(?:^|[,;:]\s?|\band\s|\bthen\s|\bund\s)(?:set|setze|mark|label|flag|tag|prefix|append)\s|\([^()]{1,80}\bfor\b[^()]{0,80}\)/u
 
 /** Values that are elsewhere, or in another unit: "the price in the file prices.csv", "in cents". */
 const ELSEWHERE =
   /(?<![\p{L}\p{N}_])(?:(?:the|a|this|attached|in|from|of|to) files?|attachments?|datei|anhang|according to|based on|follows? from|derived? from|depending on|laut|gemäß|previous runs?|last time|earlier runs?|(?:in|as) (?:cents?|pence|rappen|minor units)|in (?:usd|eur|gbp|chf|euros?|dollars|english|german|french|spanish|upper case|lower case|capitals))(?![\p{L}\p{N}_])|[\p{L}\p{N}_]\.(?:md|txt|csv|json|ya?ml|pdf|xlsx?|docx?)(?![\p{L}\p{N}_])/u
 
 const JAPANESE =
-  /各行|行ごと|件ごと|ずつ|もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類|(?:支払済み?|支払い済み|未払い?|緊急|至急|重要|大口|高額)の/u
+  /各行|行ごと|件ごと|ずつ|もし|場合|以外|除い|除く|のみ|だけ|ならば|なら|たら|れば|または|あるいは|もしくは|いずれか|どちらか|それ以外|ただし|でなければ|しない|せず|らず|ずに|ないで|なく|ません|禁止|以上|以下|未満|超え|超過|とき|時は|要約|翻訳|計算|判断|分類|高額|海外|(?:支払済み?|支払い済み|未払い?|緊急|至急|重要|大口|高額)の/u
 
 const CHINESE = /如果|若是|假如|除非|除了|否则|或者|还是|不要|仅|只有|只在|当[^\s。]{1,30}时|超过|低于|总结|翻译/u
 
