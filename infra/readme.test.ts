@@ -4,7 +4,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
-import { manifestErrors } from '../packages/database/src/index.ts'
+import { manifestErrors } from '../packages/database/src/manifest/index.ts'
 import { createServiceToken } from '../packages/webhook-token/src/index.js'
 
 const root = join(import.meta.dirname, '..')

@@ -4,7 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { applyManifests, createDatabase, type Database, newId, toManifest } from '../../packages/database/src/index.ts'
+import { createDatabase, type Database, newId } from '../../packages/database/src/index.ts'
+import { applyManifests, toManifest } from '../../packages/database/src/manifest/index.ts'
 import {
   createSignedInUser,
   createTestBroker,

@@ -12,6 +12,7 @@ import { measureLatency } from './parts/latency.ts'
 import { measureList } from './parts/list.ts'
 import { measureRuns } from './parts/runs.ts'
 import { measureScale } from './parts/scale.ts'
+import { measureTracing } from './parts/tracing.ts'
 import { measureWaiting } from './parts/waiting.ts'
 
 const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
@@ -22,6 +23,7 @@ const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   waiting: measureWaiting,
   log: measureDeliveryLog,
   app: measureApp,
+  tracing: measureTracing,
   footprint: measureFootprint,
   scale: measureScale,
 }

@@ -1,15 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ErrorResponse, Manifest, WorkflowStartOut } from '@workflow-service/contract'
-import {
-  applyManifests,
-  type Database,
-  findOrganizations,
-  findWebhookSource,
-  listRuns,
-  showRun,
-  toManifest,
-} from '@workflow-service/database'
+import { type Database, findOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import got from 'got'
 import { parse } from 'yaml'
 import type { DispatcherClient } from '@workflow-service/cli/dispatcher-client'

@@ -1,4 +1,5 @@
-import { findKnownValue, findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
+import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
+import { findKnownValue } from '@workflow-service/contract/manifest'
 import { type Database, deriveId, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import { type FileError, type ManifestFile, manifestFileError } from './manifest-file.ts'

@@ -1,5 +1,6 @@
 import { splitHosts } from '@workflow-service/contract'
-import { isDatabaseUnavailable, ManifestError } from '@workflow-service/database'
+import { isDatabaseUnavailable } from '@workflow-service/database'
+import { ManifestError } from '@workflow-service/database/manifest'
 import { SettingsError } from '@workflow-service/service-kit'
 import type { CliConfig } from './config.ts'
 

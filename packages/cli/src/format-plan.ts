@@ -1,4 +1,4 @@
-import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database'
+import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database/manifest'
 import { paint, showTime, type Terminal, withoutControls } from './terminal.ts'
 
 interface Thing {

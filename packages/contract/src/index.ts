@@ -2,7 +2,7 @@
  * Every shape on the wire, as data: one TypeBox constant is the TypeScript type, the ajv validator and the OpenAPI
  * component. This package validates and describes; it uses neither HTTP nor SQL. The contract in words is README.md.
  */
-export * from './app/index.ts'
+export type * from './app/index.ts'
 export * from './describe/check-description.ts'
 export * from './errors.ts'
 export { findSimilar } from './find-similar.ts'
@@ -12,7 +12,7 @@ export * from './internal/operations.ts'
 export * from './internal/resources.ts'
 export * from './journal.ts'
 export * from './limits.ts'
-export * from './manifest.ts'
+export type * from './manifest.ts'
 export * from './messages.ts'
 export { findNamedSources, findUnknownNames } from './named-sources.ts'
 export * from './public/openapi.ts'

@@ -119,11 +119,6 @@ export {
   renewLeases,
   TOO_MANY_ATTEMPTS,
 } from './leases.ts'
-export type { ManifestChange, ManifestOutcome } from './manifest/apply-context.ts'
-export { type AppliedManifest, type ApplyOptions, applyManifests } from './manifest/apply-manifests.ts'
-export { type ExportOptions, exportManifest, ManifestTooLargeError, writeManifest } from './manifest/export-manifest.ts'
-export { ManifestError, manifestErrors, toManifest } from './manifest/manifest-errors.ts'
-export { ManifestOverwriteError, type PersonEdit, recordApplied } from './manifest/person-edits.ts'
 export { migrate } from './migrate.ts'
 export { type ModelSlot, recordModelLimit, reserveModelSlot } from './model-limits.ts'
 export {

@@ -1,4 +1,4 @@
-import { APP_OPERATIONS, describeAppApi } from '@workflow-service/contract'
+import { APP_OPERATIONS, describeAppApi } from '@workflow-service/contract/app'
 import { isDatabaseUnavailable, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,

@@ -1,4 +1,5 @@
-import { EVENT_TOPICS, type EventTopic } from '@workflow-service/contract'
+import { type EventTopic } from '@workflow-service/contract'
+import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import {
   type Database,
   findOpenSignIns,

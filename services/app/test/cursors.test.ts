@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { APP_OPERATIONS, type AppOperationId } from '@workflow-service/contract'
+import { type AppOperationId } from '@workflow-service/contract'
+import { APP_OPERATIONS } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
 import { type AppCall, useTestApp } from './support/test-app.ts'
 

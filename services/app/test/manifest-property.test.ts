@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
-import { applyManifests, newId, toManifest } from '@workflow-service/database'
+import { newId } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import * as fc from 'fast-check'
 import { parse } from 'yaml'
 import { type AppCall, useTestApp } from './support/test-app.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { describeAppApi } from '@workflow-service/contract'
+import { describeAppApi } from '@workflow-service/contract/app'
 import { useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()

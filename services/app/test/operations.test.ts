@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
-import { APP_OPERATIONS, type AppOperation, type AppOperationId, type Role, ROLES } from '@workflow-service/contract'
+import { type AppOperation, type AppOperationId, type Role } from '@workflow-service/contract'
+import { APP_OPERATIONS, ROLES } from '@workflow-service/contract/app'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
 import { EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'

@@ -1,13 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
-import {
-  applyManifests,
-  findWorkflows,
-  newId,
-  openSession,
-  purgeDeletedWorkflows,
-  toManifest,
-} from '@workflow-service/database'
+import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { waitUntil } from '@workflow-service/testkit'
 import { parse } from 'yaml'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'

@@ -1,16 +1,15 @@
 import { type EventTopic, type Manifest, SCOPES, type WebhookSourceOut } from '@workflow-service/contract'
+import { createSecretBox, findWebhookSource } from '@workflow-service/database'
 import {
   type AppliedManifest,
   type ApplyOptions,
   applyManifests,
-  createSecretBox,
-  findWebhookSource,
   type ManifestChange,
   ManifestError,
   ManifestOverwriteError,
   type PersonEdit,
   recordApplied,
-} from '@workflow-service/database'
+} from '@workflow-service/database/manifest'
 import type { Command } from 'commander'
 import { checkManifests, formatWarnings } from '../check-manifests.ts'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'

@@ -1,4 +1,4 @@
-import { writeManifest } from '@workflow-service/database'
+import { writeManifest } from '@workflow-service/database/manifest'
 import type { Command } from 'commander'
 import { addCommand, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'

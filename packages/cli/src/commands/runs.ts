@@ -1,4 +1,5 @@
-import { APPROVAL_REASON_MAX_LENGTH, RUN_STATUSES, type RunStatus } from '@workflow-service/contract'
+import { APPROVAL_REASON_MAX_LENGTH, type RunStatus } from '@workflow-service/contract'
+import { RUN_STATUSES } from '@workflow-service/contract/app'
 import {
   decideApprovals,
   findWorkflowNames,

@@ -1,4 +1,5 @@
-import { type AppUserOut, ROLES, type Role } from '@workflow-service/contract'
+import { type AppUserOut, type Role } from '@workflow-service/contract'
+import { ROLES } from '@workflow-service/contract/app'
 import {
   createUserLink,
   findAccountByEmail,

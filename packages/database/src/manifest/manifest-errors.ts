@@ -4,9 +4,8 @@ import {
   isStorableText,
   type Manifest,
   type ManifestFieldError,
-  findManifestShapeErrors,
-  toManifestFieldError,
 } from '@workflow-service/contract'
+import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { parseApiKey } from '../api-key-format.ts'
 import { normalizedName } from '../webhook-sources.ts'
 

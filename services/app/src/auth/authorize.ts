@@ -1,4 +1,5 @@
-import { type AppOperation, ROLES, type Who } from '@workflow-service/contract'
+import { type AppOperation, type Who } from '@workflow-service/contract'
+import { ROLES } from '@workflow-service/contract/app'
 import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'

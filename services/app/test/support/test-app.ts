@@ -3,9 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
 import {
-  APP_OPERATIONS,
   type AppAnswer,
-  AppErrorResponse,
   type AppErrorBody,
   type AppOperationId,
   compile,
@@ -13,6 +11,7 @@ import {
   type Role,
   type SessionMessage,
 } from '@workflow-service/contract'
+import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningPublicService } from '@workflow-service/service-kit'

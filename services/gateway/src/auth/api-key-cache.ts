@@ -53,7 +53,8 @@ const MAX_KEYS_PER_STATEMENT = 200
  */
 export function createApiKeyCache(options: ApiKeyCacheOptions): ApiKeyCache {
   const { db, now = () => performance.now(), onLookUp = () => {} } = options
-  const cache = new LRUCache<string, CachedPrincipal>({ max: MAX_CACHED_KEYS })
+  // With `max`, the cache reserves 1 MiB at once.
+  const cache = new LRUCache<string, CachedPrincipal>({ maxSize: MAX_CACHED_KEYS, sizeCalculation: () => 1 })
   const lookUpsUnderWay = new Map<string, Promise<CachedPrincipal | null>>()
 
   const readPrincipal = batchCalls(

@@ -1,13 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { SessionMessage } from '@workflow-service/contract'
-import {
-  applyManifests,
-  createApiKey,
-  createDatabase,
-  type Database,
-  newId,
-  toManifest,
-} from '@workflow-service/database'
+import { createApiKey, createDatabase, type Database, newId } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
 import type { RunningPublicService } from '@workflow-service/service-kit'
 import {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { applyManifests, createDatabase, type Database, migrate, newId, toManifest } from '@workflow-service/database'
+import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import {
   startCustomerEndpoint,
   type CustomerEndpoint,

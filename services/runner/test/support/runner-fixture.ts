@@ -1,15 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
-import {
-  applyManifests,
-  type Database,
-  newId,
-  recordStart,
-  type RunDetails,
-  showRun,
-  toManifest,
-} from '@workflow-service/database'
+import { type Database, newId, recordStart, type RunDetails, showRun } from '@workflow-service/database'
+import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId } from '@workflow-service/service-kit'

@@ -1,4 +1,5 @@
-import { exportManifest, ManifestTooLargeError, readWorkflowDetail, viewerOf } from '@workflow-service/database'
+import { readWorkflowDetail, viewerOf } from '@workflow-service/database'
+import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
 import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'

@@ -1,4 +1,4 @@
-import { READINESS_CODES } from '@workflow-service/contract'
+import { READINESS_CODES } from '@workflow-service/contract/app'
 import {
   createWorkflow,
   deleteFile,
