@@ -115,6 +115,11 @@ export function openForm<Values extends object, Saved>({
   })
 }
 
+/** Shows something once, until the person says that it is done with. */
+export function showOnce({ done, ...props }: Omit<DialogProps, 'onClose' | 'actions'> & { done: string }): void {
+  openDialog((close) => <Dialog {...props} onClose={close} actions={<Button label={done} onClick={close} />} />)
+}
+
 interface Confirmation {
   title: string
   /** What happens. */

@@ -69,6 +69,16 @@ export function TextField(props: ControlProps<'input', string>) {
   )
 }
 
+/** A password to choose, which the browser stores. */
+export const NewPasswordField = (props: ComponentProps<typeof TextField>) => (
+  <TextField
+    type="password"
+    autoComplete="new-password"
+    hint="At least 12 characters. A few words that do not belong together are easy to remember."
+    {...props}
+  />
+)
+
 /** A text of several lines that grows with its content. `isCode`: code and JSON. */
 export function TextAreaField(props: ControlProps<'textarea', string> & { isCode?: boolean }) {
   return (

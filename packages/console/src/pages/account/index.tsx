@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { toList, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
-import { RadioGroup, Switch, TextField } from '../../components/fields.tsx'
+import { NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { setPreference, usePreferences } from '../../components/preferences.ts'
@@ -50,9 +50,7 @@ function PasswordForm({ email, onChanged }: { email: string; onChanged: () => vo
   return (
     <Form form={form} action="Change password">
       <input type="email" autoComplete="username" value={email} readOnly hidden />
-      <TextField
-        type="password"
-        autoComplete="new-password"
+      <NewPasswordField
         hint="At least 12 characters. Every other sign-in of yours ends."
         {...form.field('new_password', 'New password')}
       />

@@ -3,7 +3,7 @@ import { newId, useList, useMe, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
-import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
+import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
 import { Notice } from '../../components/states.tsx'
 import { StatusBadge } from '../../components/status-badge.tsx'
@@ -16,11 +16,12 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const LIFETIMES = { 30: '30 days', 90: '90 days', 365: '1 year', '': 'Never' }
 
 export function KeysPage() {
+  const { api_url: apiUrl } = useMe()
   return (
     <ListPage
       title="API keys"
       intro="Programs start workflows with a key through the public API."
-      create={{ label: 'New key', onClick: openNewKey }}
+      create={{ label: 'New key', onClick: () => openNewKey(apiUrl ?? undefined) }}
       label="API keys"
       list={useList('listApiKeys')}
       empty={{
@@ -61,7 +62,7 @@ function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { 
   return <StatusBadge status="off">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
 }
 
-function openNewKey() {
+function openNewKey(apiUrl: string | undefined) {
   // A repeated request with the same id makes no second key.
   const id = newId()
   openForm({
@@ -74,7 +75,7 @@ function openNewKey() {
       const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
       return await write('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
     },
-    onSaved: (created) => openDialog((close) => <ShownKey created={created} onClose={close} />),
+    onSaved: (created) => showKey(created, apiUrl),
     fields: ({ field }) => (
       <>
         <TextField hint="Names the program that uses it, such as “CRM”." {...field('name', 'Name')} />
@@ -89,23 +90,23 @@ function openNewKey() {
   })
 }
 
-function ShownKey({ created, onClose }: { created: AppAnswer<'createApiKey'>; onClose: () => void }) {
-  const url = `${useMe().api_url ?? 'https://your-api'}/v1/workflows`
-  const done = <Button label="I stored it" onClick={onClose} />
-  return (
-    <Dialog title={`${created.name} is ready`} className="wide" onClose={onClose} actions={done}>
-      {created.key ? (
-        <>
-          <Notice kind="warning">The key is shown only now. Store it where your program reads its secrets.</Notice>
-          <CopyBox label="API key" text={created.key} />
-          <p>Try it: this lists the workflows of the organization.</p>
-          <CopyBox label="curl line" text={curlText(url, [`"Authorization: Bearer ${created.key}"`])} />
-        </>
-      ) : (
-        <Notice kind="warning">
-          The key was already made by an earlier request and cannot be shown again. Revoke it and make another.
-        </Notice>
-      )}
-    </Dialog>
-  )
+function showKey({ name, key }: AppAnswer<'createApiKey'>, apiUrl = 'https://your-api') {
+  const url = `${apiUrl}/v1/workflows`
+  showOnce({
+    title: `${name} is ready`,
+    className: 'wide',
+    done: 'I stored it',
+    children: key ? (
+      <>
+        <Notice kind="warning">The key is shown only now. Store it where your program reads its secrets.</Notice>
+        <CopyBox label="API key" text={key} />
+        <p>Try it: this lists the workflows of the organization.</p>
+        <CopyBox label="curl line" text={curlText(url, [`"Authorization: Bearer ${key}"`])} />
+      </>
+    ) : (
+      <Notice kind="warning">
+        The key was already made by an earlier request and cannot be shown again. Revoke it and make another.
+      </Notice>
+    ),
+  })
 }

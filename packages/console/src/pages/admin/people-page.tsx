@@ -1,8 +1,8 @@
-import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
+import type { AppUserOut, Role } from '@workflow-service/contract'
 import { newId, useList, useMe, write } from '../../api/index.ts'
-import { type Action, Button } from '../../components/button.tsx'
+import type { Action } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
-import { askToConfirm, Dialog, openDialog, openForm } from '../../components/dialog.tsx'
+import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
 import { editing } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
@@ -53,7 +53,19 @@ function State({ user: { state, role } }: { user: AppUserOut }) {
 
 async function makeLink(user: AppUserOut, kind: 'invitation' | 'reset') {
   const link = await write('createUserLink', { params: { user_id: user.id }, body: { kind } })
-  openDialog((close) => <ShownLink user={user} link={link} onClose={close} />)
+  showOnce({
+    title: `Link for ${nameOf(user)}`,
+    done: 'Done',
+    children: (
+      <>
+        <p>
+          Hand it to {user.email} yourself: it can be used once, until <Time value={link.expires_at} isExact />. It is
+          not shown again.
+        </p>
+        <CopyBox label="link" text={link.url} />
+      </>
+    ),
+  })
 }
 
 function PersonMenu({ user }: { user: AppUserOut }) {
@@ -166,17 +178,4 @@ function openPerson(myRole: Role, user?: AppUserOut) {
       </>
     ),
   })
-}
-
-function ShownLink(props: { user: AppUserOut; link: AppAnswer<'createUserLink'>; onClose: () => void }) {
-  const { user, link, onClose } = props
-  return (
-    <Dialog title={`Link for ${nameOf(user)}`} onClose={onClose} actions={<Button label="Done" onClick={onClose} />}>
-      <p>
-        Hand it to {user.email} yourself: it can be used once, until <Time value={link.expires_at} isExact />. It is not
-        shown again.
-      </p>
-      <CopyBox label="link" text={link.url} />
-    </Dialog>
-  )
 }

@@ -5,7 +5,7 @@ import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { type ReactNode, useState } from 'react'
 import { AppError, call, queryClient, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { TextField } from '../../components/fields.tsx'
+import { NewPasswordField, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Heading } from '../../components/page.tsx'
 import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
@@ -19,8 +19,6 @@ const PROVIDER_ERRORS: Record<string, string> = {
   oidc_not_invited:
     'No account belongs to this sign-in. Ask an admin of your organization to invite the address that you use there.',
 }
-
-const PASSWORD_HINT = 'At least 12 characters. A few words that do not belong together are easy to remember.'
 
 /** A page without navigation: for people who are not signed in. */
 function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
@@ -143,16 +141,13 @@ function SetUp({ token, link }: LinkProps) {
         ) : null}
         <TextField autoComplete="name" {...form.field('name', 'Your name')} />
         <TextField type="email" autoComplete="username" {...form.field('email', 'Email')} />
-        <TextField
-          type="password"
-          autoComplete="new-password"
-          hint={PASSWORD_HINT}
-          {...form.field('password', 'Password')}
-        />
+        <NewPasswordField {...form.field('password', 'Password')} />
       </Form>
     </EntryPage>
   )
 }
+
+const OWN_PASSWORD = { autoComplete: 'current-password', hint: 'The password of your account.' }
 
 export const LinkPage = () => <WithLink Content={AcceptLink} />
 
@@ -181,10 +176,8 @@ function AcceptLink({ token, link }: LinkProps) {
       <Form form={form} action={isReset ? 'Set password and sign in' : 'Accept and sign in'}>
         <input type="email" autoComplete="username" value={link.email ?? ''} readOnly hidden />
         {asksName ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
-        <TextField
-          type="password"
-          autoComplete={link.has_account && !isReset ? 'current-password' : 'new-password'}
-          hint={link.has_account && !isReset ? 'The password of your account.' : PASSWORD_HINT}
+        <NewPasswordField
+          {...(link.has_account && !isReset ? OWN_PASSWORD : {})}
           {...form.field('password', isReset ? 'New password' : 'Password')}
         />
       </Form>

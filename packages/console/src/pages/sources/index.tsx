@@ -14,8 +14,6 @@ import { durationText, Time } from '../../components/time.tsx'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
 import { SourceForm } from './source-form.tsx'
 
-const MANY = 8
-
 export function SourcesPage() {
   const isAdmin = useMe().role !== 'member'
   const filters = useFilters('search')
@@ -31,14 +29,14 @@ export function SourcesPage() {
       list={{ ...list, rows }}
       columns={[
         { header: 'Name', cell: ({ name }) => name },
-        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Endpoint url={url} /> },
+        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <span className="muted clamp">{url}</span> },
         { header: 'Verified', cell: (source) => <Verified source={source} /> },
         { header: 'Last delivery', cell: (source) => <Last request={source.last_payload} /> },
         { header: 'Signed', cell: (source) => (source.has_signing_secret ? 'Yes' : 'No'), isSecondary: true },
       ]}
       rowLink={({ id }) => linkTo('webhook_source', id)}
       filters={filters}
-      controls={list.rows.length > MANY || search ? <FilterSearch name="search" label="Find a source" /> : null}
+      controls={<FilterSearch name="search" label="Find a source" />}
       empty={{
         icon: 'source',
         title: 'No webhook source yet',
@@ -47,15 +45,6 @@ export function SourcesPage() {
           : 'An admin of your organization can add the endpoints to which agents send data.',
       }}
     />
-  )
-}
-
-function Endpoint({ url }: { url: string }) {
-  const { host, pathname } = URL.parse(url) ?? { host: url, pathname: '/' }
-  return (
-    <span className="muted" title={url}>
-      {host + (pathname === '/' ? '' : pathname)}
-    </span>
   )
 }
 
