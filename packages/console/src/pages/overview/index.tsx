@@ -87,7 +87,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
               {isDone ? null : <p className="muted">{text}</p>}
             </div>
             {action ? (
-              <Button {...action} variant={isDone ? 'ghost' : title === next?.title ? 'primary' : 'secondary'} />
+              <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />
             ) : isDone ? null : (
               <span className="muted">An admin of your organization does this.</span>
             )}
