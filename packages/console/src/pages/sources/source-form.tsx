@@ -77,7 +77,8 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
     ...editing(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
-    savedText: 'Verified and saved.',
+    // The page of a new source says so.
+    savedText: source ? 'Verified and saved.' : null,
     async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
       const { example, error } = readExample(values.example_request_body)
       const errors: Record<string, string> = {}

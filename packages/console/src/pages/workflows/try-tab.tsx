@@ -106,7 +106,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
         >
           <TextAreaField
             ref={textArea}
-            rows={8}
+            rows={5}
             hint="What the agent works on. ⌘/Ctrl-Enter starts."
             aside={
               <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
