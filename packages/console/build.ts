@@ -15,7 +15,6 @@ const LOCK_FILE = join(FOLDER, 'dist-lock')
 const LOCK_POLL_MS = 100
 const INPUTS = [
   join(ROOT, 'pnpm-lock.yaml'),
-  join(ROOT, 'packages/contract/src/app/routes.ts'),
   ...['build.ts', 'vite.config.ts', 'index.html'].map((name) => join(FOLDER, name)),
 ]
 
@@ -82,8 +81,10 @@ function isBuiltFrom(hash: string): boolean {
 
 function hashSources(): string {
   const hash = createHash('sha256')
-  const sources = ['src', 'public'].flatMap((name) =>
-    readdirSync(join(FOLDER, name), { recursive: true, withFileTypes: true })
+  // The page contains parts of the contract: routes, limits, the check of descriptions.
+  const folders = [join(FOLDER, 'src'), join(FOLDER, 'public'), join(ROOT, 'packages/contract/src')]
+  const sources = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name)),
   )
