@@ -278,7 +278,8 @@ function renderHeaders(document: OpenApiDocument, id: string, headers: object | 
   const { headers: known = {} } = document.components
   const names = Object.keys(headers ?? {})
   if (names.length === 0) return undefined
-  return html`<h2 id="${id}-answer-headers">Headers of the answer</h2>
+  return html`<details id="${id}-answer-headers">
+    <summary>Headers of the answer</summary>
     <ul class="fields">
       ${names.map(
         (name) =>
@@ -287,7 +288,8 @@ function renderHeaders(document: OpenApiDocument, id: string, headers: object | 
             <div class="about">${renderInline(known[name]?.description ?? '')}</div>
           </li>`,
       )}
-    </ul>`
+    </ul>
+  </details>`
 }
 
 function renderTryIt({ credential }: Reference, operation: Operation): Html {
