@@ -14,17 +14,8 @@ import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from
 import { useWorkflow } from './use-workflow.ts'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
-interface Values {
-  name: string
-  description: string
-  scope: Scope
-}
-
-const valuesOf = ({ name, description, scope }: WorkflowDetailOut): Values => ({
-  name,
-  description,
-  scope: scope as Scope,
-})
+const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({ name, description, scope: scope as Scope })
+type Values = ReturnType<typeof valuesOf>
 
 export function WorkflowEditPage() {
   const workflow = useWorkflow()
