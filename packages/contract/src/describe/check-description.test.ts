@@ -21,6 +21,8 @@ describe('a description that the built-in agent can follow', () => {
     ['注文を受注に送信してください。担当者が確認します。'],
     ['Send the order no. and the total to Only Big Deals.'],
     ['Do not invent values. Send the order to Order intake.'],
+    ['Send every order to Order intake. If you have questions about it, ask Petra.'],
+    ['Send every order to Order intake. Bei Fragen hilft Petra.'],
     ['If a value is missing, leave it empty.\nSend the order to Order intake.'],
     ['Send orders to Order intake and then to Billing.'],
     ['Send the customer to Billing and the order to Order intake.'],

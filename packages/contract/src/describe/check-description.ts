@@ -208,8 +208,10 @@ function removeArrivals(sentence: string, arriving: Set<string>): string {
   })
 }
 
-/** Sentences that ask for what the built-in agent does anyway. They name no source and no other action. */
+/** Sentences that ask for what the built-in agent does anyway, or say whom people can ask. They name no source and no other action. */
 const HARMLESS = [
+  /^(?:if|when) (?:you have|there are|anyone has|someone has) (?:any )?(?:questions?|doubts?|problems?|trouble)(?: [\p{L}' ]{1,60})?,? (?:please )?(?:ask|contact|call|write to|talk to|email) [\p{L}'.@ -]{1,60}[.!]?$/u,
+  /^(?:bei (?:rück)?fragen|(?:wenn|falls) (?:du|sie|ihr) fragen (?:hast|haben|habt))[\p{L}', ]{0,80}[.!]?$/u,
   /^(?:please )?(?:never|do not|don't|dont) (?:invent|make up|guess|change|alter|modify|edit)(?: (?:or (?:invent|guess|change|make up)|any|the|a|anything|values?|data|fields?|details?|numbers?|it|them|of|text|original))*[.!]?$/u,
   /^(?:bitte )?(?:nichts|keine (?:werte|daten|angaben|felder)) (?:erfinden|ändern|verändern)[.!]?$/u,
   /^(?:if|when|where) (?:a|any|the|one of the) (?:field|value|detail)s? (?:is|are) (?:missing|absent|not (?:given|known|mentioned|present)),? (?:leave|keep) (?:it|them|the field) (?:empty|blank)[.!]?$/u,

@@ -70,6 +70,22 @@ const NUMBER =
 const ABOUT_ANSWER =
   /(?<![\p{L}\p{N}])(?:below|following|attached|above-mentioned|find|reply|respond|get back|contact|call|reach|write|let (?:me|us) know|confirm|within|questions?|anbei|folgende[nmrs]?|nachfolgend|unten|anhang|antworten|melden|rückmeldung|rückfragen|fragen|bestätigen|erreichen|innerhalb|binnen)(?![\p{L}\p{N}])|下記|以下|添付|ご連絡|お問い合わせ|営業日|以内/iu
 
+/** Sentences in which a person says what the values are, thanks, or is polite. */
+const INTRODUCTION = new RegExp(
+  [
+    // "here are the details:"
+    String.raw`[:：]\s*$`,
+    String.raw`(?<!\p{L})(?:thank|thanks|appreciate|look(?:ing)? forward|hope (?:you|this|all)|glad|happy to|pleased to|pleasure|feel free|stay in touch|(?:talk|speak|see you|meet|hear from you) soon|hearing from you|great day|nice day|nice weekend|in advance|danke\p{L}{0,4}|dank|anliefern|klingeln|ring the (?:door)?bell|freue[n]?|hoffe[n]?|gern(?:e)?|schöne\p{L} (?:tag|woche\p{L}{0,4}|abend)|(?:have|has|had|'ve|’ve|we|i) (?:just |successfully |now )?(?:received|got|registered|recorded|shipped|sent|attached|processed|completed|confirmed|booked|scheduled|reserved|charged|dispatched|created|assigned|filled|submitted|signed up|ordered|purchased|placed|met|spoke|visited)|(?:i am|i['’]m|we are|we['’]re) (?:writing|interested|getting in touch|reaching out|contacting|sending|submitting|applying|delighted)|we(?:['’]ll| will) (?:get back|process|review|be in touch|notify|inform|ship|dispatch|send you|keep you)|wir (?:bearbeiten|melden|prüfen|versenden|kümmern)|(?:erhalten|eingegangen|bekommen|erfasst|aufgenommen)|(?:came|come|coming) (?:in|through|from)|(?:as|like) (?:discussed|agreed|promised|announced|requested)|wie (?:besprochen|gewünscht|angekündigt|telefonisch)|(?:here (?:is|are|comes|come|you)|hier (?:ist|sind|kommt|kommen)|forward\p{L}{0,3}|weiterleite\p{L}{0,2}|leite\p{L}{0,2}))(?!\p{L})`,
+    // "You can see it in your dashboard." "Please quote the number of the invoice with your payment."
+    String.raw`^(?:you (?:can|may|will|have|are|received)|sie (?:können|haben|erhalten))(?!\p{L})`,
+    String.raw`^(?:please |bitte )(?:quote|state|mention|geben|nennen)(?!\p{L}).{0,60}(?:payment|transfer|correspondence|inquiries|enquiries|zahlung|überweisung)(?!\p{L})`,
+    // "Please enter this order for me."
+    String.raw`^(?:(?:hi|hello|hey|dear|good (?:morning|day|afternoon|evening)|hallo|moin|guten (?:tag|morgen|abend)|liebe[rs]?|sehr geehrte[rs]?)(?: \p{L}+){0,3}[,!.]?\s+)?(?:please|kindly|(?:could|can|would) you(?: please)?|(?:i|we)(?: would|['’]d)? (?:like|want|need|wish) to|bitte|(?:könnten|können) sie(?: bitte)?|(?:ich|wir) (?:möchten?|würden? gern(?:e)?|wollen?))\s(?:\p{L}{1,20}\s){0,2}(?:add|enter|record|register|process|book|create|open|log|file|submit|place|order|reserve|report|apply|sign up|see|find|note|take|handle|schedule|arrange|raise|set up|send|forward|check|have a look|look at|erfassen|anlegen|aufnehmen|eintragen|buchen|bestellen|reservieren|melden|anmelden|bearbeiten|prüfen|beachten|finden|sehen|den|die|das|diese[nmrs]?|unsere[nmrs]?|meine[nmrs]?|eine[nmrs]?)(?!\p{L})(?:\s(?:\p{L}|[-'’]){1,20}){0,8}[.!?]?$`,
+    '(?:ご確認|ご査収|ご了承|ご対応|ご覧|ご登録|よろしく|ありがとう|お世話|申し上げ|お申し込み)',
+  ].join('|'),
+  'iu',
+)
+
 /** What a price holds, which changes none. */
 const INCLUDED =
   /(?<!\p{L})(?:includ(?:es?|ed|ing)|incl|exclud(?:es?|ed|ing)|excl|net|gross|inkl|exkl|zzgl|netto|brutto|verstehen)(?!\p{L})/iu
@@ -89,8 +105,8 @@ const MEASURES = new Set([
 const MEASURES_JAPANESE = /(?:数量|個数|色|サイズ|単価|価格|金額|納期|希望日|届け先|配送先|住所)(?:は|が|を|も)/u
 
 /**
- * Why the values cannot be used: a sentence beside them asks for a number or a date, or says something about a quantity,
- * a price or a color of the example. It may change a value, and it is not understood.
+ * Why the values cannot be used: beside them, a person asks for or says something other than what the
+ * values are, or a sentence is about a quantity, a price or a color of the example. It may change a value, and it is not understood.
  */
 export function findRemark(fullText: string, known: Pick<KnownNames, 'isField'>): string | undefined {
   const found = fullText
@@ -98,8 +114,9 @@ export function findRemark(fullText: string, known: Pick<KnownNames, 'isField'>)
     .replace(HARMLESS, '')
     .split(SENTENCE_END)
     .find((sentence) => {
-      if (ABOUT_ANSWER.test(sentence)) return false
-      if (REQUEST.test(sentence) && NUMBER.test(sentence)) return true
+      // "Please ." is left of a sentence that is harmless.
+      if (ABOUT_ANSWER.test(sentence) || !/\p{L}[^\p{L}]+\p{L}|[^\p{ASCII}]/u.test(sentence)) return false
+      if (REQUEST.test(sentence) && (NUMBER.test(sentence) || !INTRODUCTION.test(sentence))) return true
       if (MEASURES_JAPANESE.test(sentence)) return true
       if (INCLUDED.test(sentence)) return false
       return sentence.split(/[^\p{L}]+/u).some((word) => {
