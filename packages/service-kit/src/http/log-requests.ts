@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { Logger } from '../logger.ts'
+import { onceClosed } from './answer-state.ts'
 
 export interface RequestLogOptions {
   readonly logger: Logger
@@ -18,7 +19,7 @@ export function logRequests(options: RequestLogOptions): RequestHandler {
     const startedMs = performance.now()
     // A router that serves a mounted path changes `req.path` meanwhile.
     const { path } = req
-    res.once('close', () => {
+    onceClosed(res, () => {
       const durationMs = performance.now() - startedMs
       onAnswered?.(res, durationMs)
       const level = levelOf(req, res)

@@ -1,11 +1,11 @@
 import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
 import { withTimeout } from '../with-timeout.ts'
+import { answerState, onceClosed } from './answer-state.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
 import { notFound, serviceUnavailable } from './errors.ts'
 import { type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
 import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
-import { markAsStream } from './open-streams.ts'
 import { writeJson } from './write-json.ts'
 
 /** Operations by their ids. */
@@ -123,7 +123,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     const trace = (res.locals['trace'] as TraceContext | undefined) ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => {
       if (res.closed) callback()
-      else res.once('close', callback)
+      else onceClosed(res, callback)
     }
     const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
@@ -163,7 +163,9 @@ function limitTime(
 
 function beginStream(req: Request, res: Response, { stream }: StreamAnswer): void {
   if (res.closed) return
-  markAsStream(res)
+  const state = answerState(res)
+  state.isStream = true
+  state.onStream?.()
   stream(req, res)
 }
 

@@ -1,9 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { answerState, onceClosed } from './answer-state.ts'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { serviceUnavailable } from './errors.ts'
-import { isStream } from './open-streams.ts'
-import { setAnswerKey } from './unread-answers.ts'
 
 /** How many requests may be in flight. */
 export interface RequestSlotsOptions<Principal> {
@@ -45,11 +44,12 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
     whileAnswering: (res, principal, answer) => {
       const key = keyOf(principal)
       const releaseSlot = acquire(answering, key)
-      setAnswerKey(res, key)
+      const state = answerState(res)
+      state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
-        if (res.closed || isStream(res)) releaseSlot()
-        else res.once('close', releaseSlot)
+        if (res.closed || state.isStream) releaseSlot()
+        else onceClosed(res, releaseSlot)
       }
       let answered: void | Promise<void>
       try {

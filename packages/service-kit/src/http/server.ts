@@ -8,9 +8,9 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { answerState, onceClosed } from './answer-state.ts'
 import { ApiError } from './errors.ts'
 import { toErrorResponse, writeError } from './errors.ts'
-import { onStream } from './open-streams.ts'
 import { newRequestId } from './request-id.ts'
 import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
@@ -73,15 +73,15 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     lastResponses.set(req.socket, res)
     inFlight.add(res)
-    res.once('close', () => {
+    onceClosed(res, () => {
       inFlight.delete(res)
       streams.delete(res)
     })
-    onStream(res, () => {
+    answerState(res).onStream = () => {
       inFlight.delete(res)
       if (closing) endStream(res)
       else streams.add(res)
-    })
+    }
     if (isDraining) res.setHeader('Connection', 'close')
     const target = toOriginForm(req.url ?? '')
     if (req.httpVersionMajor !== 1 || target === undefined) {

@@ -1,6 +1,7 @@
 import { readTraceContext } from '@workflow-service/contract'
 import type { RequestHandler, Response } from 'express'
 import type { SpanAttributes, Tracing } from '../tracing.ts'
+import { onceClosed } from './answer-state.ts'
 import type { OperationTable } from './operations.ts'
 
 /**
@@ -24,7 +25,7 @@ export function traceRequests(
     void tracing.trace(start, (span) => {
       res.locals['trace'] = span.context
       const answered = new Promise<void>((resolve) => {
-        res.once('close', () => {
+        onceClosed(res, () => {
           // The path itself may have anything in it.
           const route = operations[String(res.locals['operationId'])]?.path ?? null
           if (route !== null) span.rename(`${method} ${route}`)

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { answerState } from './answer-state.ts'
 
 /** How much of the answers that their callers do not read is kept, and for how long. */
 export interface UnreadLimits {
@@ -10,17 +11,6 @@ export interface UnreadLimits {
 }
 
 export const UNREAD_LIMITS: UnreadLimits = { maxBytesPerKey: 32 * 1024 * 1024, timeoutMs: 30_000, checkMs: 250 }
-
-const KEY = Symbol('key of an answer')
-
-interface KeyedResponse extends ServerResponse {
-  [KEY]?: string
-}
-
-/** Sets what shares the bytes of unread answers, such as an organization. */
-export function setAnswerKey(res: ServerResponse, key: string): void {
-  ;(res as KeyedResponse)[KEY] = key
-}
 
 /**
  * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those without
@@ -35,7 +25,7 @@ export function closeUnreadAnswers(answers: ReadonlySet<ServerResponse>, limits:
     for (const res of [...answers].toReversed()) {
       const bytes = res.writableEnded ? res.writableLength : 0
       if (bytes === 0) continue
-      const key = (res as KeyedResponse)[KEY]
+      const { key } = answerState(res)
       const total = (bytesByKey.get(key) ?? 0) + bytes
       bytesByKey.set(key, total)
       const stall = stalls.get(res)
