@@ -38,15 +38,14 @@ export function CopyButton({ text, what, ...look }: { text: string; what: string
   )
 }
 
-/** A text to copy as a whole, such as a curl line. `children` shows it in another way. */
-export function CopyBox(props: { text: string; label: string; children?: ReactNode; isIconOnly?: boolean }) {
-  const { text, label, children = text, isIconOnly } = props
+/** A text to copy as a whole, such as a curl line. */
+export function CopyBox({ text, label, isIconOnly }: { text: string; label: string; isIconOnly?: boolean }) {
   return (
     <div className="copy-box">
       {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre tabIndex={0} role="region" aria-label={label}>
-        {children}
+        {text}
       </pre>
       <CopyButton text={text} what={label} {...(isIconOnly ? { isIconOnly, variant: 'ghost' } : {})} />
     </div>
@@ -68,30 +67,10 @@ export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
   )
 }
 
-/** Strings, keys, numbers and words of JSON. */
-const TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g
-
 /** A value as indented JSON, to read and copy. */
-export function JsonView({ value, label }: { value: unknown; label: string }) {
-  const text = JSON.stringify(value, null, 2) ?? ''
-  const parts = []
-  let end = 0
-  for (const { index, 0: match, 1: quoted, 2: colon = '' } of text.matchAll(TOKENS)) {
-    parts.push(
-      text.slice(end, index),
-      <span key={index} className={`json-${colon ? 'key' : quoted ? 'string' : 'other'}`}>
-        {quoted ?? match}
-      </span>,
-      colon,
-    )
-    end = index + match.length
-  }
-  return (
-    <CopyBox text={text} label={label} isIconOnly>
-      {[...parts, text.slice(end)]}
-    </CopyBox>
-  )
-}
+export const JsonView = ({ value, label }: { value: unknown; label: string }) => (
+  <CopyBox text={JSON.stringify(value, null, 2) ?? ''} label={label} isIconOnly />
+)
 
 const LONG = 1_200
 

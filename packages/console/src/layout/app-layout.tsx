@@ -6,12 +6,11 @@ import { usePrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
-import { openDialog, OpenDialogs } from '../components/dialog.tsx'
+import { OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/states.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PasswordPrompt } from './password-prompt.tsx'
-import { ShortcutsHelp } from './shortcuts-help.tsx'
 
 export interface PageEntry {
   to: NonNullable<LinkProps['to']>
@@ -49,11 +48,9 @@ export function AppLayout() {
   const [isNavOpen, setIsNavOpen] = useState(false)
   const navigate = useNavigate()
   const pages = PAGES.map((group) => group.filter((entry) => me.role !== 'member' || !entry.isForAdmins))
-  const showHelp = () => openDialog((close) => <ShortcutsHelp pages={pages.flat()} onClose={close} />)
   const openPage = ({ to, shortcut }: PageEntry) => [`g ${shortcut}`, () => void navigate({ to })] as const
   useShortcuts({
     'mod+k': () => setIsMenuOpen(!isMenuOpen),
-    '?': showHelp,
     ...Object.fromEntries(pages.flat().map(openPage)),
   })
   return (
@@ -79,6 +76,7 @@ export function AppLayout() {
                 <li key={entry.to}>
                   <Link
                     to={entry.to}
+                    title={`Keys: g ${entry.shortcut}`}
                     activeOptions={{ exact: entry.to === '/', includeSearch: false }}
                     onClick={() => setIsNavOpen(false)}
                   >
@@ -90,7 +88,7 @@ export function AppLayout() {
             </ul>
           ))}
         </nav>
-        <AccountMenu onHelp={showHelp} />
+        <AccountMenu />
       </header>
       <main id="content" tabIndex={-1}>
         <div role="status">
@@ -149,7 +147,7 @@ function OrganizationMenu() {
   )
 }
 
-function AccountMenu({ onHelp }: { onHelp: () => void }) {
+function AccountMenu() {
   const me = useMe()
   const navigate = useNavigate()
   async function signOut() {
@@ -168,10 +166,7 @@ function AccountMenu({ onHelp }: { onHelp: () => void }) {
       }
       triggerClass="account"
       groups={[
-        [
-          { label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) },
-          { label: 'Keyboard shortcuts', icon: 'info', onClick: onHelp },
-        ],
+        [{ label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) }],
         [{ label: 'Sign out', icon: 'external', onClick: signOut }],
       ]}
     />
