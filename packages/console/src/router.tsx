@@ -10,7 +10,7 @@ import {
   useRouter,
 } from '@tanstack/react-router'
 import { AppError, queryClient, read } from './api/index.ts'
-import { ErrorState, Loading } from './components/states.tsx'
+import { ErrorState, Loading } from './components/page.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
 import { NotFoundPage } from './layout/not-found-page.tsx'
 

@@ -4,9 +4,8 @@ import type { List } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { type Action, Button } from './button.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
-import { Page } from './page.tsx'
+import { EmptyState, type EmptyStateProps, ErrorState, Loading, Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
-import { EmptyState, type EmptyStateProps, ErrorState, Loading } from './states.tsx'
 
 export interface Column<Row> {
   header: string

@@ -1,5 +1,10 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useParams } from '@tanstack/react-router'
+import type { AppAnswer, AppOperationId } from '@workflow-service/contract'
 import { type ReactNode, useEffect, useRef } from 'react'
+import { AppError, describeError, type Query, type RequestArgument, useRead } from '../api/index.ts'
+import { type Action, Button } from './button.tsx'
+import { Icon, type IconName } from './icons.tsx'
+import { CopyId } from './values.tsx'
 
 let isFirstPage = true
 
@@ -80,5 +85,106 @@ export function Section({ title, intro, actions, isNarrow, children }: SectionPr
       </header>
       {isNarrow ? <div className="narrow stack">{children}</div> : children}
     </section>
+  )
+}
+
+export interface EmptyStateProps {
+  icon?: IconName
+  title: string
+  text?: ReactNode
+  action?: Action | undefined
+}
+
+/** Says that there is nothing yet, and the next step. */
+export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
+  return (
+    <div className="state">
+      {icon ? <Icon name={icon} /> : null}
+      <h2>{title}</h2>
+      {text ? <p>{text}</p> : null}
+      {action ? <Button {...action} /> : null}
+    </div>
+  )
+}
+
+interface ErrorStateProps {
+  error: unknown
+  onRetry?: () => unknown
+  /** In place of a whole page, of which it has the heading. */
+  isPage?: boolean | undefined
+}
+
+/** Says what failed, with the request id for support, and tries again. */
+export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
+  const { status, body } = error instanceof AppError ? error : {}
+  const isMissing = status === 404
+  const title = isMissing ? 'Not found' : 'This could not be loaded'
+  const state = (
+    <div className="state" role="alert">
+      <Icon name="warning" />
+      {isPage ? null : <h2>{title}</h2>}
+      <p>{describeError(error)}</p>
+      {body?.request_id ? (
+        <p className="muted">
+          Request <CopyId id={body.request_id} />
+        </p>
+      ) : null}
+      {onRetry && !isMissing ? <Button label="Try again" icon="refresh" onClick={onRetry} /> : null}
+    </div>
+  )
+  return isPage ? <Page title={title}>{state}</Page> : state
+}
+
+/** Lines in place of what is being read. Appears after a moment, so that fast answers do not flicker. */
+export function Loading({ label = 'Loading' }: { label?: string }) {
+  return (
+    <div className="loading" role="status">
+      <span className="visually-hidden">{label}</span>
+      <i />
+      <i />
+      <i />
+    </div>
+  )
+}
+
+interface LoadedProps<Data> {
+  query: Query<Data>
+  /** The answer makes the whole page, with its heading. */
+  isPage?: boolean
+  children: (data: Data) => ReactNode
+}
+
+/** Shows a query's answer, or that it is being read or has failed. */
+export function Loaded<Data>({ query, isPage, children }: LoadedProps<Data>) {
+  if (query.data !== undefined) return children(query.data)
+  if (!query.error) return <Loading />
+  return <ErrorState error={query.error} onRetry={() => query.refetch()} isPage={isPage} />
+}
+
+/** A page of one thing, read with an operation whose parameters are those of the URL. */
+export function pageOf<Id extends AppOperationId>(
+  id: Id,
+  Details: (thing: AppAnswer<Id> & { id: string }) => ReactNode,
+) {
+  return function ThingPage() {
+    const request = [{ params: useParams({ strict: false }) }] as unknown as RequestArgument<Id>
+    const query = useRead(id, ...request) as Query<AppAnswer<Id> & { id: string }>
+    return (
+      <Loaded query={query} isPage>
+        {(thing) => <Details key={thing.id} {...thing} />}
+      </Loaded>
+    )
+  }
+}
+
+type Kind = 'info' | 'warning' | 'danger' | 'good'
+
+/** A note in the flow of a page. */
+export function Notice({ kind = 'info', children }: { kind?: Kind; children: ReactNode }) {
+  return (
+    <div className={`notice ${kind}`}>
+      <Icon name={kind === 'info' ? 'info' : kind === 'good' ? 'check' : 'warning'} />
+      <div>{children}</div>
+    </div>
   )
 }

@@ -8,7 +8,7 @@ import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
 import { OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
-import { Notice } from '../components/states.tsx'
+import { Notice } from '../components/page.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PasswordPrompt } from './password-prompt.tsx'
 

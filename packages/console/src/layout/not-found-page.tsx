@@ -1,5 +1,4 @@
-import { Page } from '../components/page.tsx'
-import { EmptyState } from '../components/states.tsx'
+import { EmptyState, Page } from '../components/page.tsx'
 
 export function NotFoundPage() {
   return (

@@ -6,8 +6,7 @@ import { NewPasswordField, RadioGroup, Switch, TextField } from '../../component
 import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { setPreference, usePreferences } from '../../components/preferences.ts'
-import { StatusBadge } from '../../components/status-badge.tsx'
-import { Time } from '../../components/time.tsx'
+import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 
 export function AccountPage() {
   const me = useMe()

@@ -5,7 +5,7 @@ import { type Action, Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
-import { Time } from '../../components/time.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 import { CopyId, KeyValueList, Versions } from '../../components/values.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]

@@ -5,9 +5,8 @@ import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
-import { Notice } from '../../components/states.tsx'
-import { StatusBadge } from '../../components/status-badge.tsx'
-import { Time, useNow } from '../../components/time.tsx'
+import { Notice } from '../../components/page.tsx'
+import { StatusBadge, Time, useNow } from '../../components/status-and-time.tsx'
 import { CopyBox } from '../../components/values.tsx'
 
 type Key = AppAnswer<'listApiKeys'>['data'][number]

@@ -6,9 +6,8 @@ import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
-import { Page, Section } from '../../components/page.tsx'
-import { Loaded } from '../../components/states.tsx'
-import { Time } from '../../components/time.tsx'
+import { Loaded, Page, Section } from '../../components/page.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 import { CopyId, KeyValueList } from '../../components/values.tsx'
 
 type Organization = AppAnswer<'getOrganization'>

@@ -6,7 +6,7 @@ import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
 import { Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
-import { Time } from '../../components/time.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 import { JsonView } from '../../components/values.tsx'
 
 /** The payloads of a run that wait for an approval, with what an admin decides. */

@@ -2,9 +2,8 @@ import type { NewJournalStep, RunDetailOut, ToolCallStep, ToolResultStep } from 
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../components/icons.tsx'
 import { Section } from '../../components/page.tsx'
-import { StatusBadge } from '../../components/status-badge.tsx'
+import { durationText, StatusBadge, Time, utcText } from '../../components/status-and-time.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
-import { durationText, Time, utcText } from '../../components/time.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
 import { errorText } from './run-list.tsx'
 

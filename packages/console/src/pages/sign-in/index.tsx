@@ -7,9 +7,8 @@ import { AppError, call, queryClient, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { NewPasswordField, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
-import { Heading } from '../../components/page.tsx'
-import { ErrorState, Loaded, Notice } from '../../components/states.tsx'
-import { Time } from '../../components/time.tsx'
+import { ErrorState, Heading, Loaded, Notice } from '../../components/page.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 
 /** What a failed sign-in with the provider means, and the next step. */
 const PROVIDER_ERRORS: Record<string, string> = {

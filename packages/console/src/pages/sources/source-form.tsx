@@ -10,7 +10,7 @@ import { AppError, call, invalid, invalidFields, newId, refresh } from '../../ap
 import { Button } from '../../components/button.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
-import { Notice } from '../../components/states.tsx'
+import { Notice } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { CopyButton } from '../../components/values.tsx'
 import { ExampleField, readExample } from './example-field.tsx'

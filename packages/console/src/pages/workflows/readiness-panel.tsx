@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useRef } from 'react'
 import { newId, useMe, useRead, write } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
-import { Loaded } from '../../components/states.tsx'
+import { Loaded } from '../../components/page.tsx'
 import { fileLink, ThingLink } from '../../components/thing-link.tsx'
 
 /** The words for each rule: met, and not met. */

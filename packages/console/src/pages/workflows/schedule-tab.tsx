@@ -3,9 +3,8 @@ import { write } from '../../api/index.ts'
 import { Table } from '../../components/data-list.tsx'
 import { Checkbox, SelectField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'
-import { Section } from '../../components/page.tsx'
-import { Notice } from '../../components/states.tsx'
-import { Time, utcText } from '../../components/time.tsx'
+import { Notice, Section } from '../../components/page.tsx'
+import { Time, utcText } from '../../components/status-and-time.tsx'
 import { useWorkflow } from './use-workflow.ts'
 
 const FREQUENCIES = { hourly: 'Every hour', daily: 'Every day', weekly: 'Every week', monthly: 'Every month' }

@@ -2,9 +2,8 @@ import type { WorkflowRowOut } from '@workflow-service/contract'
 import { useList, write } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Switch } from '../../components/fields.tsx'
-import { LastStatus } from '../../components/status-badge.tsx'
+import { LastStatus, Time } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { Time } from '../../components/time.tsx'
 import { toast } from '../../components/toast.ts'
 
 export const SCOPES = { company_wide: 'Everyone', only_me: 'Only listed people' }
