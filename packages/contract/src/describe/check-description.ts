@@ -91,9 +91,9 @@ function findRulesNeeded(
 ): Found | undefined {
   const sentences = splitSentences(text, mentions)
   const arriving = new Set<string>()
-  for (const { original, masked } of sentences) {
+  for (const { original, masked, cased } of sentences) {
     const plain = removeArrivals(masked, arriving).replace(SOON, ' ').trim()
-    const found = isHarmless(plain) ? undefined : (findInstruction(plain) ?? findAnswer(plain))
+    const found = isHarmless(plain) ? undefined : (findInstruction(plain) ?? findAnswer(plain) ?? findOtherName(cased))
     if (found) return { ...found, sentence: original }
   }
   // "When an invoice arrives, send it to A. When an order arrives, send it to B."
@@ -107,6 +107,8 @@ interface Sentence {
   readonly original: string
   /** In lower case, with NAME for each name of a source. */
   readonly masked: string
+  /** The same as it was written. */
+  readonly cased: string
 }
 
 /** The end of a sentence, or a line. A period inside a number, or after a word such as "no", ends none. */
@@ -133,7 +135,8 @@ function splitSentences(text: string, mentions: readonly { start: number; end: n
     const originalEnd = (parts[part]?.original ?? 0) + end - (parts[part]?.masked ?? 0)
     const original = text.slice(originalBegin, originalEnd).trim()
     if (original !== '') {
-      sentences.push({ original, masked: masked.slice(begin, end).toLowerCase().replaceAll('’', "'") })
+      const cased = masked.slice(begin, end).replaceAll('’', "'")
+      sentences.push({ original, masked: cased.toLowerCase(), cased })
     }
     begin = end
     originalBegin = originalEnd
@@ -234,6 +237,18 @@ function findAnswer(sentence: string): { kind: string; word: string } | undefine
 
 function toWord(masked: string): string {
   return masked.replaceAll(NAME, '…').trim()
+}
+
+const ENGLISH = /(?<!\p{L})(?:the|to|every|each|all|and|of|from|our|new)(?!\p{L})/iu
+const GERMAN =
+  /(?<!\p{L})(?:der|die|das|den|dem|an|und|alle|jede[rnsm]?|neue[rnsm]?|bitte|sende|schicke|leite)(?!\p{L})/iu
+const OTHER_NAME = /(?<![\p{L}])(?:our|in) (\p{Lu}\p{Ll}{2,})(?= \p{Ll}|[.,;]|$)/u
+
+/** "The sick notes of our Hamburg office": in English, a name with a capital letter says which ones. */
+function findOtherName(sentence: string): { kind: string; word: string } | undefined {
+  if (!sentence.includes(NAME) || !ENGLISH.test(sentence) || GERMAN.test(sentence)) return undefined
+  const found = OTHER_NAME.exec(sentence)
+  return found ? { kind: 'a name', word: found[1] ?? '' } : undefined
 }
 
 /** Words for kinds of things without an article: "invoices to Billing, orders to Order intake". */

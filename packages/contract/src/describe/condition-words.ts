@@ -22,7 +22,7 @@ const CONDITIONS = `
   apart from, barring, aside from, save for, other than, abgesehen von, mit ausnahme, neukunden?, bestandskunden?,
   stammkunden?, privatkunden?, geschäftskunden?, firmenkunden?, großkunden?, new (?:customers|clients|users),
   every (?:other day|day|morning|evening|night|hour|week|month|monday|tuesday|wednesday|thursday|friday|saturday|sunday|weekday),
-  per (?:day|week|hour|month|customer), daily, weekly, monthly, hourly, once a (?:day|week|month), at (?:noon|midnight|night),
+  per (?:day|week|hour|month|customer), (?:daily|weekly|monthly|hourly)(?=\s*(?:at|to|[.!;\uE000]|$)), once a (?:day|week|month), at (?:noon|midnight|night),
   täglich, wöchentlich, monatlich, stündlich, jeden (?:tag|morgen|abend|montag|dienstag|mittwoch|donnerstag|freitag),
   first (?:one|item|line|row|entry|position), last (?:one|two|three|few|item|line|row|entry|orders?|messages?)`
 

@@ -12,7 +12,8 @@ const HARMLESS = new RegExp(
     String.raw`(?<!\p{L})entschuldigung für die (?:späte|verspätete) (?:antwort|rückmeldung)(?!\p{L})`,
     String.raw`(?<!\p{L})(?:do not|don['’]t) (?:reply|respond|answer)(?! (?:with|until|if|unless))(?!\p{L})[^.\n]{0,60}`,
     String.raw`(?<!\p{L})(?:do not|don['’]t) (?:print|copy|distribute|disclose) (?:this|it|the)(?!\p{L})[^.\n]{0,80}`,
-    String.raw`(?<!\p{L})if you (?:are|were) not the (?:intended )?(?:recipient|addressee)(?!\p{L})[^.\n]{0,120}`,
+    String.raw`(?<!\p{L})(?:unless you are the (?:addressee|(?:intended )?recipient)|if you (?:(?:are|were) not the (?:intended )?(?:recipient|addressee)|(?:have )?received? (?:this|it)(?: \p{L}+){0,2} (?:in error|by mistake)))(?!\p{L})[^.\n]{0,120}`,
+    String.raw`(?<!\p{L})one more \p{L}+(?= (?:that|which|who|from|for|we|i)(?!\p{L}))`,
     String.raw`(?<!\p{L})(?:if you )?(?:no longer|(?:do not|don['’]t)) (?:wish|want) to (?:receive|get) (?:these|such|our|this)(?!\p{L})[^.\n]{0,80}`,
     String.raw`(?<!\p{L})if you (?:did not|didn['’]t) (?:place|make|request|order|sign up|submit|create)(?!\p{L})[^.\n]{0,120}`,
     String.raw`(?<!\p{L})(?:you (?:can|may)|to|want to|need to) (?:also )?(?:change|cancel|modify|edit|update|manage)(?: or (?:change|cancel|modify|edit))? (?:your|this|the) (?:order|booking|reservation|registration|subscription|appointment|preferences|settings|notification)[^.\n]{0,100}`,
@@ -58,26 +59,40 @@ const SECOND_THOUGHT = new RegExp(
   'iu',
 )
 
+/** Words of sentences that change no value. */
+const HARMLESS_WORDS = [
+  // Thanks and wishes.
+  String.raw`thank|thanks|appreciate|look(?:ing)? forward|hope (?:you|this|all)|glad|happy|pleased|pleasure|feel free|stay in touch|welcome|congratulations|cheers|get well|good luck|all the best|enjoy|have an? (?:good|great|nice|lovely|wonderful)|(?:nice|great|good) to|talk soon|speak soon|see you|meet you|hear from you|hearing from you|day|weekend|in advance|danke\p{L}{0,4}|dank|freue[n]?|hoffe[n]?|gern(?:e)?|herzlich\p{L}{0,2}|alles gute|viel (?:erfolg|spaß)|gute besserung|willkommen|bis bald|schöne[nrs]? (?:tag|woche\p{L}{0,4}|abend)`,
+  // Where the values come from.
+  String.raw`(?:have|has|had|'ve|’ve|we|i) (?:just |successfully |now )?(?:received|got|met|spoke|visited|signed up|ordered|purchased|placed|filled)|received|submitted|created|generated|booked|completed|registered|recorded|processed|shipped|dispatched|sent|assigned|exported|triggered|detected|raised|opened|reported|scheduled|reserved|charged|paid|placed|ready|on its way|came in|come[s]? from|(?:came|coming) (?:in|through|from)|arrived|(?:i am|i['’]m|we are|we['’]re) (?:writing|interested|getting in touch|reaching out|contacting|sending|submitting|applying|delighted)|we(?:['’]ll| will) (?:get back|process|review|be in touch|notify|inform|ship|dispatch|send you|keep you)|wir (?:bearbeiten|melden|prüfen|versenden|kümmern)|(?:as|like) (?:discussed|agreed|promised|announced|requested)|wie (?:besprochen|gewünscht|angekündigt|telefonisch)|here (?:is|are|comes|come|you)|hier (?:ist|sind|kommt|kommen)|this is|these are|dies ist|das ist|forward\p{L}{0,3}|weiter(?:leite\p{L}{0,2}|geleitet)|leite\p{L}{0,2}|erhalten|eingegangen|eingetroffen|bekommen|erfasst|aufgenommen|gesendet|erstellt|gebucht|bestellt|versendet|verschickt|registriert|abgeschickt|übermittelt|generiert|ausgelöst|gemeldet|aufgegeben|bezahlt`,
+  // Automatic messages, and what stands below letters.
+  String.raw`automat\p{L}{0,8}|confidential|vertraulich|unsubscribe|abmelden|newsletter|privacy|datenschutz|copyright|rights reserved|powered by|sent (?:from|via|by|with)|view|track|manage|dashboard|portal|app|website|filled (?:in|out)|kontaktformular|contact form|as follows|wie folgt|this (?:e-?mail|message)|diese (?:e-?mail|nachricht)|previous instructions|web ?shop|online ?shop|faq|terms|agb|team|hours|öffnungszeiten|configure|settings|preferences|export|notification|benachrichtigung|alert|summary|zahlbar|payable|prices?|preise|delivery time|lieferzeit|anliefern|klingeln|ring the (?:door)?bell`,
+].join('|')
+
 const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])/u
 
-/** A person who asks for something, and not the one who answers automatically. */
+/** A person who asks for something. */
 const REQUEST =
   /(?<![\p{L}\p{N}])(?:please|i|we|i['’](?:d|ll|m)|we['’](?:d|ll|re)|could|can|let|need|want|only|just|bitte|ich|wir|brauchen?|möchten?|reich(?:t|en)|sind es|nur)(?![\p{L}\p{N}])|ください|お願い|ほしい|欲しい/iu
 /** A number of things, an amount or a date; no phone number and no code. */
 const NUMBER =
-  /(?<![\p{L}\p{N}./:-])(?:\d{1,4}(?:[.,]\d{1,3})?(?:st|nd|rd|th)?(?![\p{L}\p{N}/:-]|\s?(?:\d|uhr|o['’]clock|[ap]\.?m(?!\p{L})))|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|dozen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|dutzend)(?![\p{L}\p{N}])|\d{1,4}\s?(?:個|枚|本|台|箱|冊|点|月|日|円|名)|\S@\S/iu
+  /(?<![\p{L}\p{N}./:-])(?:\d{1,4}(?:[.,]\d{1,3})?(?:st|nd|rd|th)?(?![\p{L}\p{N}/:-]|\s?(?:\d|uhr|o['’]clock|[ap]\.?m(?!\p{L})))|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|dozen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|dutzend)(?![\p{L}\p{N}])|\d{1,4}\s?(?:個|枚|本|台|箱|冊|点|月|日|円|名)/iu
+const ADDRESS = /\S@\S/u
+/** Sentences about questions, and the answer to the letter. */
+const ABOUT_QUESTIONS =
+  /(?<![\p{L}\p{N}])(?:questions?|help|support|contact|reply|respond|antworten|rückfragen|fragen)(?![\p{L}\p{N}])|お問い合わせ|ご連絡/iu
 /** Sentences about the letter itself and its answer. */
 const ABOUT_ANSWER =
-  /(?<![\p{L}\p{N}])(?:below|following|attached|above-mentioned|find|reply|respond|get back|contact|call|reach|write|let (?:me|us) know|confirm|within|questions?|anbei|folgende[nmrs]?|nachfolgend|unten|anhang|antworten|melden|rückmeldung|rückfragen|fragen|bestätigen|erreichen|innerhalb|binnen)(?![\p{L}\p{N}])|下記|以下|添付|ご連絡|お問い合わせ|営業日|以内/iu
+  /(?<![\p{L}\p{N}])(?:below|following|attached|above-mentioned|find|get back|call|reach|write|let (?:me|us) know|confirm|within|anbei|folgende[nmrs]?|nachfolgend|unten|anhang|melden|rückmeldung|bestätigen|erreichen|innerhalb|binnen)(?![\p{L}\p{N}])|下記|以下|添付|営業日|以内/iu
 
-/** Sentences in which a person says what the values are, thanks, or is polite. */
-const INTRODUCTION = new RegExp(
+/** Sentences that say where the values come from, thank, or are polite; and those of automatic messages. */
+const HARMLESS_SENTENCE = new RegExp(
   [
     // "here are the details:"
     String.raw`[:：]\s*$`,
-    String.raw`(?<!\p{L})(?:thank|thanks|appreciate|look(?:ing)? forward|hope (?:you|this|all)|glad|happy to|pleased to|pleasure|feel free|stay in touch|(?:talk|speak|see you|meet|hear from you) soon|hearing from you|great day|nice day|nice weekend|in advance|danke\p{L}{0,4}|dank|anliefern|klingeln|ring the (?:door)?bell|freue[n]?|hoffe[n]?|gern(?:e)?|schöne\p{L} (?:tag|woche\p{L}{0,4}|abend)|(?:have|has|had|'ve|’ve|we|i) (?:just |successfully |now )?(?:received|got|registered|recorded|shipped|sent|attached|processed|completed|confirmed|booked|scheduled|reserved|charged|dispatched|created|assigned|filled|submitted|signed up|ordered|purchased|placed|met|spoke|visited)|(?:i am|i['’]m|we are|we['’]re) (?:writing|interested|getting in touch|reaching out|contacting|sending|submitting|applying|delighted)|we(?:['’]ll| will) (?:get back|process|review|be in touch|notify|inform|ship|dispatch|send you|keep you)|wir (?:bearbeiten|melden|prüfen|versenden|kümmern)|(?:erhalten|eingegangen|bekommen|erfasst|aufgenommen)|(?:came|come|coming) (?:in|through|from)|(?:as|like) (?:discussed|agreed|promised|announced|requested)|wie (?:besprochen|gewünscht|angekündigt|telefonisch)|(?:here (?:is|are|comes|come|you)|hier (?:ist|sind|kommt|kommen)|forward\p{L}{0,3}|weiterleite\p{L}{0,2}|leite\p{L}{0,2}))(?!\p{L})`,
+    String.raw`(?<!\p{L})(?:${HARMLESS_WORDS})(?!\p{L})`,
     // "You can see it in your dashboard." "Please quote the number of the invoice with your payment."
-    String.raw`^(?:you (?:can|may|will|have|are|received)|sie (?:können|haben|erhalten))(?!\p{L})`,
+    String.raw`^(?:you (?:can|may|will|have|are|received|get)|you['’](?:ve|re)|sie (?:können|haben|erhalten))(?!\p{L})`,
     String.raw`^(?:please |bitte )(?:quote|state|mention|geben|nennen)(?!\p{L}).{0,60}(?:payment|transfer|correspondence|inquiries|enquiries|zahlung|überweisung)(?!\p{L})`,
     // "Please enter this order for me."
     String.raw`^(?:(?:hi|hello|hey|dear|good (?:morning|day|afternoon|evening)|hallo|moin|guten (?:tag|morgen|abend)|liebe[rs]?|sehr geehrte[rs]?)(?: \p{L}+){0,3}[,!.]?\s+)?(?:please|kindly|(?:could|can|would) you(?: please)?|(?:i|we)(?: would|['’]d)? (?:like|want|need|wish) to|bitte|(?:könnten|können) sie(?: bitte)?|(?:ich|wir) (?:möchten?|würden? gern(?:e)?|wollen?))\s(?:\p{L}{1,20}\s){0,2}(?:add|enter|record|register|process|book|create|open|log|file|submit|place|order|reserve|report|apply|sign up|see|find|note|take|handle|schedule|arrange|raise|set up|send|forward|check|have a look|look at|erfassen|anlegen|aufnehmen|eintragen|buchen|bestellen|reservieren|melden|anmelden|bearbeiten|prüfen|beachten|finden|sehen|den|die|das|diese[nmrs]?|unsere[nmrs]?|meine[nmrs]?|eine[nmrs]?)(?!\p{L})(?:\s(?:\p{L}|[-'’]){1,20}){0,8}[.!?]?$`,
@@ -115,10 +130,13 @@ export function findRemark(fullText: string, known: Pick<KnownNames, 'isField'>)
     .split(SENTENCE_END)
     .find((sentence) => {
       // "Please ." is left of a sentence that is harmless.
-      if (ABOUT_ANSWER.test(sentence) || !/\p{L}[^\p{L}]+\p{L}|[^\p{ASCII}]/u.test(sentence)) return false
-      if (REQUEST.test(sentence) && (NUMBER.test(sentence) || !INTRODUCTION.test(sentence))) return true
+      if (ABOUT_QUESTIONS.test(sentence) || !/\p{L}[^\p{L}]+\p{L}|[^\p{ASCII}]/u.test(sentence)) return false
+      if (ADDRESS.test(sentence)) return true
+      if (ABOUT_ANSWER.test(sentence)) return false
+      if (REQUEST.test(sentence) && NUMBER.test(sentence)) return true
       if (MEASURES_JAPANESE.test(sentence)) return true
       if (INCLUDED.test(sentence)) return false
+      if (!HARMLESS_SENTENCE.test(sentence) && (isStatement(sentence) || REQUEST.test(sentence))) return true
       return sentence.split(/[^\p{L}]+/u).some((word) => {
         const words = word.length > 2 ? toWords(word.replace(/ies$/u, 'y')) : ''
         return MEASURES.has(words) && known.isField(words)
@@ -127,6 +145,12 @@ export function findRemark(fullText: string, known: Pick<KnownNames, 'isField'>)
   return found === undefined
     ? undefined
     : `a sentence beside the values may change one: ${JSON.stringify(found.slice(0, 100))}`
+}
+
+/** Whether it says something: no greeting, title or name of a company. A title may end with an exclamation mark. */
+function isStatement(sentence: string): boolean {
+  const words = sentence.match(/[\p{L}\p{N}'’-]+/gu)?.length ?? 0
+  return words > 8 || (words > 4 && /[.?]\s*$/u.test(sentence))
 }
 
 /** A longer line is a text, and no remark about the values. */
