@@ -3,16 +3,14 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
-  type ErrorComponentProps,
   lazyRouteComponent,
   redirect,
   type RouteComponent,
   useRouter,
 } from '@tanstack/react-router'
 import { AppError, queryClient, read } from './api/index.ts'
-import { ErrorState, Loading } from './components/page.tsx'
+import { EmptyState, ErrorState, Loading, Page } from './components/page.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
-import { NotFoundPage } from './layout/not-found-page.tsx'
 
 /** The search parameters of every page are texts: filters and the place to return to. */
 type Search = Record<string, string | undefined>
@@ -96,7 +94,7 @@ const routes = root.addChildren([
 ])
 
 /** Takes the place of the whole page when the signed-in person cannot be read, or a page throws. */
-function LoadFailed({ error }: ErrorComponentProps) {
+function LoadFailed({ error }: { error: unknown }) {
   const router = useRouter()
   return (
     <main>
@@ -124,4 +122,17 @@ declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router
   }
+}
+
+export function NotFoundPage() {
+  return (
+    <Page title="Page not found">
+      <EmptyState
+        icon="search"
+        title="There is no page at this address"
+        text="The link may be old. Press ⌘K or Ctrl-K to find workflows, webhook sources and ids."
+        action={{ label: 'Overview', link: { to: '/' } }}
+      />
+    </Page>
+  )
 }

@@ -5,7 +5,11 @@ export type Prompt = 'sign_in' | 'confirm'
 
 const open = createStore<(PromiseWithResolvers<boolean> & { kind: Prompt }) | undefined>(undefined)
 
-function ask(kind: Prompt): Promise<boolean> {
+/**
+ * Asks for the password of the person who is signed in, or to sign in again over the page as it is. Resolves to false if the
+ * person cancels.
+ */
+export function ask(kind: Prompt): Promise<boolean> {
   const before = open.get()
   if (before?.kind === kind) return before.promise
   before?.resolve(false)
@@ -13,11 +17,6 @@ function ask(kind: Prompt): Promise<boolean> {
   open.set(asked)
   return asked.promise
 }
-
-/** Asks for the password of the person who is signed in; resolves to false if the person cancels. */
-export const askForPassword = () => ask('confirm')
-/** Asks the person to sign in again over the page as it is. */
-export const askToSignIn = () => ask('sign_in')
 
 export function answerPrompt(isDone: boolean) {
   open.get()?.resolve(isDone)

@@ -5,10 +5,11 @@ import {
   queryOptions,
   useInfiniteQuery,
   useQuery,
+  type UseQueryResult,
 } from '@tanstack/react-query'
 import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
-import { askForPassword, askToSignIn } from './prompts.ts'
+import { ask } from './prompts.ts'
 
 /** The topics of hints after which an operation's answer is read again. The others are read every 30 s and on focus. */
 const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
@@ -35,7 +36,7 @@ const REFRESH_MS = 30_000
 
 /** A sign-in that ended while the page is open is renewed in a dialog, so that nothing typed is lost. */
 async function renewSignIn() {
-  if (await askToSignIn()) await queryClient.invalidateQueries()
+  if (await ask('sign_in')) await queryClient.invalidateQueries()
 }
 function onError(error: Error) {
   if (error instanceof AppError && error.code === 'unauthorized' && queryClient.getQueryData(['getMe', {}])) {
@@ -63,11 +64,7 @@ export function read<Id extends AppOperationId>(id: Id, ...[request]: RequestArg
 }
 
 /** An answer that is being read, was read or has failed. */
-export interface Query<Data> {
-  data: Data | undefined
-  error: Error | null
-  refetch: () => unknown
-}
+export type Query<Data> = Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>
 
 /** Reads with an operation and keeps the answer current. */
 export function useRead<Id extends AppOperationId>(id: Id, ...request: RequestArgument<Id>) {
@@ -100,7 +97,7 @@ export async function callConfirmed<Id extends AppOperationId>(
   return await call(id, sent).catch(async (error: Error) => {
     onError(error)
     const canConfirm = error instanceof AppError && error.code === 'confirmation_required'
-    if (!canConfirm || !(await askForPassword())) throw error
+    if (!canConfirm || !(await ask('confirm'))) throw error
     return await call(id, sent)
   })
 }
@@ -125,7 +122,7 @@ export interface List<Row> {
   readonly rows: readonly Row[]
   readonly error: Error | null
   readonly isLoading: boolean
-  readonly retry: () => unknown
+  readonly retry?: () => unknown
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
   readonly newCount?: number
   readonly showNew?: () => void

@@ -1,5 +1,6 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { describeError } from '../api/index.ts'
+import { describeError, read } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { useOptions } from './use-options.tsx'
@@ -81,5 +82,40 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
         ) : null}
       </ul>
     </>
+  )
+}
+
+interface WorkflowPickerProps {
+  label: string
+  isLabelHidden?: boolean
+  placeholder: string
+  value?: string | undefined
+  onValue: (workflowId: string) => void
+}
+
+/** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */
+export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
+  const [search, setSearch] = useState('')
+  const query = { limit: 20, ...(search ? { search } : {}) }
+  const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData })
+  const chosen = useQuery({ ...read('getWorkflow', { params: { workflow_id: value } }), enabled: value !== '' }).data
+  const none = { id: '', name: field.placeholder }
+  const workflows = [
+    ...(value ? [none] : []),
+    ...(chosen ? [chosen] : []),
+    ...(found.data?.data ?? []).filter(({ id }) => id !== value),
+  ]
+  return (
+    <Combobox
+      {...field}
+      value={value || null}
+      onValue={(id) => {
+        setSearch('')
+        onValue(id)
+      }}
+      onSearch={(text) => setSearch(text.trim())}
+      problem={found.error}
+      options={workflows.map(({ id, name }) => ({ value: id, label: name }))}
+    />
   )
 }

@@ -20,8 +20,6 @@ const PATHS = {
   more: 'M3.8000000000000003 8a.6.6 0 1 1-1.2 0 .6.6 0 0 1 1.2 0ZM8.6 8a.6.6 0 1 1-1.2 0 .6.6 0 0 1 1.2 0ZM13.4 8a.6.6 0 1 1-1.2 0 .6.6 0 0 1 1.2 0Z',
   down: 'm4 6 4 4 4-4',
   up: 'm4 10 4-4 4 4',
-  left: 'M10 4 6 8l4 4',
-  right: 'm6 4 4 4-4 4',
   external: 'M9 3h4v4M13 3 7.5 8.5M11 9.5V13H3V5h3.5',
   refresh: 'M13 8a5 5 0 1 1-1.5-3.5L13 6M13 2.5V6H9.5',
   warning: 'M8 2.5 14 13H2zM8 6.5v3M8 11.25h.01',
@@ -33,7 +31,6 @@ const PATHS = {
   trash: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.5 9h6l.5-9',
   menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
   send: 'M13.5 2.5 7 9M13.5 2.5l-4 11L7 9 2.5 6.5z',
-  theme: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM8 2v12',
 } as const
 export type IconName = keyof typeof PATHS
 

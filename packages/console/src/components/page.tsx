@@ -107,15 +107,13 @@ export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
   )
 }
 
-interface ErrorStateProps {
+/** Says what failed, with the request id for support, and tries again. `isPage`: in place of a whole page, with its heading. */
+export function ErrorState(props: {
   error: unknown
-  onRetry?: () => unknown
-  /** In place of a whole page, of which it has the heading. */
+  onRetry?: (() => unknown) | undefined
   isPage?: boolean | undefined
-}
-
-/** Says what failed, with the request id for support, and tries again. */
-export function ErrorState({ error, onRetry, isPage }: ErrorStateProps) {
+}) {
+  const { error, onRetry, isPage } = props
   const { status, body } = error instanceof AppError ? error : {}
   const isMissing = status === 404
   const title = isMissing ? 'Not found' : 'This could not be loaded'
@@ -147,18 +145,11 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
-interface LoadedProps<Data> {
-  query: Query<Data>
-  /** The answer makes the whole page, with its heading. */
-  isPage?: boolean
-  children: (data: Data) => ReactNode
-}
-
-/** Shows a query's answer, or that it is being read or has failed. */
-export function Loaded<Data>({ query, isPage, children }: LoadedProps<Data>) {
-  if (query.data !== undefined) return children(query.data)
-  if (!query.error) return <Loading />
-  return <ErrorState error={query.error} onRetry={() => query.refetch()} isPage={isPage} />
+/** Shows a query's answer, or that it is being read or has failed. `isPage`: the answer makes the whole page, with its heading. */
+export function Loaded<Data>(props: { query: Query<Data>; isPage?: boolean; children: (data: Data) => ReactNode }) {
+  const { data, error, refetch } = props.query
+  if (data !== undefined) return props.children(data)
+  return error ? <ErrorState error={error} onRetry={() => refetch()} isPage={props.isPage} /> : <Loading />
 }
 
 /** A page of one thing, read with an operation whose parameters are those of the URL. */

@@ -1,12 +1,10 @@
 const GAP = 4
 const EDGE = 8
 
+type Box = Pick<DOMRect, 'top' | 'bottom' | 'left' | 'right'>
+
 /** Places a shown popover below its anchor, or above it if there is more space, within the window. */
-export function placePopup(
-  popup: HTMLElement,
-  { top, bottom, left, right }: Pick<DOMRect, 'top' | 'bottom' | 'left' | 'right'>,
-  align: 'start' | 'end',
-): void {
+export function placePopup(popup: HTMLElement, { top, bottom, left, right }: Box, align: 'start' | 'end'): void {
   const { offsetWidth: width, offsetHeight: height } = popup
   const isBelow = bottom + GAP + height <= innerHeight || top < innerHeight - bottom
   const wanted = align === 'start' ? left : right - width
@@ -17,10 +15,7 @@ export function placePopup(
 const COPIED = ['font', 'letterSpacing', 'lineHeight', 'padding', 'border', 'boxSizing', 'tabSize'] as const
 
 /** Measures where a character of a text area is in the window: a copy of the field breaks its lines at the same words. */
-export function caretRect(
-  area: HTMLTextAreaElement,
-  position: number,
-): Pick<DOMRect, 'top' | 'bottom' | 'left' | 'right'> {
+export function caretRect(area: HTMLTextAreaElement, position: number): Box {
   const copy = document.createElement('div')
   const style = getComputedStyle(area)
   for (const name of COPIED) copy.style[name] = style[name]

@@ -6,12 +6,10 @@ interface Preferences {
 }
 
 /** Choices that belong to this browser. */
-const preferences = createStore<Preferences>({
+export const preferences = createStore<Preferences>({
   theme: (localStorage.getItem('theme') as Preferences['theme'] | null) ?? 'system',
   shortcuts: (localStorage.getItem('shortcuts') as Preferences['shortcuts'] | null) ?? 'on',
 })
-export const getPreferences = preferences.get
-export const usePreferences = preferences.use
 
 export function setPreference<Name extends keyof Preferences>(name: Name, value: Preferences[Name]): void {
   localStorage.setItem(name, value)

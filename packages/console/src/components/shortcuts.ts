@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent } from 'react'
-import { getPreferences } from './preferences.ts'
+import { preferences } from './preferences.ts'
 
 /** Whether a key belongs to a control, so that it is not a shortcut. */
 function isTyping(target: EventTarget | null): boolean {
@@ -35,7 +35,7 @@ export function useShortcuts(shortcuts: Readonly<Record<string, () => unknown>>,
 function areSingleKeysOn({ target }: KeyboardEvent, dialogs: number): boolean {
   const isMenuOpen = document.querySelector(':is([role="menu"], [role="listbox"]):popover-open') !== null
   const isDialogRight = document.querySelectorAll('dialog[open]').length === dialogs
-  return getPreferences().shortcuts === 'on' && !isTyping(target) && !isMenuOpen && isDialogRight
+  return preferences.get().shortcuts === 'on' && !isTyping(target) && !isMenuOpen && isDialogRight
 }
 
 /** Remembers the first key of a sequence. Registered before the page, which is why it sees each key last on the way up. */

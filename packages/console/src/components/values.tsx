@@ -93,23 +93,19 @@ export function LongText({ text: marked }: { text: string }) {
   )
 }
 
-interface VersionsProps {
-  /** What the two values are: `Yours` and `Saved now`. */
-  names: readonly [string, string]
-  changes: readonly { field: string; values: readonly [unknown, unknown] }[]
-}
+type Pair<Value> = readonly [Value, Value]
 
 function valueText(value: unknown): string {
   if (value === null || value === undefined) return '–'
   return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
 }
 
-/** Shows two values of each changed field side by side. */
-export function Versions({ names, changes }: VersionsProps) {
-  return changes.map(({ field, values }) => (
+/** Shows two values of each changed field side by side. The names say what they are: `Yours` and `Saved now`. */
+export function Versions(props: { names: Pair<string>; changes: readonly { field: string; values: Pair<unknown> }[] }) {
+  return props.changes.map(({ field, values }) => (
     <div key={field} className="versions">
       <strong>{field}</strong>
-      {names.map((name, index) => (
+      {props.names.map((name, index) => (
         <div key={name}>
           <p className="muted">{name}</p>
           <pre>{valueText(values[index])}</pre>

@@ -5,7 +5,7 @@ import { DataList } from '../../components/data-list.tsx'
 import { NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
-import { setPreference, usePreferences } from '../../components/preferences.ts'
+import { preferences, setPreference } from '../../components/preferences.ts'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 
 export function AccountPage() {
@@ -106,7 +106,7 @@ function SignIns() {
 }
 
 function Preferences() {
-  const { theme, shortcuts } = usePreferences()
+  const { theme, shortcuts } = preferences.use()
   return (
     <Section title="This browser" isNarrow>
       <RadioGroup label="Theme" value={theme} onValue={(value) => setPreference('theme', value)} options={THEMES} />

@@ -5,7 +5,7 @@ import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../compone
 import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
-import { WorkflowPicker } from '../../components/workflow-picker.tsx'
+import { WorkflowPicker } from '../../components/combobox.tsx'
 
 const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed')
 

@@ -1,7 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import { newId, toList, useList, write } from '../../api/index.ts'
+import { newId, useList, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
@@ -9,7 +9,7 @@ import { Page, pageOf } from '../../components/page.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, shortId } from '../../components/values.tsx'
-import { WorkflowPicker } from '../../components/workflow-picker.tsx'
+import { WorkflowPicker } from '../../components/combobox.tsx'
 import { RUN_COLUMNS, runLink } from '../runs/run-list.tsx'
 
 const STATES = { open: 'Open', closed: 'Closed' }
@@ -101,7 +101,7 @@ function SessionDetails(session: SessionDetailOut) {
       ) : null}
       <DataList
         label="starts of the session"
-        list={toList({ data: { data: runs }, error: null, refetch: () => {} })}
+        list={{ rows: runs, error: null, isLoading: false }}
         columns={[
           { header: 'Start', cell: (run) => `${run.number}. ${run.workflow.name}` },
           ...RUN_COLUMNS,

@@ -48,15 +48,9 @@ export function UsagePage() {
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
 const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
-interface OverTimeProps {
-  usage: UsageOut
-  title: string
-  measure: Measure
-  results: readonly Result[]
-}
-
 /** One measure by hour or day. */
-function OverTime({ usage, title, measure, results }: OverTimeProps) {
+function OverTime(props: { usage: UsageOut; title: string; measure: Measure; results: readonly Result[] }) {
+  const { usage, title, measure, results } = props
   const isHour = usage.bucket === 'hour'
   const label = `${title} by ${usage.bucket}`
   const timeOf = ({ at }: { at: string }) => (isHour ? HOUR : DAY).format(new Date(at))
@@ -154,13 +148,8 @@ function countColumns(measure: Measure, results: readonly Result[], prefix = '')
   })
 }
 
-interface CsvButtonProps<Row> {
-  name: string
-  columns: readonly CsvColumn<Row>[]
-  rows: readonly Row[]
-}
-
-function CsvButton<Row>({ name, columns, rows }: CsvButtonProps<Row>) {
+function CsvButton<Row>(props: { name: string; columns: readonly CsvColumn<Row>[]; rows: readonly Row[] }) {
+  const { name, columns, rows } = props
   const save = () => {
     const lines = rows.map((row) => columns.map(({ value }) => value(row) ?? ''))
     download(`usage ${name}`, 'csv', toCsv([columns.map(({ header }) => header), ...lines]))

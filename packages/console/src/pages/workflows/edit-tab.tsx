@@ -10,7 +10,7 @@ import { Notice, Page } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
 const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({ name, description, scope: scope as Scope })

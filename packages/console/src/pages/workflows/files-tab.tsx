@@ -12,7 +12,7 @@ import { Icon } from '../../components/icons.tsx'
 import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
 import { toast } from '../../components/toast.ts'
 import { rulesTemplate } from './rules-template.ts'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 
 type FileRow = WorkflowDetailOut['files'][number]
 

@@ -1,7 +1,7 @@
 import { tryLink } from '../../components/thing-link.tsx'
 import { useRunList } from '../runs/run-list.tsx'
 import { DataList } from '../../components/data-list.tsx'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 
 export function WorkflowRunsPage() {
   const workflow = useWorkflow()

@@ -5,7 +5,7 @@ import { Checkbox, SelectField } from '../../components/fields.tsx'
 import { editing, Form, useForm } from '../../components/form.tsx'
 import { Notice, Section } from '../../components/page.tsx'
 import { Time, utcText } from '../../components/status-and-time.tsx'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 
 const FREQUENCIES = { hourly: 'Every hour', daily: 'Every day', weekly: 'Every week', monthly: 'Every month' }
 

@@ -1,17 +1,25 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { invalid, newId, write } from '../../api/index.ts'
-import { type Action, Button } from '../../components/button.tsx'
+import { type Action, Button, IconButton } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
-import { Checkbox, SelectField, TextAreaField, TextField } from '../../components/fields.tsx'
+import {
+  type Bound,
+  Checkbox,
+  type Choices,
+  entriesOf,
+  FieldText,
+  SelectField,
+  TextAreaField,
+  TextField,
+} from '../../components/fields.tsx'
 import { editing, type FormState } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { EmptyState, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
-import { RowsField } from '../../components/rows-field.tsx'
 import { StatusBadge } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 
 type Trigger = WorkflowDetailOut['triggers'][number]
 
@@ -170,5 +178,48 @@ function TriggerFields({ form: { values, field } }: { form: FormState<ReturnType
       />
       <Checkbox {...field('is_active', 'Active')} />
     </>
+  )
+}
+
+/** Rows of short texts, such as the events of a trigger. */
+function RowsField<Name extends string>(
+  props: Bound<Record<Name, string>[]> & {
+    /** Names one row: `event`. */
+    rowLabel: string
+    columns: Choices<Name>
+  },
+) {
+  const { label, rowLabel, columns, value, onValue, error } = props
+  const names = entriesOf(columns)
+  const empty = Object.fromEntries(names.map(([name]) => [name, ''])) as Record<Name, string>
+  const change = (at: number, name: Name, text: string) =>
+    onValue(value.map((row, index) => (index === at ? { ...row, [name]: text } : row)))
+  return (
+    <fieldset className="rows-field">
+      <legend>{label}</legend>
+      {value.map((row: Record<string, string>, index) => (
+        // Rows have no identity but their place.
+        // oxlint-disable-next-line react/no-array-index-key
+        <div key={index}>
+          {names.map(([name, text]) => (
+            <input
+              key={name}
+              className="input"
+              aria-label={`${text} of ${rowLabel} ${index + 1}`}
+              placeholder={text}
+              value={row[name]}
+              onChange={(event) => change(index, name, event.target.value)}
+            />
+          ))}
+          <IconButton
+            icon="close"
+            label={`Remove ${rowLabel} ${index + 1}`}
+            onClick={() => onValue(value.filter((_, at) => at !== index))}
+          />
+        </div>
+      ))}
+      <Button label={`Add ${rowLabel}`} className="small" icon="plus" onClick={() => onValue([...value, empty])} />
+      <FieldText error={error} />
+    </fieldset>
   )
 }

@@ -11,7 +11,7 @@ import { Loaded } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { CopyBox, shortId } from '../../components/values.tsx'
 import { ReadinessPanel } from './readiness-panel.tsx'
-import { useWorkflow } from './use-workflow.ts'
+import { useWorkflow } from './workflow-layout.tsx'
 
 /** Counts what the contract counts: code points without the white space around the text. */
 const lengthOf = (text: string) => Array.from(text.trim()).length

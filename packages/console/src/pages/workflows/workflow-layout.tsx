@@ -1,6 +1,6 @@
-import { Link, Outlet, useNavigate } from '@tanstack/react-router'
-import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { call, newId, refresh, write } from '../../api/index.ts'
+import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
+import { call, newId, refresh, useRead, write } from '../../api/index.ts'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
@@ -90,4 +90,11 @@ function Layout(workflow: WorkflowDetailOut) {
       <Outlet />
     </Page>
   )
+}
+
+/** The workflow of the URL. Only below `WorkflowLayout`, which waits for it. */
+export function useWorkflow(): WorkflowReadOut {
+  const { data } = useRead('getWorkflow', { params: useParams({ from: '/app/workflows/$workflow_id' }) })
+  if (!data) throw new Error('useWorkflow is only available below the layout of a workflow.')
+  return data
 }
