@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { AxeBuilder } from '@axe-core/playwright'
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals'
 import {
   type Browser,
@@ -11,6 +10,7 @@ import {
 } from './launch-chromium.ts'
 import { collectProblems } from './page-problems.ts'
 
+export { findAxeIssues } from './find-axe-issues.ts'
 export type { BrowserContextOptions, Locator, Page } from './launch-chromium.ts'
 
 /** The browser of a test file. Using it outside of hooks and tests throws. */
@@ -59,22 +59,6 @@ export function useBrowser(): UsedBrowser {
     },
     expectProblem: (pattern) => void expected.push(pattern),
   }
-}
-
-/**
- * Checks the accessibility of the page with axe: WCAG 2.2 A and AA, and its best practices, or only the given rules. Takes
- * about 0.3 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
- */
-export async function findAxeIssues(page: Page, options: { rules?: string[] } = {}): Promise<string[]> {
-  // Without the legacy mode, axe opens another page for every check; the pages under test have no frames.
-  const axe = new AxeBuilder({ page }).setLegacyMode(true)
-  const { violations } = await (options.rules ? axe.withRules(options.rules) : axe).analyze()
-  return violations.flatMap(({ id, help, nodes }) =>
-    nodes.map(
-      ({ target, failureSummary = '' }) =>
-        `${id}: ${help}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`,
-    ),
-  )
 }
 
 /** Writes a picture of the whole page as PNG; creates the folder. */
