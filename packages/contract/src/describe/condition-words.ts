@@ -4,7 +4,7 @@
  * overlooked sends wrong data. English and German in depth; for other languages only the most frequent words.
  */
 
-const CONDITIONS = `
+const CONDITIONS = String.raw`
   if, unless, only, except, excepting, whether, in case, in the case, in the event, provided, providing,
   assuming, as long as, so long as, depend, depends, depending, dependent, until, when, whenever,
   once (?:a|an|the|it|this|that|they|all|every|we|you), as soon as, subject to, conditional, conditionally,

@@ -40,8 +40,27 @@ export function leaveOutOlderMail<Line extends MailLine>(
   // The second line of "On Mon, 2 Mar 2026, Ada <ada@acme.test>" and "wrote:".
   const kept = lines.filter((line) => !isOlder.has(line) && !/^(?:wrote|schrieb)\s*:$/iu.test(line.text))
   const missing = new Set(older.flatMap(listContent).filter((name) => !newer.has(name)))
-  const problem = missing.size > newer.size ? 'an older mail below the answer names more than the answer' : undefined
+  if (missing.size > newer.size)
+    return { lines: kept, problem: 'an older mail below the answer names more than the answer' }
+  const addresses = new Set(kept.flatMap(listAddresses))
+  const other = older
+    .filter(isContent)
+    .flatMap(listAddresses)
+    .find((address) => !addresses.has(address))
+  const problem = other && `an older mail below the answer names another address: ${JSON.stringify(other)}`
   return { lines: kept, problem }
+}
+
+/** Whether the line is neither of the header of a mail nor above one. */
+function isContent({ text }: MailLine): boolean {
+  return (
+    !ANSWERED.test(text) &&
+    !/^(?:from|to|cc|reply-to|von|an|on|am|差出人|宛先)(?:\s|[:：])|(?:wrote|schrieb)/iu.test(text)
+  )
+}
+
+function listAddresses({ text }: MailLine): readonly string[] {
+  return text.toLowerCase().match(/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}/g) ?? []
 }
 
 function isBeginOfOlder(lines: readonly MailLine[], index: number): boolean {

@@ -11,7 +11,7 @@ import {
 import { addUnit, splitUnit } from './name-unit.ts'
 import { leaveOutOlderMail } from './older-mail.ts'
 import { readTable } from './read-table.ts'
-import { findCorrection, findRemark } from './unread-text.ts'
+import { findCorrection, findRemark, findRemarkInValue } from './unread-text.ts'
 
 /** The text before the separator of a line: a name of at most 100 characters, with or without quotes and emphasis. */
 const LABEL =
@@ -273,7 +273,10 @@ export function readLines(context: string, known: KnownNames): ReadContext {
       parent.more.push(text)
       continue
     }
-    if (pairs.length === 1 && !first.isKnown) addUnread(`${first.name}: ${withoutOccasion(first)}`)
+    if (pairs.length === 1 && !first.isKnown) {
+      addUnread(`${first.name}: ${withoutOccasion(first)}`)
+      problem ??= findRemarkInValue(first.value)
+    }
     if (
       pairs.length === 1 &&
       first.isKnown &&

@@ -3,7 +3,7 @@ import { toWords } from './name-words.ts'
 
 /** Words of a text that corrects itself. What a text says outside its values is not understood, so it must not matter. */
 const CORRECTION =
-  /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|addendum|p\.?s\.?:|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|nachtrag|erhöhen|verringern|reduzieren|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|取消|取り消|キャンセル|間違|誤り|ではなく/iu
+  /(?<![\p{L}\p{N}])(?:rejected|declined|abgelehnt|abgesagt|oops|whoops|ups|wait|hold (?:it|on|off|this|that)|edit:|i meant?|we meant|meant to|changed (?:my|our) minds?|new (?:quantity|amount|total|address|date|price|number)|also (?:add|need|send|want|order|include)|(?:one|two|three|\d+) more|void|withdraw|withdrawn|obsolete|outdated|superseded?|out of date|no longer valid|(?:do|does|did) not|don['’]t|doesn['’]t|never mind|only a test|a test|in (?:thousands?|millions?|cents?)|(?:thousands?|millions?) of|in (?:tausend|tsd|teur|mio)|ich meinte?|wir meinten|gemeint|erledigt|hinfällig|aber|statt|anstatt|vergessen sie|vergiss|(?<!anweisungen sind )ungültig|veraltet|verschoben|vorgezogen|verlegt|moved|postponed|rescheduled|brought forward|pushed back|zurückgezogen|ziehe[n]? .{0,40}zurück|(?:bitte |sondern )?nicht|kein(?:e[nmrs]?)?|nur ein test|correction|corrected|correcting|sorry|actually|instead|should (?:be|have been|read)|typo|addendum|p\.?s\.?:|mistake|mistaken|wrong|incorrect|(?:ignore|disregard)(?!.{0,30} (?:instruction|rule|prompt))|cancel|cancels|cancelled|canceled|cancellation|changed? (?:it|that|the|to|my)|change of|update:|updated|revised|not anymore|no longer|scratch that|make (?:it|that)|rather than|nachtrag|erhöhen|verringern|reduzieren|korrektur|korrigiert|korrigiere|berichtigung|berichtigt|stattdessen|doch (?:nicht|nur|lieber)|stornier\p{L}{0,5}|storno|irrtum|irrtümlich|versehentlich|falsch|nicht mehr|ändern|geändert|änderung|tippfehler|entschuldig\p{L}{0,6})(?![\p{L}\p{N}])|やっぱり|やはり|ではありません|しないで|不要|無効|追加|テスト|訂正|修正|変更|延期|追伸|取消|取り消|キャンセル|間違|誤り|ではなく/iu
 
 /** Sentences that take nothing back: an apology, the footer of an automatic mail, a disclaimer. */
 const HARMLESS = new RegExp(
@@ -69,14 +69,14 @@ const HARMLESS_WORDS = [
   String.raw`automat\p{L}{0,8}|confidential|vertraulich|unsubscribe|abmelden|newsletter|privacy|datenschutz|copyright|rights reserved|powered by|sent (?:from|via|by|with)|view|track|manage|dashboard|portal|app|website|filled (?:in|out)|kontaktformular|contact form|as follows|wie folgt|this (?:e-?mail|message)|diese (?:e-?mail|nachricht)|previous instructions|web ?shop|online ?shop|faq|terms|agb|team|hours|öffnungszeiten|configure|settings|preferences|export|notification|benachrichtigung|alert|summary|zahlbar|payable|prices?|preise|delivery time|lieferzeit|anliefern|klingeln|ring the (?:door)?bell`,
 ].join('|')
 
-const SENTENCE_END = /(?<=[.!?])\s+|(?<=[。！？])/u
+const SENTENCE_END = /(?<=[.!?])(?<!(?<!\p{L})(?:Dr|Prof|Mr|Mrs|Ms|St|No|Nr|e\.g|i\.e|z\.B)\.)\s+|(?<=[。！？])/u
 
 /** A person who asks for something. */
 const REQUEST =
   /(?<![\p{L}\p{N}])(?:please|i|we|i['’](?:d|ll|m)|we['’](?:d|ll|re)|could|can|let|need|want|only|just|bitte|ich|wir|brauchen?|möchten?|reich(?:t|en)|sind es|nur)(?![\p{L}\p{N}])|ください|お願い|ほしい|欲しい/iu
 /** A number of things, an amount or a date; no phone number and no code. */
 const NUMBER =
-  /(?<![\p{L}\p{N}./:-])(?:\d{1,4}(?:[.,]\d{1,3})?(?:st|nd|rd|th)?(?![\p{L}\p{N}/:-]|\s?(?:\d|uhr|o['’]clock|[ap]\.?m(?!\p{L})))|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|dozen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|dutzend)(?![\p{L}\p{N}])|\d{1,4}\s?(?:個|枚|本|台|箱|冊|点|月|日|円|名)/iu
+  /(?<![\p{L}\p{N}./:-])(?:\d{1,4}(?:[.,]\d{1,3})?(?:st|nd|rd|th)?(?![\p{L}\p{N}/:-]|\s?(?:\d|uhr|o['’]clock|[ap]\.?m(?!\p{L})))|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|dozen|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|dutzend)(?!\s(?:years?|jahren?))(?![\p{L}\p{N}])|\d{1,4}\s?(?:個|枚|本|台|箱|冊|点|月|日|円|名)/iu
 const ADDRESS = /\S@\S/u
 /** Sentences about questions, and the answer to the letter. */
 const ABOUT_QUESTIONS =
@@ -95,7 +95,7 @@ const HARMLESS_SENTENCE = new RegExp(
     String.raw`^(?:you (?:can|may|will|have|are|received|get)|you['’](?:ve|re)|sie (?:können|haben|erhalten))(?!\p{L})`,
     String.raw`^(?:please |bitte )(?:quote|state|mention|geben|nennen)(?!\p{L}).{0,60}(?:payment|transfer|correspondence|inquiries|enquiries|zahlung|überweisung)(?!\p{L})`,
     // "Please enter this order for me."
-    String.raw`^(?:(?:hi|hello|hey|dear|good (?:morning|day|afternoon|evening)|hallo|moin|guten (?:tag|morgen|abend)|liebe[rs]?|sehr geehrte[rs]?)(?: \p{L}+){0,3}[,!.]?\s+)?(?:please|kindly|(?:could|can|would) you(?: please)?|(?:i|we)(?: would|['’]d)? (?:like|want|need|wish) to|bitte|(?:könnten|können) sie(?: bitte)?|(?:ich|wir) (?:möchten?|würden? gern(?:e)?|wollen?))\s(?:\p{L}{1,20}\s){0,2}(?:add|enter|record|register|process|book|create|open|log|file|submit|place|order|reserve|report|apply|sign up|see|find|note|take|handle|schedule|arrange|raise|set up|send|forward|check|have a look|look at|erfassen|anlegen|aufnehmen|eintragen|buchen|bestellen|reservieren|melden|anmelden|bearbeiten|prüfen|beachten|finden|sehen|den|die|das|diese[nmrs]?|unsere[nmrs]?|meine[nmrs]?|eine[nmrs]?)(?!\p{L})(?:\s(?:\p{L}|[-'’]){1,20}){0,8}[.!?]?$`,
+    String.raw`^(?:(?:hi|hello|hey|dear|good (?:morning|day|afternoon|evening)|hallo|moin|guten (?:tag|morgen|abend)|liebe[rs]?|sehr geehrte[rs]?)(?: \p{L}+){0,3}[,!.]?\s+)?(?:please|kindly|(?:could|can|would) you(?: please)?|(?:i|we)(?: would|['’]d)? (?:like|want|need|wish) to|bitte|(?:könnten|können) sie(?: bitte)?|(?:ich|wir) (?:möchten?|würden? gern(?:e)?|wollen?))\s(?:\p{L}{1,20}\s){0,2}(?:add|enter|record|register|process|book|create|open|log|file|submit|place|order|reserve|report|apply|sign up|see|find|note|take|handle|schedule|arrange|raise|set up|make|request|join|attend|send|forward|check|have a look|look at|erfassen|anlegen|aufnehmen|eintragen|buchen|bestellen|reservieren|melden|anmelden|bearbeiten|prüfen|beachten|finden|sehen|den|die|das|diese[nmrs]?|unsere[nmrs]?|meine[nmrs]?|eine[nmrs]?)(?!\p{L})(?:\s(?:\p{L}|[-'’.]){1,20}){0,8}[.!?]?$`,
     '(?:ご確認|ご査収|ご了承|ご対応|ご覧|ご登録|よろしく|ありがとう|お世話|申し上げ|お申し込み)',
   ].join('|'),
   'iu',
@@ -151,6 +151,23 @@ export function findRemark(fullText: string, known: Pick<KnownNames, 'isField'>)
 function isStatement(sentence: string): boolean {
   const words = sentence.match(/[\p{L}\p{N}'’-]+/gu)?.length ?? 0
   return words > 8 || (words > 4 && /[.?]\s*$/u.test(sentence))
+}
+
+/**
+ * Why the values cannot be used: the value of a name that the example lacks is a sentence with a number or an address, such as
+ * "Comment: There will be five of us".
+ */
+export function findRemarkInValue(value: string): string | undefined {
+  const text = value.slice(0, REMARK_MAX_LENGTH).replace(HARMLESS, '')
+  const isSentence = isStatement(text) || REQUEST.test(text)
+  if (
+    !isSentence ||
+    ABOUT_QUESTIONS.test(text) ||
+    /instructions|anweisungen/iu.test(text) ||
+    !(NUMBER.test(text) || ADDRESS.test(text))
+  )
+    return undefined
+  return `a sentence beside the values may change one: ${JSON.stringify(text.slice(0, 100))}`
 }
 
 /** A longer line is a text, and no remark about the values. */
