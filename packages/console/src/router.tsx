@@ -17,7 +17,6 @@ type Search = Record<string, string | undefined>
 
 const root = createRootRoute({
   validateSearch: (search: Record<string, unknown>): Search => search as Search,
-  notFoundComponent: NotFoundPage,
 })
 
 /** Pages of a person who is signed in. The others are sent to the sign-in and come back from it. */

@@ -1,19 +1,16 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { type ComponentProps, type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { describeError, read } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { useOptions } from './use-options.tsx'
 
-interface ComboboxProps {
-  label: string
+interface ComboboxProps extends Pick<ComponentProps<typeof TextField>, 'label' | 'placeholder' | 'isLabelHidden'> {
   options: readonly { value: string; label: string }[]
   /** Why there are no options, if reading them failed. */
   problem?: Error | null
   value: string | null
   onValue: (value: string) => unknown
-  placeholder?: string
-  isLabelHidden?: boolean
   /** Called with what is typed, when the options come from the server. */
   onSearch?: (text: string) => void
 }
@@ -85,12 +82,9 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
   )
 }
 
-interface WorkflowPickerProps {
-  label: string
-  isLabelHidden?: boolean
+interface WorkflowPickerProps extends Omit<ComboboxProps, 'options' | 'value'> {
   placeholder: string
   value?: string | undefined
-  onValue: (workflowId: string) => void
 }
 
 /** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */

@@ -1,5 +1,5 @@
 import { useLocation } from '@tanstack/react-router'
-import { Fragment, type ReactNode, useEffect, useId, useRef } from 'react'
+import { Fragment, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from 'react'
 import { invalid, newId } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
 import { Button, IconButton } from './button.tsx'
@@ -25,17 +25,14 @@ interface DialogProps {
 export function Dialog({ title, onClose, actions, tools, className = '', children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Closed while it is still part of the page: only then the browser returns the focus.
+  useLayoutEffect(() => {
     const element = dialog.current
-    const opener = document.activeElement
     element?.showModal()
     // The first field, or the title: the browser would choose the close button.
     const field = element?.querySelector<HTMLElement>('.dialog-body :is(input:not([hidden]), textarea, select)')
     ;(field ?? element?.querySelector<HTMLElement>('h2'))?.focus()
-    return () => {
-      element?.close()
-      if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
-    }
+    return () => element?.close()
   }, [])
   return (
     <dialog
@@ -120,14 +117,11 @@ export function showOnce({ done, ...props }: Omit<DialogProps, 'onClose' | 'acti
   openDialog((close) => <Dialog {...props} onClose={close} actions={<Button label={done} onClick={close} />} />)
 }
 
-interface Confirmation {
-  title: string
+interface Confirmation extends Pick<DialogProps, 'title'>, Pick<FormProps, 'action'> {
   /** What happens. */
   text: ReactNode
   /** Below the text. */
   note?: ReactNode
-  /** Names the action: `Delete workflow`. */
-  action: string
   isHarmless?: boolean
   /** A text that the person must type first, such as the name of what is deleted. */
   typed?: string

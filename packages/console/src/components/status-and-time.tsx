@@ -30,15 +30,8 @@ export function utcText(value: string): string {
   return `${new Date(value).toISOString().replace('T', ' ').replace('Z', '')} UTC`
 }
 
-interface TimeProps {
-  value: string | null
-  isExact?: boolean
-  /** Shown if there is no time: `Never`. */
-  none?: string
-}
-
-/** A time in the reader's zone: relative within a day unless `isExact`, with the exact UTC on hover. */
-export function Time({ value, isExact = false, none = '–' }: TimeProps) {
+/** A time in the reader's zone: relative within a day unless `isExact`, with the exact UTC on hover. `none` if there is none. */
+export function Time({ value, isExact, none = '–' }: { value: string | null; isExact?: boolean; none?: string }) {
   const nowMs = useNow()
   if (value === null) return <span className="muted">{none}</span>
   const ms = Date.parse(value)

@@ -73,7 +73,6 @@ const THEMES = { system: 'As the system', light: 'Light', dark: 'Dark' }
 const endSignIn = (id: string) => write('endSignIn', { params: { sign_in_id: id } })
 
 function SignIns() {
-  const list = toList(useRead('listSignIns'))
   return (
     <Section
       title="Sign-ins"
@@ -81,7 +80,7 @@ function SignIns() {
     >
       <DataList
         label="Sign-ins"
-        list={list}
+        list={toList(useRead('listSignIns'))}
         empty={{ title: 'No sign-ins' }}
         columns={[
           { header: 'Device', cell: (row) => <span title={row.user_agent ?? ''}>{deviceText(row.user_agent)}</span> },

@@ -13,10 +13,9 @@ import { CopyId, KeyValueList } from '../../components/values.tsx'
 type Organization = AppAnswer<'getOrganization'>
 
 export function OrganizationPage() {
-  const query = useRead('getOrganization')
   return (
     <Page title="Organization">
-      <Loaded query={query}>{(organization) => <Details organization={organization} />}</Loaded>
+      <Loaded query={useRead('getOrganization')}>{(organization) => <Details organization={organization} />}</Loaded>
     </Page>
   )
 }

@@ -33,14 +33,13 @@ export function SourceLogPage() {
   const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
   const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
   const filters = useFilters('outcome', 'kind', 'since', 'until')
-  const list = useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })
   return (
     <ListPage
       title={source ? `Logs of ${source.name}` : 'Logs'}
       back={source ? [source.name, linkTo('webhook_source', sourceId)] : ['Webhook sources', { to: '/sources' }]}
       intro="Every request to this endpoint and its answer."
       label="deliveries"
-      list={list}
+      list={useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })}
       columns={[
         { header: 'Time', cell: ({ created_at: at }) => <Time value={at} /> },
         { header: 'Outcome', cell: ({ outcome }) => <StatusBadge status={outcome} /> },

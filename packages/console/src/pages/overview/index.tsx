@@ -12,10 +12,9 @@ import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
 const HOUR_MS = 3_600_000
 
 export function OverviewPage() {
-  const query = useRead('getOverview')
   return (
     <Page title="Overview">
-      <Loaded query={query}>
+      <Loaded query={useRead('getOverview')}>
         {(overview) => (
           <>
             <FirstSteps steps={overview.steps} />

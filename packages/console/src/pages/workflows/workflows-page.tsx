@@ -11,13 +11,12 @@ export type Scope = keyof typeof SCOPES
 
 export function WorkflowsPage() {
   const filters = useFilters('search')
-  const list = useList('listWorkflows', { query: filters })
   return (
     <ListPage
       title="Workflows"
       create={{ label: 'New workflow', link: { to: '/workflows/new' } }}
       label="workflows"
-      list={list}
+      list={useList('listWorkflows', { query: filters })}
       columns={[
         { header: 'Name', cell: ({ name }) => name },
         { header: 'Active', cell: (row) => <ActiveSwitch workflow={row} /> },
@@ -41,13 +40,11 @@ export function WorkflowsPage() {
   )
 }
 
-interface ActiveSwitchProps {
-  workflow: Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'>
-  /** Where the name of the workflow is not shown beside it. */
-  label?: string
-}
+type Switched = Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'>
 
-export function ActiveSwitch({ workflow: { id, name, is_active: isActive }, label }: ActiveSwitchProps) {
+/** Switches a workflow on or off. `label`: where its name is not shown beside it. */
+export function ActiveSwitch({ workflow, label }: { workflow: Switched; label?: string }) {
+  const { id, name, is_active: isActive } = workflow
   const set = async (isOn: boolean) => {
     await write('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: isOn } })
     toast(isOn ? 'Switched on.' : 'Switched off: it cannot be started.')
