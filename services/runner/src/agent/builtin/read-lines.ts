@@ -319,8 +319,17 @@ export function readLines(context: string, known: KnownNames): ReadContext {
     }
   }
   const lists: ContextObject[][] = []
-  const values = toValues(groupItems(root.children, known, lists), lists)
+  const values = toValues(groupItems(withoutIntroduction(root.children), known, lists), lists)
   return { values, lists, problem }
+}
+
+/** "New starter for the list:", with everything below it, is no section. */
+function withoutIntroduction(nodes: readonly Node[]): readonly Node[] {
+  const [only, ...others] = nodes
+  if (only?.kind !== 'pair' || others.length > 0 || only.isKnown || only.value !== '' || only.more.length > 0)
+    return nodes
+  const isIntroduction = only.words.split(' ').length > 2 && only.children.length > 1
+  return isIntroduction ? only.children : nodes
 }
 
 /**
