@@ -4,7 +4,7 @@ import type { Part } from './service-system.ts'
 
 /** The shortest and the longest time between a kill and the restart, of a pause, and between two incidents. */
 const DOWN_MS = [100, 3_000] as const
-const PAUSED_MS = [500, 8_000] as const
+export const PAUSED_MS = [500, 8_000] as const
 const CALM_MS = [300, 2_500] as const
 
 /**
@@ -17,15 +17,17 @@ export async function causeIncidents(options: {
   untilMs: number
   /** The shortest and the longest time between two incidents. Default 0.3 to 2.5 s. */
   calmMs?: readonly [number, number]
+  /** The shortest and the longest pause of a part. Default 0.5 to 8 s. */
+  pausedMs?: readonly [number, number]
   log: (line: string) => void
 }): Promise<number> {
-  const { parts, random, untilMs, calmMs = CALM_MS, log } = options
+  const { parts, random, untilMs, calmMs = CALM_MS, pausedMs = PAUSED_MS, log } = options
   let incidents = 0
   await pause(random.between(...calmMs))
   while (performance.now() < untilMs) {
     const first = random.pick(parts)
     const second = random.chance(0.3) ? random.pick(parts.filter((part) => part !== first)) : undefined
-    const plans = [first, second].flatMap((part) => (part ? [planIncident(part, random)] : []))
+    const plans = [first, second].flatMap((part) => (part ? [planIncident(part, random, pausedMs)] : []))
     incidents += plans.length
     log(plans.map(({ description }) => description).join(' and '))
     await Promise.all(plans.map(({ act }) => act()))
@@ -34,11 +36,15 @@ export async function causeIncidents(options: {
   return incidents
 }
 
-function planIncident(part: Part, random: Random): { description: string; act: () => Promise<void> } {
+function planIncident(
+  part: Part,
+  random: Random,
+  [shortestMs, longestMs]: readonly [number, number],
+): { description: string; act: () => Promise<void> } {
   // PostgreSQL and RabbitMQ consist of several processes, and a pause would stop only one of them.
   const canPause = part.name.startsWith('runner') || part.name === 'dispatcher'
   if (canPause && random.chance(0.3)) {
-    const pausedMs = random.between(...PAUSED_MS)
+    const pausedMs = random.between(shortestMs, longestMs)
     return {
       description: `pausing ${part.name} for ${Math.round(pausedMs)} ms`,
       act: async () => {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
 import type { RunnerTiming } from '../../src/index.ts'
 import { checkRecord, countUnfinished, type Findings } from './check-record.ts'
-import { causeIncidents } from './incidents.ts'
+import { causeIncidents, PAUSED_MS } from './incidents.ts'
 import { startLoad } from './load.ts'
 import { createRandom } from './random.ts'
 import { startServiceSystem } from './service-system.ts'
@@ -15,6 +15,10 @@ export interface ChaosOptions {
   readonly log: (line: string) => void
   /** The runners' intervals; by default those of production. */
   readonly timing?: Partial<RunnerTiming>
+  /** The shortest and the longest time between two incidents. Default 0.3 to 2.5 s. */
+  readonly calmMs?: readonly [number, number]
+  /** The shortest and the longest pause of a part: the longest exceeds a lease. Default 0.5 to 8 s. */
+  readonly pausedMs?: readonly [number, number]
   /** Default 8. */
   readonly callers?: number
 }
@@ -34,21 +38,21 @@ const DRAIN_TIMEOUT_MS = 240_000
 
 /** Runs the whole service under load, kills random parts of it, and checks the guarantees on the records. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, seconds, timing = {}, callers = 8 } = options
+  const { seed, seconds, timing = {}, calmMs, pausedMs = PAUSED_MS, callers = 8 } = options
   const beganMs = performance.now()
   const log = (line: string): void => {
     const elapsed = ((performance.now() - beganMs) / 1_000).toFixed(1)
     options.log(`${elapsed.padStart(6)} s  ${line}`)
   }
   log(`seed ${seed}`)
-  const system = await startServiceSystem({ timing, log })
+  const system = await startServiceSystem({ timing, longestPauseMs: pausedMs[1], log })
   try {
     const { gatewayUrl, organizationId, workflowId, apiKey, endpoint, db, parts } = system
     // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
     endpoint.answerWith((request) => ({ status: 204, delayMs: delayOf(request.text) }))
     const untilMs = performance.now() + seconds * 1_000
     const random = createRandom(seed)
-    const pauseMs = [20, 400] as const
+    const pauseMs = [50, 600] as const
     const load = startLoad({
       gatewayUrls: [gatewayUrl],
       workflowId,
@@ -58,7 +62,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       random: createRandom(seed + 1),
       countUnfinished: () => countUnfinished(db),
     })
-    const incidents = await causeIncidents({ parts, random, untilMs, log })
+    const incidents = await causeIncidents({ parts, random, untilMs, calmMs, pausedMs, log })
     log(`${incidents} incidents; every part is up again`)
     await pause(1_000)
     await load.stop()

@@ -40,18 +40,17 @@ export interface ServiceSystem {
   stop(): Promise<void>
 }
 
-/**
- * A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher can take here: a pause
- * of 8 s, twice, and an endpoint that answers within 1.5 s.
- */
-const DELIVERY_DEADLINE_MS = 20_000
-
 /** Starts two runners and one of each other part. */
 export async function startServiceSystem(options: {
   timing: Partial<RunnerTiming>
+  /** The longest time for which a part is paused. */
+  longestPauseMs: number
   log: (line: string) => void
 }): Promise<ServiceSystem> {
-  const { timing, log } = options
+  const { timing, longestPauseMs, log } = options
+  // A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher can
+  // take here: two pauses, and an endpoint that answers within 1.5 s.
+  const deliveryDeadlineMs = 2 * longestPauseMs + 4_000
   const stops: (() => Promise<unknown>)[] = []
   const stopAll = async (): Promise<void> => {
     for (const stop of stops.toReversed()) await stop()
@@ -95,10 +94,7 @@ export async function startServiceSystem(options: {
         readyLine: '"listening"',
       }),
       createProcessPart('dispatcher', {
-        args: [
-          fileURLToPath(new URL('../support/dispatcher-process.ts', import.meta.url)),
-          String(DELIVERY_DEADLINE_MS),
-        ],
+        args: [fileURLToPath(new URL('../support/dispatcher-process.ts', import.meta.url)), String(deliveryDeadlineMs)],
         env: {
           ...shared,
           PORT: String(dispatcherPort),
