@@ -328,8 +328,7 @@ function withoutIntroduction(nodes: readonly Node[]): readonly Node[] {
   const [only, ...others] = nodes
   if (only?.kind !== 'pair' || others.length > 0 || only.isKnown || only.value !== '' || only.more.length > 0)
     return nodes
-  const isIntroduction = only.words.split(' ').length > 2 && only.children.length > 1
-  return isIntroduction ? only.children : nodes
+  return only.words.split(' ').length > 2 && only.children.length > 1 ? only.children : nodes
 }
 
 /**
