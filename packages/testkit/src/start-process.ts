@@ -1,11 +1,15 @@
+import { fileURLToPath } from 'node:url'
 import { type Exit, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
 import { readConfig } from './config.ts'
+
+/** Node keeps compiled modules here, which halves the processor time that a service or the CLI takes to start. */
+const COMPILE_CACHE = fileURLToPath(new URL('../../../node_modules/.cache/compile', import.meta.url))
 
 export interface StartProcessOptions {
   /** @default the Node that runs this process */
   command?: string
   args: string[]
-  /** The environment beside PATH and HOME; this process's own is not passed on. */
+  /** The environment beside PATH, HOME and NODE_COMPILE_CACHE; this process's own is not passed on. */
   env?: Record<string, string | undefined>
   cwd?: string
   /**
@@ -46,7 +50,7 @@ export async function startProcess(options: StartProcessOptions): Promise<Starte
   const child = await spawnGuarded({
     command: options.command ?? process.execPath,
     args: options.args,
-    env: { PATH: searchPath, HOME: home, ...options.env },
+    env: { PATH: searchPath, HOME: home, NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
     cwd: options.cwd,
     deathSignal: 'SIGKILL',
   })
