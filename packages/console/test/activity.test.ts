@@ -15,6 +15,19 @@ test('the overview leads through the first steps, then counts the day and opens 
   await show(page, '/')
   const steps = page.getByRole('listitem').filter({ hasText: 'To do' })
   expect(await steps.count()).toBe(4)
+  const demo = await readFile(new URL('../../../infra/local-stack/demo.yaml', import.meta.url), 'utf8')
+  await owner.call('saveWebhookSource', {
+    params: { source_id: /webhook_sources:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? '' },
+    body: {
+      name: 'Intake of the demo',
+      description: '',
+      endpoint_url: service.endpoint.url,
+      signing_secret: null,
+      example_request_body: {},
+      version: null,
+    },
+  })
+  await page.getByText('Done by the demo.').waitFor()
   await fill(service, owner)
   // The page finds out by itself.
   await page.getByRole('heading', { name: 'First steps' }).waitFor({ state: 'detached' })
@@ -120,6 +133,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   const { sourceId, workflowId } = await fill(service, owner)
   const page = await browser.newPage(owner.context)
   await show(page, `/sources/${sourceId}`)
+  await page.getByText('More settings').click()
   await page.getByRole('radio', { name: 'Ask a person every time' }).check()
   await page.getByRole('button', { name: 'Verify and save' }).click()
   await page.getByText('Verified and saved.').first().waitFor()

@@ -119,7 +119,7 @@ test('the keyboard alone signs in, mends a source, makes a workflow, invites a p
   await goTo('Workflows')
   await press(page.getByRole('link', { name: 'New workflow' }))
   await enter(field('Name'), 'Forward orders')
-  await enter(page.getByLabel('Description'), 'An order came in. Send it to Order intake.')
+  await enter(page.getByLabel('Task'), 'An order came in. Send it to Order intake.')
   await keyboard.press('Control+s')
   await heading('Forward orders')
   await press(button('Make it ready to start'))

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
-import { type Locator, useBrowser } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Locator, useBrowser } from '@workflow-service/testkit/use-browser'
 import { useConsole } from './support/use-console.ts'
 
 const service = useConsole()
@@ -28,18 +28,26 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await link('New webhook source').click()
   await field('Name').fill('Order intake')
   await field('URL').fill(`${service.endpoint.url}/orders`)
+  await page.getByText('More settings: requests are signed and sent at once').click()
   expect(Buffer.from(await field('Secret').inputValue(), 'base64')).toHaveLength(32)
   await button('Verify and create').click()
-  expect(await errorOf(field('URL'))).toContain('The endpoint answered 500 instead of 2xx.')
+  await hasFocus(field('URL').and(page.locator('[aria-invalid="true"]')))
+  await page
+    .getByRole('alert')
+    .getByText(/Your endpoint answered 500, an error of its own\. It must answer with a status from 200 to 299/)
+    .waitFor()
+  await page.getByText('See the request and the answer').click()
+  await page.getByText('service.webhook.verification').first().waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
   service.endpoint.answerWith({ body: 'Order accepted.' })
-  await button('Verify and create').click()
+  await button('Verify again').click()
   await heading('Order intake').waitFor()
 
   // A workflow that names it. It says why it cannot start, and fixes that.
   await link('Use it in a workflow').click()
   await heading('New workflow').waitFor()
   await field('Name').fill('Forward orders')
-  expect(await field('Description').inputValue()).toBe('Send it to Order intake.')
+  expect(await field('Task').inputValue()).toBe('Send it to Order intake.')
   await button('Create workflow').click()
   await heading('Forward orders').waitFor()
   const readiness = page.getByRole('region', { name: 'Ready to start?' })
@@ -56,8 +64,8 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
     return { body: 'Order accepted.' }
   })
   await page.getByText('This really sends to Order intake.').waitFor()
-  await button('Use this example').click()
-  await hasFocus(field('Text'))
+  expect(await field('Text').inputValue()).toContain('order_id: A-1001')
+  expect(await page.getByRole('combobox', { name: 'Session' }).count()).toBe(0)
   await button('Start').click()
   await heading('Run of Forward orders').waitFor()
   const timeline = page.getByRole('list', { name: 'Timeline' })
@@ -67,7 +75,7 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
 
   // Its delivery, and the same payload again.
-  await timeline.getByRole('link', { name: 'Open the delivery' }).click()
+  await link('Open the delivery').click()
   await heading('Delivery to Order intake').waitFor()
   const first = page.url()
   await button('Send again').click()
@@ -83,11 +91,3 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await page.getByText('Nothing failed in the last 7 days.').waitFor()
   expect(await heading('First steps').count()).toBe(0)
 }, 120_000)
-
-/** Waits until the field is invalid, and returns the text that describes it to a screen reader. */
-async function errorOf(field: Locator): Promise<string> {
-  const page = field.page()
-  await field.and(page.locator('[aria-invalid="true"]')).waitFor()
-  const id = await field.getAttribute('aria-describedby')
-  return (await page.locator(`[id="${id}"]`).textContent()) ?? ''
-}

@@ -67,12 +67,12 @@ interface FormDialogProps<Values extends object, Saved>
 
 /** A dialog with a form; closing it asks first if something was typed. */
 export function FormDialog<Values extends object, Saved>(props: FormDialogProps<Values, Saved>) {
-  const { title, tools, className, onClose, action, canReset, isDangerous, text, fields, ...options } = props
+  const { title, tools, className, onClose, action, canReset, variant, text, fields, ...options } = props
   const form = useForm(options)
   const close = form.closing(onClose)
   return (
     <Dialog {...{ title, tools, className }} onClose={close}>
-      <Form {...{ form, action, canReset, isDangerous }} extra={<Button label="Cancel" onClick={close} />}>
+      <Form {...{ form, action, canReset, variant }} extra={<Button label="Cancel" onClick={close} />}>
         {text ? <p>{text}</p> : null}
         {fields?.(form)}
       </Form>
@@ -134,7 +134,7 @@ interface Confirmation extends Pick<DialogProps, 'title'>, Pick<FormProps, 'acti
 export function askToConfirm({ note, isHarmless, typed, onConfirm, done, ...texts }: Confirmation): void {
   openForm({
     ...texts,
-    isDangerous: !isHarmless,
+    variant: isHarmless ? 'primary' : 'danger',
     isTransient: true,
     savedText: done ?? null,
     values: { typed: '' },

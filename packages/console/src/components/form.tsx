@@ -1,7 +1,7 @@
 import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { AppError, describeError } from '../api/index.ts'
-import { Button } from './button.tsx'
+import { type Action, Button } from './button.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { toast } from './toast.ts'
 import { CopyId, Versions } from './values.tsx'
@@ -174,14 +174,14 @@ export interface FormProps {
   action: string
   /** Shows the button to undo what was typed. */
   canReset?: boolean | undefined
-  isDangerous?: boolean | undefined
+  variant?: Action['variant']
   /** Further buttons. */
   extra?: ReactNode
 }
 
 /** A form with its buttons, errors and conflicts. ⌘/Ctrl-S saves. The focus goes to the first field with an error. */
 export function Form<Values extends object>(props: FormProps & { form: FormState<Values>; children: ReactNode }) {
-  const { form, action, canReset, isDangerous, extra, children } = props
+  const { form, action, variant = 'primary', canReset, extra, children } = props
   const element = useRef<HTMLFormElement>(null)
   useEffect(() => {
     if (form.error) element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus()
@@ -220,7 +220,7 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
         </div>
       ) : null}
       <div className="form-actions">
-        <Button label={action} type="submit" variant={isDangerous ? 'danger' : 'primary'} isBusy={form.isSaving} />
+        <Button label={action} type="submit" variant={variant} isBusy={form.isSaving} />
         {canReset && form.isDirty ? <Button label="Revert" onClick={form.reset} /> : null}
         {extra}
       </div>

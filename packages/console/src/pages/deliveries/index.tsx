@@ -1,12 +1,11 @@
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
-import type { ReactNode } from 'react'
 import { newId, useList, useRead, write } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
 import { FilterPeriod, FilterSelect, ListPage, Table, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
-import { Loaded, Notice, Page, pageOf, useTitle } from '../../components/page.tsx'
+import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
 import { durationText, StatusBadge, statusText, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
@@ -130,7 +129,7 @@ function Delivery(delivery: DeliveryDetailOut) {
 }
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
-function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
+export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetailOut; isPart?: boolean }) {
   const { kind, outcome, status, reason, answer, headers, workflow, mismatches, resent_as: resentAs } = delivery
   const { agent_answer: agentAnswer, rejected_answer: rejected, request_url: url, duration_ms: ms } = delivery
   const hint = kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
@@ -139,6 +138,11 @@ function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
       {shortId(id)}
     </Link>
   )
+  const answers = [
+    ['Answer', rejected, 'At most the first 4 KiB. Only people see it: the agent does not receive it.'],
+    ['Answer', answer, ''],
+    ['What the agent received', agentAnswer, ''],
+  ] as const
   const curlHeaders = headers.map(({ name, value }) => curlHeader(name, value))
   return (
     <>
@@ -148,7 +152,7 @@ function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           {[status && `Status ${status}`, ms !== null && `after ${durationText(ms)}`].filter(Boolean).join(' ')}
         </span>
       </div>
-      {outcome === 'accepted' ? null : (
+      {outcome === 'accepted' || isPart ? null : (
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
           {reason ? (
             <p>{reason.replace(`The endpoint answered ${status}.`, () => describeStatus(status ?? 0, rejected))}</p>
@@ -168,20 +172,22 @@ function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           ]}
         />
       ) : null}
-      <KeyValueList
-        items={{
-          Time: <Time value={delivery.created_at} isExact />,
-          Workflow: workflow && <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />,
-          Run: delivery.run_id && <ThingLink kind="run" id={delivery.run_id} />,
-          Session: delivery.session_id && <ThingLink kind="session" id={delivery.session_id} />,
-          'Sent by': delivery.sent_by?.name,
-          Repeats: delivery.resend_of && link(delivery.resend_of),
-          'Sent again as': resentAs.length > 0 && <span className="row">{resentAs.map(link)}</span>,
-          Delivery: <CopyId id={delivery.id} label="delivery id" />,
-          Request: delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
-        }}
-      />
-      <Part title={outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}>
+      {isPart ? null : (
+        <KeyValueList
+          items={{
+            Time: <Time value={delivery.created_at} isExact />,
+            Workflow: workflow && <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />,
+            Run: delivery.run_id && <ThingLink kind="run" id={delivery.run_id} />,
+            Session: delivery.session_id && <ThingLink kind="session" id={delivery.session_id} />,
+            'Sent by': delivery.sent_by?.name,
+            'Resend of': delivery.resend_of && <Resent id={delivery.resend_of} />,
+            'Sent again as': resentAs.length > 0 && <span className="row">{resentAs.map(link)}</span>,
+            Delivery: <CopyId id={delivery.id} label="delivery id" />,
+            Request: delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
+          }}
+        />
+      )}
+      <Section title={outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}>
         <pre className="text">
           {`POST ${url ?? '(to the URL that the source had then)'}\n`}
           {headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
@@ -191,34 +197,21 @@ function DeliveryDetails({ delivery }: { delivery: DeliveryDetailOut }) {
           <summary>As curl</summary>
           <CopyBox label="curl" text={curlText(url ?? 'https://example.com', curlHeaders, delivery.request_body)} />
         </details>
-      </Part>
-      {rejected === null ? null : (
-        <Part title="Answer" intro="At most the first 4 KiB. Only people see it: the agent does not receive it.">
-          <LongText text={rejected} />
-        </Part>
-      )}
-      {kind === 'payload' && outcome === 'accepted' ? (
-        <Part title="Answer" intro={answer === null && 'No text of one line and at most 300 characters.'}>
-          {answer === null ? null : <LongText text={answer} />}
-        </Part>
-      ) : null}
-      {agentAnswer === null ? null : (
-        <Part title="What the agent received">
-          <LongText text={agentAnswer} />
-        </Part>
+      </Section>
+      {answers.map(([title, text, intro]) =>
+        text === null ? null : (
+          <Section key={title + intro} title={title} intro={intro}>
+            <LongText text={text} />
+          </Section>
+        ),
       )}
     </>
   )
 }
 
-function Part({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
-  return (
-    <section className="part">
-      <h2>{title}</h2>
-      {intro ? <p className="muted">{intro}</p> : null}
-      {children}
-    </section>
-  )
+function Resent({ id }: { id: string }) {
+  const at = useRead('getDelivery', { params: { delivery_id: id } }).data?.created_at
+  return <Link {...linkTo('delivery', id)}>the delivery of {at ? <Time value={at} isExact /> : shortId(id)}</Link>
 }
 
 /** Whether the payload can be sent again: its outcome is known, and its source exists. */

@@ -5,11 +5,15 @@ import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { StatusBadge, statusText, Time, useNow } from '../../components/status-and-time.tsx'
-import { ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { logLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
 
 const HOUR_MS = 3_600_000
+
+/** The webhook source and the workflow that the local stack makes (infra/local-stack/demo.yaml). */
+const DEMO_IDS = ['c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21', '0e9c6a3b-2f7d-4d1e-b6c4-91d2e8f4c532']
+const areOfDemo = (things: { id: string }[]) => things.length > 0 && things.every(({ id }) => DEMO_IDS.includes(id))
 
 export function OverviewPage() {
   return (
@@ -35,17 +39,21 @@ export function OverviewPage() {
 function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const isAdmin = useMe().role !== 'member'
   const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data ?? []
-  const workflow = workflows.find(({ is_active: isActive }) => isActive) ?? workflows[0]
+  const sources = useRead('listWebhookSources').data?.data ?? []
+  const active = workflows.filter(({ is_active: isActive }) => isActive)
+  const workflow = active.find((each) => !areOfDemo([each])) ?? active[0] ?? workflows[0]
   const link = workflow && tryLink(workflow.id)
-  const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
+  const list: { isDone: boolean; byDemo?: boolean; title: string; text: string; action: Action | false }[] = [
     {
       isDone: steps.has_verified_source,
+      byDemo: areOfDemo(sources.filter(({ verified_at: at }) => at !== null)),
       title: 'Make a webhook source',
       text: 'The address of yours that receives what your agents send.',
       action: isAdmin && { label: 'New webhook source', link: { to: '/sources/new' } },
     },
     {
       isDone: steps.has_startable_workflow,
+      byDemo: areOfDemo(active),
       title: 'Make a workflow that names it',
       text: 'A task in plain words, such as “Send every order to Order intake.”',
       action:
@@ -73,7 +81,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   return (
     <Section title="First steps">
       <ol className="lines steps">
-        {list.map(({ isDone, title, text, action }) => (
+        {list.map(({ isDone, byDemo, title, text, action }) => (
           <li key={title} className={isDone ? 'good' : undefined}>
             <Icon name={isDone ? 'check' : 'clock'} />
             <div>
@@ -81,7 +89,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
                 <span className="visually-hidden">{isDone ? 'Done: ' : 'To do: '}</span>
                 {title}
               </h3>
-              {isDone ? null : <p className="muted">{text}</p>}
+              {isDone && !byDemo ? null : <p className="muted">{isDone ? 'Done by the demo.' : text}</p>}
             </div>
             {action ? (
               <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />
@@ -99,7 +107,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 function LastDay({ overview }: { overview: OverviewOut }) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
-  const usage: LinkProps = { to: '/usage', search: { by: 'webhook_source', days: '1' } }
+  const [source, another] = useRead('listWebhookSources').data?.data ?? []
   const runs = (status: string, tone: string) => {
     const link: LinkProps = { to: '/runs', search: { since, status } }
     return { label: `Runs ${statusText(status).toLowerCase()}`, tone, count: overview.starts[status] ?? 0, link }
@@ -108,7 +116,13 @@ function LastDay({ overview }: { overview: OverviewOut }) {
     runs('succeeded', 'good'),
     runs('failed', 'bad'),
     ...DELIVERY_RESULTS.map(({ label, tone, names }) => {
-      return { label: `Deliveries ${label}`, tone, count: countOf(overview.deliveries, names), link: usage }
+      // A log has one source and filters one outcome.
+      const outcome = names.length === 1 ? names[0] : undefined
+      const log = source && !another ? logLink(source.id) : undefined
+      const link: LinkProps = log
+        ? { ...log, search: { kind: 'payload', since, outcome } }
+        : { to: '/runs', search: { since } }
+      return { label: `Deliveries ${label}`, tone, count: countOf(overview.deliveries, names), link }
     }),
     ...[runs('queued', 'quiet'), runs('running', 'quiet')].filter(({ count }) => count > 0),
   ]

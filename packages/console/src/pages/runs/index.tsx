@@ -7,10 +7,10 @@ import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { linkTo, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
 import { errorText, originText, runText, useRunList } from './run-list.tsx'
-import { ANSWER_LINK, emptyFields, Resent, Timeline } from './timeline.tsx'
+import { deliveryText, emptyFields, Resent, Timeline } from './timeline.tsx'
 
 export function RunsPage() {
   return (
@@ -31,28 +31,27 @@ export const RunPage = pageOf('getRun', RunDetails)
 
 function RunDetails(run: RunDetailOut) {
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
-  const rejected = run.deliveries.find(({ outcome }) => outcome === 'rejected')
+  const [sent, another] = run.deliveries.filter(({ resend_of: of }) => of === null)
   const tokens = [`${run.input_tokens.toLocaleString('en')} read`, `${run.output_tokens.toLocaleString('en')} written`]
   return (
     <Page
       title={`Run of ${workflow.name}`}
       back={['Runs', { to: '/runs' }]}
       meta={
+        <span role="status">
+          <StatusBadge status={run.status} />
+        </span>
+      }
+      actions={
         <>
-          <span role="status">
-            <StatusBadge status={run.status} />
-          </span>
-          <CopyId id={run.id} isShort label="run id" />
+          <Button label="Start again" icon="run" link={tryLink(workflow.id, { again: run.id })} />
+          {sent && !another ? (
+            <Button label={deliveryText(sent.outcome)} variant="primary" link={linkTo('delivery', sent.id)} />
+          ) : null}
         </>
       }
-      actions={<Button label="Start again" icon="run" link={tryLink(workflow.id, { again: run.id })} />}
     >
-      {error ? (
-        <Notice kind="danger">
-          <p>{errorText(error)}</p>
-          {rejected ? <ThingLink kind="delivery" id={rejected.id} name={ANSWER_LINK} /> : null}
-        </Notice>
-      ) : null}
+      {error ? <Notice kind="danger">{errorText(error)}</Notice> : null}
       {run.status === 'succeeded'
         ? [...new Set(emptyFields(run))].map((names) => (
             <Notice key={names} kind="warning">
@@ -64,6 +63,10 @@ function RunDetails(run: RunDetailOut) {
         <Notice>It waits for the earlier starts of its session, or for a free runner.</Notice>
       ) : null}
       <Approvals run={run} />
+      <Section title="Timeline">
+        <Timeline run={run} />
+      </Section>
+      <Resent run={run} />
       <KeyValueList
         items={{
           Workflow: <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />,
@@ -76,13 +79,10 @@ function RunDetails(run: RunDetailOut) {
           Ran: runText(run) || null,
           Attempts: attempts > 1 && attempts,
           Tokens: run.input_tokens + run.output_tokens > 0 && tokens.join(', '),
+          Run: <CopyId id={run.id} label="run id" />,
           Request: <CopyId id={run.request_id} label="request id" />,
         }}
       />
-      <Section title="Timeline">
-        <Timeline run={run} />
-      </Section>
-      <Resent run={run} />
       <details>
         <summary>Raw journal</summary>
         <JsonView label="journal" value={run.steps} />
@@ -127,7 +127,7 @@ function WaitingPayload({ approval }: { approval: ApprovalOut }) {
       title: 'Decline this payload?',
       text: `It is never sent to ${name}.`,
       action: 'Decline',
-      isDangerous: true,
+      variant: 'danger',
       isTransient: true,
       savedText: 'The payload is declined.',
       values: { reason: '' },

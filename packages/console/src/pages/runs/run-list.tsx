@@ -21,10 +21,11 @@ export function runText({ started_at: start, finished_at: end }: Pick<RunOut, 's
   return start && end ? durationText(Date.parse(end) - Date.parse(start)) : ''
 }
 
+/** The words of the page for those of the API. */
+export const inWords = (text: string) =>
+  text.replaceAll('the context', 'the text').replace('set a model', 'ask your operator to set a model')
 /** The sentence of an error, without its code. */
-export function errorText(error: string): string {
-  return error.replace(/^\w+: /, '')
-}
+export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
 
 /** The columns of every table of runs. */
 export const RUN_COLUMNS = [

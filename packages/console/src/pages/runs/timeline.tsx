@@ -5,7 +5,7 @@ import { Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time, utcText } from '../../components/status-and-time.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
-import { errorText } from './run-list.tsx'
+import { inWords } from './run-list.tsx'
 
 interface TimelineEvent {
   icon: IconName
@@ -20,11 +20,11 @@ interface TimelineEvent {
 
 /** The run as events in their order; a delivery is one event with its outcome. */
 export function Timeline({ run }: { run: RunDetailOut }) {
-  const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, status, steps, error } = run
+  const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, status, steps } = run
   const end: TimelineEvent =
     status === 'succeeded'
       ? { icon: 'check', tone: 'good', title: 'Succeeded' }
-      : { icon: 'close', tone: 'bad', title: 'Failed', note: error && errorText(error) }
+      : { icon: 'close', tone: 'bad', title: 'Failed' }
   // A run that succeeded had steps.
   const isOld = status === 'succeeded' && steps.length === 0
   const note = isOld ? 'Its steps were deleted because of their age.' : null
@@ -101,8 +101,10 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
       return { icon: 'people', tone: data.decision === 'approved' ? 'good' : 'bad', title, text: data.reason || null }
     }
     case 'note': {
+      // The reason of the failure is above the timeline.
+      if (run.error?.startsWith(`${data.code}: `)) return null
       const title = NOTES[data.code] ?? data.code.replaceAll('_', ' ')
-      return { icon: 'info', tone: REMARKS.has(data.code) ? 'quiet' : 'warn', title, note: data.text }
+      return { icon: 'info', tone: REMARKS.has(data.code) ? 'quiet' : 'warn', title, note: inWords(data.text) }
     }
   }
 }
@@ -143,6 +145,8 @@ function sentEvent(
   result: ToolResultStep | undefined,
 ): TimelineEvent {
   const delivery = run.deliveries.find((each) => each.id === id)
+  // The link and the failure of a single one are above the timeline.
+  const isOnly = run.deliveries.filter(({ resend_of: of }) => of === null).length === 1
   const { outcome, status, reason } = delivery ?? result?.delivery ?? { outcome: 'in_flight' }
   const took = delivery?.duration_ms ? durationText(delivery.duration_ms) : null
   const source = <ThingLink kind="webhook_source" id={sourceId} name={name} />
@@ -161,9 +165,9 @@ function sentEvent(
     <>
       <p className="row">
         <span className="muted">{[status && `Status ${status}`, took].filter(Boolean).join(', ')}</span>
-        <ThingLink kind="delivery" id={id} name={outcome === 'rejected' ? ANSWER_LINK : 'Open the delivery'} />
+        {isOnly ? null : <ThingLink kind="delivery" id={id} name={deliveryText(outcome)} />}
       </p>
-      {reason ? <p>{reason}</p> : null}
+      {reason && !(run.error && isOnly) ? <p>{reason}</p> : null}
       <details open>
         <summary>Payload</summary>
         {json}
@@ -180,7 +184,8 @@ function sentEvent(
 }
 
 /** The steps do not have the answer to a rejected request, since the agent does not receive it. */
-export const ANSWER_LINK = 'See what the endpoint answered'
+export const deliveryText = (outcome: string) =>
+  outcome === 'rejected' ? 'See what the endpoint answered' : 'Open the delivery'
 
 /** The names of the fields that had no value in the context, as the notes of the built-in agent list them. */
 export function emptyFields(run: RunDetailOut): string[] {

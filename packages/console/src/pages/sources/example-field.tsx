@@ -14,7 +14,10 @@ import { parseJson } from '../../components/parse-json.ts'
 /** Reads the text of an example. `error` says what to correct. */
 export function readExample(text: string): { example?: Record<string, unknown>; error?: string } {
   if (text.trim() === '') return { error: 'Enter an example, such as {"order_id": "A-1", "total": 12.5}.' }
-  const { value, error } = parseJson(text)
+  const typed = parseJson(text)
+  // Phones type curly quotation marks.
+  const straight = typed.error ? parseJson(text.replaceAll(/[“”„]/g, '"')) : typed
+  const { value, error } = straight.error ? typed : straight
   if (error) return { error }
   const [first] = findExampleErrors(value)
   if (first) {

@@ -1,14 +1,14 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import type { AppAnswer, AppWebhookSourceOut } from '@workflow-service/contract'
-import { useState } from 'react'
+import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { call, refresh, toList, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf } from '../../components/page.tsx'
-import { durationText, LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
+import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink } from '../../components/thing-link.tsx'
+import { toast } from '../../components/toast.ts'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
 import { SourceForm } from './source-form.tsx'
 
@@ -21,7 +21,7 @@ export function SourcesPage() {
   return (
     <ListPage
       title="Webhook sources"
-      intro="Your endpoints, to which agents send data. A workflow uses one by naming it in its description."
+      intro="Your endpoints, to which agents send data. A workflow uses one by naming it in its task."
       create={isAdmin ? { label: 'New webhook source', link: { to: '/sources/new' } } : undefined}
       label="webhook sources"
       list={{ ...list, rows }}
@@ -58,15 +58,15 @@ function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
   return <LastStatus status={request.outcome} at={request.created_at} reason={request.reason} />
 }
 
-type Test = AppAnswer<'testWebhookSource'>
-
 export function NewSourcePage() {
   const isAdmin = useMe().role !== 'member'
-  const refusal = <Notice>Only admins can add webhook sources. Ask an admin of your organization.</Notice>
-  const intro = 'An endpoint of yours, to which agents send data.'
   return (
-    <Page title="New webhook source" back={['Webhook sources', { to: '/sources' }]} intro={intro}>
-      {isAdmin ? <SourceForm /> : refusal}
+    <Page title="New webhook source" back={['Webhook sources', { to: '/sources' }]}>
+      {isAdmin ? (
+        <SourceForm />
+      ) : (
+        <Notice>Only admins can add webhook sources. Ask an admin of your organization.</Notice>
+      )}
     </Page>
   )
 }
@@ -77,11 +77,11 @@ function SourceDetails(source: AppWebhookSourceOut) {
   const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
   const isAdmin = useMe().role !== 'member'
   const navigate = useNavigate()
-  const [tested, setTested] = useState<Test>()
   const params = { source_id: id }
   const test = async () => {
-    setTested(undefined)
-    setTested(await write('testWebhookSource', { params }))
+    const { outcome, reason } = await write('testWebhookSource', { params })
+    if (outcome === 'accepted') toast('The endpoint confirmed.')
+    else toast(`The endpoint did not confirm. ${reason ?? ''}`, 'bad')
   }
   const remove = () =>
     askToConfirm({
@@ -97,7 +97,6 @@ function SourceDetails(source: AppWebhookSourceOut) {
       },
       done: `${name} is deleted.`,
     })
-  const menu = [[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove } as const]]
   return (
     <Page
       title={name}
@@ -107,11 +106,15 @@ function SourceDetails(source: AppWebhookSourceOut) {
         <>
           <Button label="Logs" icon="audit" link={logLink(id)} />
           {isAdmin ? <Button label="Test now" icon="send" onClick={test} /> : null}
-          {isAdmin ? <Menu label="More actions" groups={menu} /> : null}
+          {isAdmin ? (
+            <Menu
+              label="More actions"
+              groups={[[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]]}
+            />
+          ) : null}
         </>
       }
     >
-      {tested ? <TestResult delivery={tested} /> : null}
       {source.verified_at && !lastPayload ? (
         <Notice kind="good">
           <div className="row">
@@ -129,38 +132,13 @@ function SourceDetails(source: AppWebhookSourceOut) {
           Verified: <Time value={source.verified_at} none="Never: it was saved without verification" />,
           'Last verification': <LastRequest sourceId={id} request={lastVerification} none="None in the log" />,
           'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="Nothing was sent yet" />,
+          URL: !isAdmin && source.endpoint_url,
+          'When to send here': !isAdmin && source.description !== '' && source.description,
+          Signed: !isAdmin && (source.has_signing_secret ? 'Yes' : 'No'),
         }}
       />
-      {isAdmin ? (
-        <SourceForm source={source} />
-      ) : (
-        <>
-          <KeyValueList
-            items={{
-              URL: source.endpoint_url,
-              Description: source.description || null,
-              Signed: source.has_signing_secret ? 'Yes' : 'No',
-            }}
-          />
-          <JsonView label="example body" value={source.example_request_body} />
-        </>
-      )}
+      {isAdmin ? <SourceForm source={source} /> : <JsonView label="example body" value={source.example_request_body} />}
     </Page>
-  )
-}
-
-function TestResult({ delivery }: { delivery: Test }) {
-  const isGood = delivery.outcome === 'accepted'
-  const took = delivery.duration_ms === null ? '' : ` after ${durationText(delivery.duration_ms)}`
-  return (
-    <Notice kind={isGood ? 'good' : 'danger'}>
-      <p role="status">
-        {isGood
-          ? `The endpoint confirmed with status ${delivery.status}${took}.`
-          : `The endpoint did not confirm${took}. ${delivery.reason ?? ''}`}{' '}
-        <Link {...logLink(delivery.source_id, delivery.id)}>See the request</Link>
-      </p>
-    </Notice>
   )
 }
 

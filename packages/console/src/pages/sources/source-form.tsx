@@ -1,36 +1,31 @@
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import {
   VERIFICATION_DEADLINE_MS,
   WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
-import { useEffect, useRef, useState } from 'react'
-import { AppError, call, invalid, invalidFields, newId, refresh } from '../../api/index.ts'
+import { useRef, useState } from 'react'
+import { AppError, call, invalid, invalidFields, newId, refresh, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
-import { Notice } from '../../components/page.tsx'
+import { Loaded, Notice } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { CopyButton } from '../../components/values.tsx'
+import { DeliveryDetails } from '../deliveries/index.tsx'
 import { ExampleField, readExample } from './example-field.tsx'
 import { describeVerificationFailure } from './verification-cause.ts'
 
-const SECRET_BYTES = 32
 const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }, null, 2)
 
-function secretChoiceOf(source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' {
-  if (!source) return 'set'
-  return source.has_signing_secret ? 'keep' : 'none'
-}
-
-const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(SECRET_BYTES))))
+const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
 
 const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   name: source?.name ?? '',
   description: source?.description ?? '',
   endpoint_url: source?.endpoint_url ?? '',
-  secret_choice: secretChoiceOf(source),
+  secret_choice: (source ? (source.has_signing_secret ? 'keep' : 'none') : 'set') as 'keep' | 'set' | 'none',
   signing_secret: secret,
   example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
   approval: source?.approval ?? 'none',
@@ -49,8 +44,8 @@ const isHttpUrl = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?
 function toFieldError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
   if (error.code === 'verification_failed') {
-    const { details } = invalid('endpoint_url', describeVerificationFailure(error.body)).body
-    return new AppError(422, { ...error.body, details })
+    const { details } = invalid('endpoint_url', 'Not verified, for the reason below.').body
+    return new AppError(422, { ...error.body, message: describeVerificationFailure(error.body), details })
   }
   if (error.code === 'name_taken') return invalid('name', 'Another webhook source has this name. Choose another one.')
   const details = Object.entries(error.details).map(([path, message]) => {
@@ -65,9 +60,7 @@ const APPROVALS = {
   first: 'Ask a person until the first one was accepted',
   always: 'Ask a person every time',
 }
-const APPROVAL_HINTS = {
-  always: 'The run waits up to 7 days for an admin.',
-}
+const APPROVAL_HINTS = { always: 'The run waits up to 7 days for an admin.' }
 
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
 export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
@@ -106,28 +99,37 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       return saved
     },
   })
-  const failure = form.error instanceof AppError ? form.error : undefined
+  const failure = form.error instanceof AppError && form.error.code === 'verification_failed' ? form.error : undefined
   return (
     <Form
       form={form}
       action={form.isSaving ? 'Verifying…' : source ? 'Verify and save' : 'Verify and create'}
       canReset={source !== undefined}
-      extra={form.isSaving ? <Progress onCancel={() => cancel.current?.abort()} /> : null}
+      extra={
+        form.isSaving ? (
+          <>
+            <Button label="Cancel" onClick={() => cancel.current?.abort()} />
+            <span className="muted" role="status">
+              Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
+            </span>
+          </>
+        ) : null
+      }
     >
       <div className="narrow stack">
         <TextField
           required
           maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
           placeholder="Order intake"
-          hint="A workflow sends here when its description has this name."
+          hint="A workflow sends here when its task has this name."
           {...form.field('name', 'Name')}
         />
         <TextAreaField
           maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
-          hint="When to send here. The agent reads it."
-          {...form.field('description', 'Description')}
+          hint="The agent reads it."
+          {...form.field('description', 'When to send here')}
         />
         <TextField
           type="url"
@@ -135,86 +137,92 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="Where your server takes the data. Saving sends one test request, which it must answer with success (2xx) within 10 seconds."
+          hint="Where your server takes the data. Saving sends one test request, which it must answer with a status from 200 to 299 within 10 seconds."
           {...form.field('endpoint_url', 'URL')}
         />
-        {failure?.body.delivery_id ? (
+        {failure ? (
           <Notice kind="danger">
-            <p>
-              Nothing was saved{source ? '; the earlier version stays in use' : ''}.{' '}
-              <Link {...linkTo('delivery', failure.body.delivery_id)} target="_blank">
-                See the request and the answer
-              </Link>
+            <p role="alert">
+              {failure.message} Nothing was saved{source ? '; the earlier version stays in use' : ''}.
             </p>
+            <Button label="Verify again" type="submit" isBusy={form.isSaving} />
+            {failure.body.delivery_id ? <FailedRequest id={failure.body.delivery_id} /> : null}
           </Notice>
         ) : null}
-        <SecretField form={form} source={source} />
-        <RadioGroup {...form.field('approval', 'Approval')} options={APPROVALS} hints={APPROVAL_HINTS} />
       </div>
       <ExampleField {...form.field('example_request_body', 'Example body')} />
+      <MoreSettings form={form} source={source} />
     </Form>
   )
 }
 
-const SIGNED_HINT = 'With it your server checks that a request really comes from this service.'
-
-function SecretField({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
-  const { secret_choice: choice, signing_secret: secret, endpoint_url: url } = form.values
-  const field = form.field('signing_secret', 'Secret')
-  const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
-  const generate = () => field.onValue(newSecret())
-  const isStored = source?.has_signing_secret
-  const choices = isStored
-    ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
-    : { set: 'Sign with a secret', none: 'Do not sign' }
+function FailedRequest({ id }: { id: string }) {
+  const query = useRead('getDelivery', { params: { delivery_id: id } })
   return (
-    <>
-      <RadioGroup
-        {...form.field('secret_choice', 'Signing secret')}
-        error={choice === 'set' ? undefined : field.error}
-        options={choices}
-        hints={{ set: SIGNED_HINT }}
-      />
-      {mustRepeat ? (
-        <Notice kind="warning">
-          This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”: the
-          stored secret is never sent to another server.
-        </Notice>
-      ) : null}
-      {choice === 'set' ? (
-        <TextField
-          className="code"
-          spellCheck={false}
-          hint="Copy it to your server now: after saving it is never shown again."
-          {...field}
-          aside={
-            <span className="row">
-              <Button label="Generate 32 bytes" variant="ghost" className="small" icon="key" onClick={generate} />
-              <CopyButton text={secret} what="secret" variant="ghost" className="small" />
-            </span>
-          }
-        />
-      ) : null}
-    </>
+    <details>
+      <summary>See the request and the answer</summary>
+      <div className="stack">
+        <Loaded query={query}>{(delivery) => <DeliveryDetails delivery={delivery} isPart />}</Loaded>
+      </div>
+    </details>
   )
 }
 
-/** Counts the seconds of a verification. */
-function Progress({ onCancel }: { onCancel: () => void }) {
-  const [seconds, setSeconds] = useState(0)
-  useEffect(() => {
-    const timer = setInterval(() => setSeconds((before) => before + 1), 1_000)
-    return () => clearInterval(timer)
-  }, [])
+/** Signing and approval, folded: a new source needs no choice. An error inside opens them. */
+function MoreSettings({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
+  const { secret_choice: choice, signing_secret: secret, endpoint_url: url, approval } = form.values
+  const { api_url: apiUrl } = useMe()
+  const [isOpen, setIsOpen] = useState(false)
+  const field = form.field('signing_secret', 'Secret')
+  const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
+  const choices = source?.has_signing_secret
+    ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
+    : { set: 'Sign with a secret', none: 'Do not sign' }
   return (
-    <>
-      <Button label="Cancel" onClick={onCancel} />
-      <span className="row muted">
-        <span role="status">Waiting for the endpoint to confirm</span>
-        <span aria-hidden="true">
-          {seconds} s of at most {VERIFICATION_DEADLINE_MS / 1_000} s
-        </span>
-      </span>
-    </>
+    <details
+      open={isOpen || mustRepeat || field.error !== undefined}
+      onToggle={(event) => setIsOpen(event.currentTarget.open)}
+    >
+      <summary>
+        More settings: requests are {choice === 'none' ? 'not signed' : 'signed'} and{' '}
+        {approval === 'none' ? 'sent at once' : 'wait for approval'}
+      </summary>
+      <div className="narrow stack">
+        <RadioGroup
+          {...form.field('secret_choice', 'Signing secret')}
+          error={choice === 'set' ? undefined : field.error}
+          options={choices}
+        />
+        {mustRepeat ? (
+          <Notice kind="warning">
+            This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”:
+            the stored secret is never sent to another server.
+          </Notice>
+        ) : null}
+        {choice === 'set' ? (
+          <TextField
+            className="code"
+            spellCheck={false}
+            hint="Copy it to your server now: after saving it is never shown again."
+            {...field}
+            aside={
+              <span className="row">
+                <Button label="New secret" className="small" onClick={() => field.onValue(newSecret())} />
+                <CopyButton text={secret} what="secret" className="small" />
+              </span>
+            }
+          />
+        ) : null}
+        <p className="muted">
+          With the secret your server checks the header X-Service-Token of each request.{' '}
+          {apiUrl ? (
+            <a href={`${apiUrl}/docs#receiving`} target="_blank" rel="noreferrer">
+              How to check it
+            </a>
+          ) : null}
+        </p>
+        <RadioGroup {...form.field('approval', 'Approval')} options={APPROVALS} hints={APPROVAL_HINTS} />
+      </div>
+    </details>
   )
 }

@@ -34,7 +34,8 @@ const TIMED_OUT: Record<string, string> & { answer: string } = {
   dns: 'DNS did not answer in time. Check the DNS records of the host.',
   connect: 'The server did not accept a connection within 10 seconds. Check the port and the firewall.',
   tls: 'The server did not complete the TLS handshake within 10 seconds.',
-  answer: 'The endpoint did not answer within 10 seconds. Answer 2xx at once, and do slow work afterwards.',
+  answer:
+    'The endpoint did not answer within 10 seconds. Answer with a status from 200 to 299 at once, and do slow work afterwards.',
 }
 
 const STATUS: Record<number, string> = {
@@ -45,20 +46,20 @@ const STATUS: Record<number, string> = {
   413: 'It refuses a body of this size.',
   415: 'It does not accept application/json.',
 }
-const FAILED = 'It failed: look at its log for this request.'
-const WRONG_STATUS = 'It must answer 2xx to the type service.webhook.verification, before it reads anything else.'
+const TYPE = 'The request has the type service.webhook.verification: answer it before you read anything else.'
+const RULE = 'It must answer with a status from 200 to 299 within 10 seconds. Mend it, then verify again.'
 
 /** The next step after a status that refuses the verification; undefined for a redirect, which names its target. */
 export function hintOfStatus(status: number): string | undefined {
   if (status >= 300 && status < 400) return undefined
-  return STATUS[status] ?? (status >= 500 ? FAILED : WRONG_STATUS)
+  return status >= 500 ? RULE : `${STATUS[status] ?? TYPE} ${RULE}`
 }
 
-/** What the endpoint answered instead of 2xx: the status, and the beginning of the text. */
+/** What the endpoint answered: the status, and the beginning of the text. */
 export function describeStatus(status: number, answer: string | null | undefined): string {
   const quoted = quote(answer)
   const end = /[.!?…]”$/.test(quoted) ? '' : '.'
-  return `The endpoint answered ${status} instead of 2xx${quoted && `: ${quoted}`}${end}`
+  return `Your endpoint answered ${status}${status >= 500 ? ', an error of its own' : ''}${quoted && `: ${quoted}`}${end}`
 }
 
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */
@@ -66,7 +67,7 @@ export function describeVerificationFailure(error: Partial<AppErrorBody>): strin
   const { status = 0, location, kind, tls_fault: tlsFault = 'other', address = 'The address of this host' } = error
   switch (error.reason) {
     case 'status':
-      return `${describeStatus(status, error.rejected_answer)} ${hintOfStatus(status) ?? WRONG_STATUS}`
+      return `${describeStatus(status, error.rejected_answer)} ${hintOfStatus(status) ?? RULE}`
     case 'redirect':
       return location
         ? `The endpoint redirects to ${location} (${status}). Redirects are not followed: enter the final URL.`

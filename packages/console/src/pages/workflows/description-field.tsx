@@ -96,7 +96,7 @@ export function DescriptionField({ sources, named, ...props }: DescriptionFieldP
       </ul>
       {named.length > 0 ? (
         <p className="row named">
-          <span className="muted">Names</span>
+          <span className="muted">Sends to:</span>
           {named.map(({ id, name }) => (
             <ThingLink key={id} kind="webhook_source" id={id} name={name} />
           ))}

@@ -64,7 +64,7 @@ const SCOPE_HINTS = {
   only_me: 'The people listed under People see it, and admins.',
 }
 
-const HINT = 'The task in plain words. The agent sends only to the webhook sources that it names.'
+const HINT = 'In plain words. The agent sends only to the webhook sources that it names.'
 
 /** Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved. */
 const CHECKED_MAX_LENGTH = 10_000
@@ -92,7 +92,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
         sources={sources}
         named={named}
         hint={rules ? <RulesNote workflowId={workflow.id} rules={rules} /> : HINT}
-        {...form.field('description', 'Description')}
+        {...form.field('description', 'Task')}
       />
       {warnings.map(({ code, message }) => (
         <Notice key={message} kind="warning">

@@ -49,7 +49,7 @@ export function WorkflowFilesPage() {
   return (
     <Section
       title="Files"
-      intro="Texts that the agent reads: prices, templates. The built-in agent follows rules.yaml, if there is one, instead of the description."
+      intro="Texts that the agent reads: prices, templates. The built-in agent follows rules.yaml, if there is one, instead of the task."
       actions={
         <>
           <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />

@@ -42,7 +42,7 @@ export function RulesNote({ workflowId, rules }: { workflowId: string; rules: Wo
   return (
     <span>
       <Link {...fileLink(workflowId, rules.id)}>{rules.name}</Link> decides what is sent. The built-in agent does not
-      follow the description.
+      follow the task.
     </span>
   )
 }
@@ -57,26 +57,24 @@ export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
   <Button label="Write a rule" className="small" link={fileLink(workflowId, 'new-rules')} />
 )
 
+/** The panel's words for the error of a start. */
+export const unmetText = (code: string): string | undefined => CHECKS[code as keyof typeof CHECKS]?.[1]
+
 /** Says whether the workflow can start, and makes it ready. Then the focus goes to what starts it. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
   const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
-  const fixes = useFixes(workflow)
+  const fix = useFix(workflow)
   const panel = useRef<HTMLElement>(null)
-  const isFixing = useRef(false)
+  const couldStart = useRef<boolean>(undefined)
   const canStart = query.data?.can_start
   useEffect(() => {
-    if (!canStart || !isFixing.current) return
-    isFixing.current = false
+    const isFixed = couldStart.current === false && canStart
+    couldStart.current = canStart
     // The button is gone, and with it the focus.
-    if (document.activeElement !== document.body) return
+    if (!isFixed || document.activeElement !== document.body) return
     const next = panel.current?.querySelector<HTMLElement>('a.primary') ?? document.querySelector('textarea')
     next?.focus()
   }, [canStart])
-  const missing = query.data?.checks.filter(({ is_met: isMet }) => !isMet).map(({ code }) => fixes[code]) ?? []
-  async function fix() {
-    isFixing.current = true
-    for (const [, fixOne] of missing) await fixOne()
-  }
   return (
     <section ref={panel} className="card readiness" aria-labelledby="readiness">
       <h2 id="readiness">Ready to start?</h2>
@@ -85,13 +83,7 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
           <>
             <Checks workflow={workflow} readiness={readiness} />
             {readiness.can_start && action ? <Button {...action} /> : null}
-            {missing[0] ? (
-              <Button
-                label={missing.length === 1 ? missing[0][0] : 'Make it ready to start'}
-                variant="primary"
-                onClick={fix}
-              />
-            ) : null}
+            {fix ? <Button {...fix} variant="primary" /> : null}
           </>
         )}
       </Loaded>
@@ -127,8 +119,8 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
         ))}
         {readiness.sources.length === 0 ? (
           <Item tone="warn">
-            {rules?.name ?? 'The description'} names no webhook source, so the agent can send nothing. Write the name of
-            one of your <Link to="/sources">webhook sources</Link> in it.
+            {rules?.name ?? 'The task'} names no webhook source, so the agent can send nothing. Write the name of one of
+            your <Link to="/sources">webhook sources</Link> in it.
           </Item>
         ) : null}
         {readiness.sources.map(({ id, name, is_verified: isVerified }) => (
@@ -162,16 +154,15 @@ function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNod
   )
 }
 
-/** What makes each rule met, and the words for it. */
-function useFixes(
-  workflow: WorkflowDetailOut,
-): Record<keyof typeof CHECKS, [label: string, fix: () => Promise<unknown>]> {
+/** Makes the workflow ready to start; undefined if it is, or is not known to be. */
+export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   const me = useMe()
   const params = { workflow_id: workflow.id }
+  const { data } = useRead('getReadiness', { params })
   const paused = workflow.triggers.find(({ trigger_source: source }) => source.slug === 'api')
   const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
-  return {
+  const fixes: Record<keyof typeof CHECKS, [label: string, fix: () => Promise<unknown>]> = {
     workflow_inactive: ['Switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
       'Allow starts',
@@ -183,4 +174,9 @@ function useFixes(
       () => write('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
     ],
   }
+  const missing = data?.checks.filter(({ is_met: isMet }) => !isMet).map(({ code }) => fixes[code]) ?? []
+  async function onClick() {
+    for (const [, fix] of missing) await fix()
+  }
+  return missing[0] && { label: missing.length === 1 ? missing[0][0] : 'Make it ready to start', onClick }
 }

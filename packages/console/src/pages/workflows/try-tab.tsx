@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { AppError, invalid, newId, refresh, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
@@ -10,7 +10,7 @@ import { useShortcuts } from '../../components/shortcuts.ts'
 import { Loaded } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { CopyBox, shortId } from '../../components/values.tsx'
-import { ReadinessPanel } from './readiness-panel.tsx'
+import { ReadinessPanel, unmetText, useFix } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
 /** Counts what the contract counts: code points without the white space around the text. */
@@ -46,8 +46,16 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   const navigate = useNavigate()
   const [id, setId] = useState(newId)
   const sessions = useRead('listSessions', { query: { state: 'open', limit: 20 } }).data?.data ?? []
+  const readiness = useRead('getReadiness', { params: { workflow_id: workflow.id } }).data
+  const all = useRead('listWebhookSources').data?.data
+  const canStart = readiness?.can_start
+  const sources = readiness?.sources ?? []
+  const used = all?.filter((source) => sources.some((named) => named.id === source.id)) ?? []
+  const examples = used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE]
+  const example = readiness && all ? linesOf(examples) : ''
+  const fix = useFix(workflow)
   const form = useForm({
-    values: { context: text, session_id: initialSession },
+    values: { context: text || example, session_id: initialSession },
     isTransient: true,
     async save({ context, session_id: session }) {
       if (lengthOf(context) === 0) throw invalid('context', 'Enter a text.')
@@ -58,39 +66,29 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
       await write('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         // Refused, so nothing has the id; without an answer, a repetition with the same id starts nothing twice.
         if (error instanceof AppError && error.status >= 400 && error.status < 500) setId(newId())
-        if (error instanceof AppError && error.status === 409) void refresh(['workflows'])
-        throw error
+        if (!(error instanceof AppError && error.status === 409)) throw error
+        void refresh(['workflows'])
+        const unmet = unmetText(error.code)
+        throw new AppError(409, { ...error.body, ...(unmet ? { message: `Not started. ${unmet}.` } : {}) })
       })
       await navigate(linkTo('run', id))
     },
   })
-  const readiness = useRead('getReadiness', { params: { workflow_id: workflow.id } }).data
-  const canStart = readiness?.can_start
   const { clearError } = form
   useEffect(() => {
     if (canStart) clearError()
     // Only when the cause of a refusal is gone.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [canStart])
-  const sources = readiness?.sources ?? []
-  const all = useRead('listWebhookSources').data?.data ?? []
-  const used = all.filter((source) => sources.some((named) => named.id === source.id))
-  const example = linesOf(used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE])
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
   const field = form.field('context', 'Text')
-  const textArea = useRef<HTMLTextAreaElement>(null)
-  const takeExample = () => {
-    field.onValue(example)
-    textArea.current?.focus()
+  const clear = () => {
+    field.onValue(context === '' ? example : '')
+    document.querySelector('textarea')?.focus()
   }
   const count = lengthOf(context)
-  const known = Object.fromEntries(
-    sessions.map((each) => [
-      each.id,
-      `${shortId(each.id)}, ${each.start_count} ${each.start_count === 1 ? 'start' : 'starts'}, ${each.waiting_count} waiting`,
-    ]),
-  )
+  const known = sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.waiting_count} waiting`])
   return (
     <div className="with-side">
       <ReadinessPanel workflow={workflow} />
@@ -98,37 +96,47 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
         <Form
           form={form}
           action={form.isSaving ? 'Starting…' : 'Start'}
+          variant={canStart ? 'primary' : 'secondary'}
           extra={
-            sources.length > 0 ? (
-              <span className="muted clamp">This really sends to {sources.map(({ name }) => name).join(', ')}.</span>
-            ) : null
+            <>
+              {form.error && fix ? <Button {...fix} /> : null}
+              {sources.length > 0 ? (
+                <span className="muted clamp">This really sends to {sources.map(({ name }) => name).join(', ')}.</span>
+              ) : null}
+            </>
           }
         >
           <TextAreaField
-            ref={textArea}
             rows={5}
-            hint="What the agent works on. ⌘/Ctrl-Enter starts."
+            hint={
+              <>
+                What the agent works on. The built-in agent reads a name and a value on each line, no sentences.
+                <span className="keys"> ⌘/Ctrl-Enter starts.</span>
+              </>
+            }
             aside={
-              <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
-                {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
+              <span className="row">
+                <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
+                  {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
+                </span>
+                <Button label={context === '' ? 'Use an example' : 'Clear'} className="small" onClick={clear} />
               </span>
             }
+            // The example is there to be replaced.
+            onFocus={({ target }) => (context === example ? target.select() : undefined)}
             {...field}
           />
-          {context === example ? null : (
-            <div className="stack">
-              <p className="muted">The built-in agent reads a name and a value on each line, no sentences:</p>
-              <pre className="text">{example}</pre>
-              <div className="actions">
-                <Button label="Use this example" onClick={takeExample} />
-              </div>
-            </div>
+          {session === '' && sessions.length === 0 ? null : (
+            <SelectField
+              hint="Starts of one session run one after another, and the agent knows the earlier ones."
+              options={{
+                '': 'A new session',
+                [session]: session ? shortId(session) : 'A new session',
+                ...Object.fromEntries(known),
+              }}
+              {...form.field('session_id', 'Session')}
+            />
           )}
-          <SelectField
-            hint="Starts of one session run one after another, and the agent knows the earlier ones."
-            options={{ '': 'A new session', [session]: session ? shortId(session) : 'A new session', ...known }}
-            {...form.field('session_id', 'Session')}
-          />
         </Form>
         <Snippets workflowId={workflow.id} context={context.trim() || example} session={session} />
       </div>
