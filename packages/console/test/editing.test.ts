@@ -97,8 +97,9 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
   const description = 'If the customer is new, send it to Order intake.'
   await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
   await owner.call('setWorkflowActive', { params, body: { is_active: false } })
-  const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 } })
+  const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   await show(page, `/workflows/${workflowId}/try`)
+  expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
   for (const each of await page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link').all()) {
     const tab = await each.boundingBox()
     expect((tab?.x ?? 375) + (tab?.width ?? 0)).toBeLessThanOrEqual(375)
