@@ -21,11 +21,14 @@ const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovela
 
 const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
 
+const secretChoiceOf = (source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' =>
+  source ? (source.has_signing_secret ? 'keep' : 'none') : 'set'
+
 const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   name: source?.name ?? '',
   description: source?.description ?? '',
   endpoint_url: source?.endpoint_url ?? '',
-  secret_choice: (source ? (source.has_signing_secret ? 'keep' : 'none') : 'set') as 'keep' | 'set' | 'none',
+  secret_choice: secretChoiceOf(source),
   signing_secret: secret,
   example_request_body: source ? JSON.stringify(source.example_request_body, null, 2) : FIRST_EXAMPLE,
   approval: source?.approval ?? 'none',
