@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import * as app from './app/index.ts'
 import * as contract from './index.ts'
+import * as manifest from './manifest.ts'
 
 interface ObjectSchema {
   title?: string
@@ -9,7 +11,7 @@ interface ObjectSchema {
   additionalProperties?: unknown
 }
 
-const exported: [string, unknown][] = Object.entries(contract)
+const exported: [string, unknown][] = Object.entries({ ...contract, ...app, ...manifest })
 const schemas = exported.filter((entry): entry is [string, ObjectSchema] => isObjectSchema(entry[1]))
 /** Unknown query parameters and headers are ignored; unknown fields of a body are refused. */
 const closedSchemas = schemas.filter(([name]) => !name.endsWith('Query'))
@@ -24,7 +26,15 @@ function isObjectSchema(value: unknown): boolean {
 describe('every schema of the contract', () => {
   test('is covered by these tests', () => {
     expect(schemas.map(([name]) => name)).toEqual(
-      expect.arrayContaining(['WorkflowOut', 'WorkflowStartIn', 'ErrorResponse', 'DeliveryIn', 'SessionMessage']),
+      expect.arrayContaining([
+        'WorkflowOut',
+        'WorkflowStartIn',
+        'ErrorResponse',
+        'DeliveryIn',
+        'SessionMessage',
+        'OverviewOut',
+        'Manifest',
+      ]),
     )
   })
 
