@@ -12,6 +12,7 @@ const press = async (page: Page, name: string) => await page.getByRole('button',
 test('an example is checked while it is typed, and says what the agent will see', async () => {
   const page = await browser.newPage((await service.signIn()).context)
   await show(page, '/sources/new')
+  await page.getByText('What the agent will see').click()
   const example = page.getByLabel('Example body')
   await example.fill('{\n  "order_id": "A-1",\n  "total": twelve\n}')
   await page.getByText('Line 3: Unexpected token').waitFor()
@@ -186,7 +187,7 @@ test('the log is filtered by its URL, and read and resent with the keyboard', as
   await dialog.getByText('Order accepted.').first().waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await press(page, 'Send again')
-  await dialog.getByText('The endpoint may act a second time.').waitFor()
+  await dialog.getByText('Your endpoint gets the same payload again and may act twice.').waitFor()
   await dialog.last().getByRole('button', { name: 'Send again' }).click()
   await dialog.getByText('Resend of').waitFor()
   await page.keyboard.press('Escape')

@@ -51,7 +51,7 @@ test('the keyboard alone starts a workflow, resends its delivery, and reads the 
   expect(await page.getByRole('rowheader').first().getByRole('link').and(page.locator(':focus')).count()).toBe(1)
 }, 120_000)
 
-test('the keyboard alone signs in, mends a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
+test('the keyboard alone signs in, fixes a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
   const page = await browser.newPage({ baseURL: service.url })
   const { keyboard } = page
   const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()

@@ -136,7 +136,7 @@ test('forced colours show which switch is on and which tab is open', async () =>
   const look = async (tab: string) => {
     await show(page, `/workflows/${workflowId}/${tab}`)
     const link = page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link', { name: 'Triggers' })
-    const activeSwitch = page.getByRole('switch', { name: 'Active' })
+    const activeSwitch = page.getByRole('switch', { name: /^Switched/ })
     return { tab: await link.screenshot(), activeSwitch: await activeSwitch.screenshot() }
   }
   const before = await look('triggers')

@@ -6,7 +6,7 @@ import { useConsole } from './support/use-console.ts'
 const service = useConsole()
 const browser = useBrowser()
 
-test('a stranger becomes owner, mends a source, starts a workflow, and finds and resends its delivery', async () => {
+test('a stranger becomes owner, fixes a source, starts a workflow, and finds and resends its delivery', async () => {
   const page = await browser.newPage({ baseURL: service.url, viewport: { width: 1280, height: 900 } })
   const button = (name: string | RegExp) => page.getByRole('button', { name })
   const link = (name: string | RegExp) => page.getByRole('link', { name })
@@ -16,6 +16,7 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
 
   // The printed link.
   await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await hasFocus(field('Organization'))
   await field('Organization').fill('Acme')
   await field('Your name').fill('Ada Lovelace')
   await field('Email').fill('ada@acme.test')
@@ -28,34 +29,38 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await link('New webhook source').click()
   await field('Name').fill('Order intake')
   await field('URL').fill(`${service.endpoint.url}/orders`)
-  await page.getByText('More settings: requests are signed and sent at once').click()
+  await page.getByText('More settings: signed, sent at once').click()
   expect(Buffer.from(await field('Secret').inputValue(), 'base64')).toHaveLength(32)
   await button('Verify and create').click()
   await hasFocus(field('URL').and(page.locator('[aria-invalid="true"]')))
   await page
     .getByRole('alert')
-    .getByText(/Your endpoint answered 500, an error of its own\. It must answer with a status from 200 to 299/)
+    .getByText(/Your endpoint answered 500, an error on its side\. It must answer with a status from 200 to 299/)
     .waitFor()
   await page.getByText('See the request and the answer').click()
   await page.getByText('service.webhook.verification').first().waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   service.endpoint.answerWith({ body: 'Order accepted.' })
-  await button('Verify again').click()
+  await button('Verify again and create').click()
   await heading('Order intake').waitFor()
+  await link('Your endpoint accepted the test request.').waitFor()
+  expect(await page.getByText('Last verification').count()).toBe(0)
 
   // A workflow that names it. It says why it cannot start, and fixes that.
   await link('Use it in a workflow').click()
   await heading('New workflow').waitFor()
   await field('Name').fill('Forward orders')
-  expect(await field('Task').inputValue()).toBe('Send it to Order intake.')
+  expect(await field('Task').inputValue()).toBe('Send the text to Order intake.')
   await button('Create workflow').click()
   await heading('Forward orders').waitFor()
   const readiness = page.getByRole('region', { name: 'Ready to start?' })
-  await readiness.getByRole('listitem').filter({ hasText: 'It is switched off' }).waitFor()
-  await readiness.getByRole('listitem').filter({ hasText: 'People and programs cannot start it yet' }).waitFor()
-  await readiness.getByRole('link', { name: 'Order intake' }).waitFor()
+  await readiness.getByRole('listitem').first().waitFor()
+  expect(await readiness.getByRole('listitem').allTextContents()).toEqual(['Missing: It is switched off'])
+  await page.getByRole('switch', { name: 'Switched off' }).waitFor()
   await readiness.getByRole('button', { name: 'Make it ready to start' }).click()
-  await hasFocus(field('Text'))
+  await hasFocus(button(/^Start$/))
+  await page.getByRole('switch', { name: 'Switched on' }).waitFor()
+  expect(await readiness.textContent()).toBe('Ready to start?Yes.')
 
   // Its run arrives while the page is open.
   const endpointAnswers = Promise.withResolvers<void>()
@@ -83,6 +88,7 @@ test('a stranger becomes owner, mends a source, starts a workflow, and finds and
   await confirmation.getByRole('button', { name: 'Send again' }).click()
   await confirmation.waitFor({ state: 'detached' })
   await page.waitForURL((url) => url.href !== first)
+  await heading('Resent delivery to Order intake').waitFor()
   await page.getByRole('status').filter({ hasText: 'Accepted' }).first().waitFor()
   const payloads = service.endpoint.requests.slice(-2).map(({ json }) => json)
   expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 })

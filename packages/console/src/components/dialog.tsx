@@ -120,8 +120,6 @@ export function showOnce({ done, ...props }: Omit<DialogProps, 'onClose' | 'acti
 interface Confirmation extends Pick<DialogProps, 'title'>, Pick<FormProps, 'action'> {
   /** What happens. */
   text: ReactNode
-  /** Below the text. */
-  note?: ReactNode
   isHarmless?: boolean
   /** A text that the person must type first, such as the name of what is deleted. */
   typed?: string
@@ -131,7 +129,7 @@ interface Confirmation extends Pick<DialogProps, 'title'>, Pick<FormProps, 'acti
 }
 
 /** Asks before something that cannot be undone. */
-export function askToConfirm({ note, isHarmless, typed, onConfirm, done, ...texts }: Confirmation): void {
+export function askToConfirm({ isHarmless, typed, onConfirm, done, ...texts }: Confirmation): void {
   openForm({
     ...texts,
     variant: isHarmless ? 'primary' : 'danger',
@@ -142,11 +140,6 @@ export function askToConfirm({ note, isHarmless, typed, onConfirm, done, ...text
       if (typed && values.typed.trim() !== typed) throw invalid('typed', `Type “${typed}” exactly as shown.`)
       await onConfirm()
     },
-    fields: (form) => (
-      <>
-        {note}
-        {typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null}
-      </>
-    ),
+    fields: (form) => (typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null),
   })
 }

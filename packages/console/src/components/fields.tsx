@@ -163,7 +163,7 @@ export function Switch({ value, onValue, ...props }: CheckProps) {
   return <Checkbox {...props} isSwitch value={wanted ?? value} onValue={(isOn) => void change(isOn)} />
 }
 
-/** One of a few choices, all of them visible. */
+/** One of a few choices, all of them visible, with the hint of the chosen one. */
 export function RadioGroup<Value extends string>(
   props: Bound<Value> & { options: Choices<Value>; hints?: Choices<Value> },
 ) {
@@ -175,7 +175,7 @@ export function RadioGroup<Value extends string>(
         <label key={value} className="radio">
           <input type="radio" name={id} checked={props.value === value} onChange={() => props.onValue(value)} />
           <span>{label}</span>
-          <FieldText hint={props.hints?.[value]} />
+          <FieldText hint={props.value === value && props.hints?.[value]} />
         </label>
       ))}
       <FieldText id={`${id}-error`} error={props.error} />

@@ -25,6 +25,7 @@ const PATHS = {
   warning: 'M8 2.5 14 13H2zM8 6.5v3M8 11.25h.01',
   info: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM8 7.5V11M8 5.25h.01',
   lock: 'M4 7.5h8v6H4zM5.75 7.5V5.25a2.25 2.25 0 0 1 4.5 0V7.5',
+  circle: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Z',
   clock: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM8 4.75V8l2.25 1.5',
   file: 'M4 2.5h5l3 3v8H4zM9 2.5v3h3',
   folder: 'M2.5 4h4L8 5.5h5.5v7h-11z',

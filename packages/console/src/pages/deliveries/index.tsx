@@ -7,9 +7,8 @@ import { FilterPeriod, FilterSelect, ListPage, Table, useFilters } from '../../c
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
-import { durationText, StatusBadge, statusText, statusTexts, Time } from '../../components/status-and-time.tsx'
+import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
-import { toast } from '../../components/toast.ts'
 import { CopyBox, CopyId, JsonView, KeyValueList, LongText, shortId } from '../../components/values.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
@@ -78,8 +77,8 @@ function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workf
   return runId && workflow ? `Payload of ${workflow.name}` : 'Payload'
 }
 
-const titleOf = ({ kind, source_name: source }: DeliveryDetailOut) =>
-  `${kind === 'verification' ? 'Verification of' : 'Delivery to'} ${source ?? 'an unsaved source'}`
+const titleOf = ({ kind, resend_of: resendOf, source_name: source }: DeliveryDetailOut) =>
+  `${kind === 'verification' ? 'Verification of' : resendOf ? 'Resent delivery to' : 'Delivery to'} ${source ?? 'an unsaved source'}`
 
 /** A delivery beside the log. */
 export function DeliveryDrawer() {
@@ -182,8 +181,8 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
             'Sent by': delivery.sent_by?.name,
             'Resend of': delivery.resend_of && <Resent id={delivery.resend_of} />,
             'Sent again as': resentAs.length > 0 && <span className="row">{resentAs.map(link)}</span>,
-            Delivery: <CopyId id={delivery.id} label="delivery id" />,
-            Request: delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
+            'Delivery id': <CopyId id={delivery.id} label="delivery id" />,
+            'Request id': delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
           }}
         />
       )}
@@ -231,21 +230,15 @@ function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSen
       text: (
         <>
           Sent before on <Time value={delivery.created_at} isExact />. {ARRIVED[outcome]}
-          {status ? ` It answered ${status}.` : ''}
-          {times > 0 ? ` It was sent again ${times === 1 ? 'once' : `${times} times`} since.` : ''}
+          {status && outcome !== 'accepted' ? ` It answered ${status}.` : ''}
+          {times > 0 ? ` It was sent again ${times === 1 ? 'once' : `${times} times`} since.` : ''} Your endpoint gets
+          the same payload again and may act twice.
         </>
-      ),
-      note: (
-        <Notice kind={outcome === 'accepted' ? 'warning' : 'info'}>
-          The same payload goes to <code>{delivery.endpoint_url}</code> as a new delivery, signed with the current
-          secret. The endpoint may act a second time.
-        </Notice>
       ),
       action: 'Send again',
       isHarmless: true,
       onConfirm: async () => {
-        const sent = await write('resendDelivery', { params: { delivery_id: id }, body: { resend_of: delivery.id } })
-        toast(`Sent again: ${statusText(sent.outcome).toLowerCase()}.`, sent.outcome === 'accepted' ? 'good' : 'bad')
+        await write('resendDelivery', { params: { delivery_id: id }, body: { resend_of: delivery.id } })
         onSent(id)
       },
     })

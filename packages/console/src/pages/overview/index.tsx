@@ -22,11 +22,9 @@ export function OverviewPage() {
         {(overview) => (
           <>
             <FirstSteps steps={overview.steps} />
-            {overview.steps.has_run || overview.steps.has_verified_source ? (
-              <>
-                <LastDay overview={overview} />
-                <Attention attention={overview.attention} waitingRuns={overview.waiting_runs} />
-              </>
+            {overview.steps.has_run ? <LastDay overview={overview} /> : null}
+            {overview.steps.has_run || overview.attention.length + overview.waiting_runs > 0 ? (
+              <Attention attention={overview.attention} waitingRuns={overview.waiting_runs} />
             ) : null}
           </>
         )}
@@ -35,45 +33,44 @@ export function OverviewPage() {
   )
 }
 
-/** What leads to the first delivery, from the data. Without an action, an admin does it. */
+/** What leads to the first own delivery, from the data. Without an action, an admin does it. */
 function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const isAdmin = useMe().role !== 'member'
-  const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data ?? []
-  const sources = useRead('listWebhookSources').data?.data ?? []
+  const workflows = useRead('listWorkflows', { query: { limit: 20 } }).data?.data
+  const sources = useRead('listWebhookSources').data?.data
+  if (!workflows || !sources) return null
   const active = workflows.filter(({ is_active: isActive }) => isActive)
   const workflow = active.find((each) => !areOfDemo([each])) ?? active[0] ?? workflows[0]
   const link = workflow && tryLink(workflow.id)
-  const list: { isDone: boolean; byDemo?: boolean; title: string; text: string; action: Action | false }[] = [
+  const hasDemoSource = areOfDemo(sources.filter(({ verified_at: at }) => at !== null))
+  const hasSource = steps.has_verified_source && !hasDemoSource
+  const hasDemoWorkflow = areOfDemo(active)
+  const hasWorkflow = steps.has_startable_workflow && !hasDemoWorkflow
+  const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
     {
-      isDone: steps.has_verified_source,
-      byDemo: areOfDemo(sources.filter(({ verified_at: at }) => at !== null)),
+      isDone: hasSource,
       title: 'Make a webhook source',
-      text: 'The address of yours that receives what your agents send.',
+      text: hasDemoSource
+        ? 'The demo has one. Make your own for your endpoint.'
+        : 'An endpoint of yours that workflows send to.',
       action: isAdmin && { label: 'New webhook source', link: { to: '/sources/new' } },
     },
     {
-      isDone: steps.has_startable_workflow,
-      byDemo: areOfDemo(active),
+      isDone: hasWorkflow,
       title: 'Make a workflow that names it',
-      text: 'A task in plain words, such as “Send every order to Order intake.”',
+      text: 'A task in plain words, such as “Send every order to Shop orders.”',
       action:
         link && !steps.has_startable_workflow
           ? { label: `See what “${workflow.name}” needs`, link }
           : { label: 'New workflow', link: { to: '/workflows/new' } },
     },
     {
-      isDone: steps.has_run,
-      title: 'Start it',
-      text: 'Give it a text, and watch what the agent does.',
+      isDone: hasSource && hasWorkflow && steps.has_run && steps.has_delivery,
+      title: 'Start it, and see what was sent',
+      text: 'Give it a text. The page of the run shows the delivery.',
       action: link
-        ? { label: `Try “${workflow.name}”`, link }
+        ? { label: hasDemoWorkflow ? 'Try the demo' : `Try “${workflow.name}”`, link }
         : { label: 'Open workflows', link: { to: '/workflows' } },
-    },
-    {
-      isDone: steps.has_run && steps.has_delivery,
-      title: 'See the delivery',
-      text: 'The page of the run shows what was sent, and what came back.',
-      action: { label: 'Open runs', link: { to: '/runs' } },
     },
   ]
   if (list.every(({ isDone }) => isDone)) return null
@@ -81,15 +78,15 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   return (
     <Section title="First steps">
       <ol className="lines steps">
-        {list.map(({ isDone, byDemo, title, text, action }) => (
+        {list.map(({ isDone, title, text, action }) => (
           <li key={title} className={isDone ? 'good' : undefined}>
-            <Icon name={isDone ? 'check' : 'clock'} />
+            <Icon name={isDone ? 'check' : 'circle'} />
             <div>
               <h3>
                 <span className="visually-hidden">{isDone ? 'Done: ' : 'To do: '}</span>
                 {title}
               </h3>
-              {isDone && !byDemo ? null : <p className="muted">{isDone ? 'Done by the demo.' : text}</p>}
+              {isDone ? null : <p className="muted">{text}</p>}
             </div>
             {action ? (
               <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />

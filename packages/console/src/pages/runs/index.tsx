@@ -79,8 +79,8 @@ function RunDetails(run: RunDetailOut) {
           Ran: runText(run) || null,
           Attempts: attempts > 1 && attempts,
           Tokens: run.input_tokens + run.output_tokens > 0 && tokens.join(', '),
-          Run: <CopyId id={run.id} label="run id" />,
-          Request: <CopyId id={run.request_id} label="request id" />,
+          'Run id': <CopyId id={run.id} label="run id" />,
+          'Request id': <CopyId id={run.request_id} label="request id" />,
         }}
       />
       <details>

@@ -64,7 +64,7 @@ function Event({ run, at, event }: { run: RunDetailOut; at: string; event: Timel
 }
 
 const NOTES: Record<string, string> = {
-  payload_filled: 'Payload filled in',
+  payload_filled: 'The agent filled in the payload',
   no_source_named: 'No webhook source named',
   history_shortened: 'History shortened',
   sources_left_out: 'Webhook sources left out',

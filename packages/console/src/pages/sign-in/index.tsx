@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { AppError, call, queryClient, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { NewPasswordField, TextField } from '../../components/fields.tsx'
@@ -23,7 +23,9 @@ const PROVIDER_ERRORS: Record<string, string> = {
 function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
   return (
     <main className="entry-page">
-      <img src="/favicon.svg" alt="" width="32" height="32" />
+      <p className="product">
+        <img src="/favicon.svg" alt="" width="32" height="32" /> Workflow Automation Service
+      </p>
       <Heading title={title} />
       {intro ? <p className="muted">{intro}</p> : null}
       {children}
@@ -127,13 +129,14 @@ export const SetUpPage = () => <WithLink Content={SetUp} />
 
 function SetUp({ token, link }: LinkProps) {
   const enter = useEnter()
+  useEffect(() => document.querySelector('input')?.focus(), [])
   const form = useForm({
     values: { organization_name: link.organization_name ?? '', name: '', email: '', password: '' },
     savedText: null,
     save: async (values) => await enter(await call('setUp', { body: { token, ...values } })),
   })
   return (
-    <EntryPage title="Set up" intro={`You become the owner of ${link.organization_name ?? 'a new organization'}.`}>
+    <EntryPage title="Set up" intro={`You will become the owner of ${link.organization_name ?? 'a new organization'}.`}>
       <Form form={form} action="Create and sign in">
         {link.organization_name === null ? (
           <TextField autoComplete="organization" {...form.field('organization_name', 'Organization')} />

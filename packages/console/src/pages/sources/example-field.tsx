@@ -27,37 +27,29 @@ export function readExample(text: string): { example?: Record<string, unknown>; 
   return isJsonObject(value) ? { example: value } : { error: 'The example must be a JSON object.' }
 }
 
-/** The example body, checked while typing, beside what the agent learns from it. */
+/** The example body, checked while typing, with what the agent learns from it. */
 export function ExampleField(props: Bound<string>) {
   const text = useDeferredValue(props.value)
   const { example, error } = useMemo(() => readExample(text), [text])
   const format = () => props.onValue(JSON.stringify(example, null, 2))
   return (
-    <div className="columns">
+    <>
       <TextAreaField
         isCode
-        rows={10}
+        rows={5}
         {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
         hint="What one request contains. Change it to the fields that your server expects."
         aside={example ? <Button label="Format" variant="ghost" className="small" onClick={format} /> : null}
       />
-      <div className="field">
-        <div className="field-label">
-          <h2>What the agent will see</h2>
-        </div>
-        {example ? (
-          <>
-            <ul className="shape">
-              <Fields shape={inferShape(example)} />
-            </ul>
-            <p className="field-hint">Every request has exactly these fields. The values are only examples.</p>
-          </>
-        ) : (
-          <p className="muted">Enter an example: its field names and types appear here.</p>
-        )}
-      </div>
-    </div>
+      <details hidden={!example}>
+        <summary>What the agent will see</summary>
+        <ul className="shape">
+          <Fields shape={inferShape(example ?? {})} />
+        </ul>
+        <p className="field-hint">Every request has exactly these fields. The values are only examples.</p>
+      </details>
+    </>
   )
 }
 

@@ -61,7 +61,11 @@ function Last({ request }: { request: AppWebhookSourceOut['last_payload'] }) {
 export function NewSourcePage() {
   const isAdmin = useMe().role !== 'member'
   return (
-    <Page title="New webhook source" back={['Webhook sources', { to: '/sources' }]}>
+    <Page
+      title="New webhook source"
+      back={['Webhook sources', { to: '/sources' }]}
+      intro="An endpoint of yours that workflows send to."
+    >
       {isAdmin ? (
         <SourceForm />
       ) : (
@@ -78,10 +82,12 @@ function SourceDetails(source: AppWebhookSourceOut) {
   const isAdmin = useMe().role !== 'member'
   const navigate = useNavigate()
   const params = { source_id: id }
+  const isVerified = lastVerification?.outcome === 'accepted'
+  const isNew = source.verified_at && isVerified && !lastPayload
   const test = async () => {
     const { outcome, reason } = await write('testWebhookSource', { params })
-    if (outcome === 'accepted') toast('The endpoint confirmed.')
-    else toast(`The endpoint did not confirm. ${reason ?? ''}`, 'bad')
+    if (outcome === 'accepted') toast('The endpoint accepted the test request.')
+    else toast(`The endpoint did not accept the test request. ${reason ?? ''}`, 'bad')
   }
   const remove = () =>
     askToConfirm({
@@ -115,10 +121,10 @@ function SourceDetails(source: AppWebhookSourceOut) {
         </>
       }
     >
-      {source.verified_at && !lastPayload ? (
+      {isNew ? (
         <Notice kind="good">
           <div className="row">
-            Your endpoint confirmed. Next:
+            <Link {...logLink(id, lastVerification.id)}>Your endpoint accepted the test request.</Link> Next:
             <Button
               label="Use it in a workflow"
               variant="primary"
@@ -129,8 +135,10 @@ function SourceDetails(source: AppWebhookSourceOut) {
       ) : null}
       <KeyValueList
         items={{
-          Verified: <Time value={source.verified_at} none="Never: it was saved without verification" />,
-          'Last verification': <LastRequest sourceId={id} request={lastVerification} none="None in the log" />,
+          Verified: !isVerified && <Time value={source.verified_at} none="Never: it was saved without verification" />,
+          'Last verification': !isNew && (
+            <LastRequest sourceId={id} request={lastVerification} none="None in the log" />
+          ),
           'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="Nothing was sent yet" />,
           URL: !isAdmin && source.endpoint_url,
           'When to send here': !isAdmin && source.description !== '' && source.description,

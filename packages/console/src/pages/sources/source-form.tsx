@@ -47,7 +47,7 @@ const isHttpUrl = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?
 function toFieldError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
   if (error.code === 'verification_failed') {
-    const { details } = invalid('endpoint_url', 'Not verified, for the reason below.').body
+    const { details } = invalid('endpoint_url', 'Not verified.').body
     return new AppError(422, { ...error.body, message: describeVerificationFailure(error.body), details })
   }
   if (error.code === 'name_taken') return invalid('name', 'Another webhook source has this name. Choose another one.')
@@ -123,15 +123,15 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         <TextField
           required
           maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
-          placeholder="Order intake"
-          hint="A workflow sends here when its task has this name."
+          placeholder="Shop orders"
+          hint="You write this name in a workflow’s task to send here."
           {...form.field('name', 'Name')}
         />
         <TextAreaField
           maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
-          hint="The agent reads it."
+          hint="Optional. Tells the agent when to use this source."
           {...form.field('description', 'When to send here')}
         />
         <TextField
@@ -140,7 +140,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="Where your server takes the data. Saving sends one test request, which it must answer with a status from 200 to 299 within 10 seconds."
+          hint="Where your server takes the data. Verifying sends one test request, which it must answer with a status from 200 to 299 within 10 seconds."
           {...form.field('endpoint_url', 'URL')}
         />
         {failure ? (
@@ -148,13 +148,17 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
             <p role="alert">
               {failure.message} Nothing was saved{source ? '; the earlier version stays in use' : ''}.
             </p>
-            <Button label="Verify again" type="submit" isBusy={form.isSaving} />
+            <Button
+              label={source ? 'Verify again and save' : 'Verify again and create'}
+              type="submit"
+              isBusy={form.isSaving}
+            />
             {failure.body.delivery_id ? <FailedRequest id={failure.body.delivery_id} /> : null}
           </Notice>
         ) : null}
+        <ExampleField {...form.field('example_request_body', 'Example body')} />
+        <MoreSettings form={form} source={source} />
       </div>
-      <ExampleField {...form.field('example_request_body', 'Example body')} />
-      <MoreSettings form={form} source={source} />
     </Form>
   )
 }
@@ -187,10 +191,10 @@ function MoreSettings({ form, source }: { form: FormState<Values>; source: AppWe
       onToggle={(event) => setIsOpen(event.currentTarget.open)}
     >
       <summary>
-        More settings: requests are {choice === 'none' ? 'not signed' : 'signed'} and{' '}
-        {approval === 'none' ? 'sent at once' : 'wait for approval'}
+        More settings: {choice === 'none' ? 'not signed' : 'signed'},{' '}
+        {approval === 'none' ? 'sent at once' : 'sent after approval'}
       </summary>
-      <div className="narrow stack">
+      <div className="stack">
         <RadioGroup
           {...form.field('secret_choice', 'Signing secret')}
           error={choice === 'set' ? undefined : field.error}

@@ -47,7 +47,7 @@ const STATUS: Record<number, string> = {
   415: 'It does not accept application/json.',
 }
 const TYPE = 'The request has the type service.webhook.verification: answer it before you read anything else.'
-const RULE = 'It must answer with a status from 200 to 299 within 10 seconds. Mend it, then verify again.'
+const RULE = 'It must answer with a status from 200 to 299 within 10 seconds. Fix it, then verify again.'
 
 /** The next step after a status that refuses the verification; undefined for a redirect, which names its target. */
 export function hintOfStatus(status: number): string | undefined {
@@ -59,7 +59,7 @@ export function hintOfStatus(status: number): string | undefined {
 export function describeStatus(status: number, answer: string | null | undefined): string {
   const quoted = quote(answer)
   const end = /[.!?…]”$/.test(quoted) ? '' : '.'
-  return `Your endpoint answered ${status}${status >= 500 ? ', an error of its own' : ''}${quoted && `: ${quoted}`}${end}`
+  return `Your endpoint answered ${status}${status >= 500 ? ', an error on its side' : ''}${quoted && `: ${quoted}`}${end}`
 }
 
 /** Says in plain words why the endpoint did not confirm, and the next step (contract README, "Webhook sources"). */

@@ -73,9 +73,9 @@ export function DescriptionField({ sources, named, ...props }: DescriptionFieldP
     <div className="stack">
       <TextAreaField
         ref={area}
-        rows={10}
+        rows={3}
         maxLength={WORKFLOW_TEXT_MAX_LENGTH}
-        placeholder="When an order comes in, send it to Order intake."
+        placeholder="Send every order to Shop orders."
         aria-autocomplete="list"
         {...options.aria}
         onKeyDown={onKeyDown}

@@ -39,7 +39,7 @@ export function NewWorkflowPage() {
   const { source } = useSearch({ strict: false })
   const [id] = useState(newId)
   const form = useForm<Values>({
-    values: { name: '', description: source ? `Send it to ${source}.` : '', scope: 'company_wide' },
+    values: { name: '', description: source ? `Send the text to ${source}.` : '', scope: 'company_wide' },
     savedText: null,
     async save(values) {
       await write('createWorkflow', { body: { id, ...values } })
@@ -64,7 +64,8 @@ const SCOPE_HINTS = {
   only_me: 'The people listed under People see it, and admins.',
 }
 
-const HINT = 'In plain words. The agent sends only to the webhook sources that it names.'
+const HINT =
+  'In plain words. A start gives the agent a text; the agent sends only to the webhook sources that the task names.'
 
 /** Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved. */
 const CHECKED_MAX_LENGTH = 10_000
@@ -87,7 +88,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
   }, [warning])
   return (
     <Form form={form} action={action} canReset={action === 'Save'}>
-      <TextField required placeholder="Forward orders" {...form.field('name', 'Name')} />
+      <TextField required placeholder="Forward shop orders" {...form.field('name', 'Name')} />
       <DescriptionField
         sources={sources}
         named={named}

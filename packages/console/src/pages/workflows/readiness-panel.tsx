@@ -7,11 +7,11 @@ import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/page.tsx'
 import { fileLink, ThingLink } from '../../components/thing-link.tsx'
 
-/** The words for each rule: met, and not met. */
-const CHECKS: Record<ReadinessOut['checks'][number]['code'], readonly [string, string]> = {
-  workflow_inactive: ['It is switched on', 'It is switched off'],
-  no_active_api_trigger: ['People and programs can start it', 'People and programs cannot start it yet'],
-  no_users_with_access: ['At least one person has access', 'No person has access'],
+/** The words for each rule that is not met. */
+const UNMET: Record<ReadinessOut['checks'][number]['code'], string> = {
+  workflow_inactive: 'It is switched off',
+  no_active_api_trigger: 'People and programs cannot start it yet',
+  no_users_with_access: 'No person has access',
 }
 
 /** The warnings with which the built-in agent fails each run. */
@@ -58,7 +58,7 @@ export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
 )
 
 /** The panel's words for the error of a start. */
-export const unmetText = (code: string): string | undefined => CHECKS[code as keyof typeof CHECKS]?.[1]
+export const unmetText = (code: string): string | undefined => UNMET[code as keyof typeof UNMET]
 
 /** Says whether the workflow can start, and makes it ready. Then the focus goes to what starts it. */
 export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
@@ -72,8 +72,8 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
     couldStart.current = canStart
     // The button is gone, and with it the focus.
     if (!isFixed || document.activeElement !== document.body) return
-    const next = panel.current?.querySelector<HTMLElement>('a.primary') ?? document.querySelector('textarea')
-    next?.focus()
+    const next = panel.current?.querySelector('a.primary') ?? document.querySelector('[type=submit]')
+    ;(next as HTMLElement | null)?.focus()
   }, [canStart])
   return (
     <section ref={panel} className="card readiness" aria-labelledby="readiness">
@@ -94,6 +94,10 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
 function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
   const warnings = beyondNames(readiness.warnings)
   const rules = findRules(workflow)
+  const unverified = readiness.sources.filter(({ is_verified: isVerified }) => !isVerified)
+  // A workflow that is switched off cannot be started by anyone.
+  const isSaid = (code: string) => code === 'no_active_api_trigger' && !workflow.is_active
+  const unmet = readiness.checks.filter(({ code, is_met: isMet }) => !isMet && !isSaid(code))
   const yes = warnings.some(({ code }) => REFUSED.includes(code))
     ? 'It starts, but the built-in agent will refuse it.'
     : 'Yes.'
@@ -112,9 +116,9 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
             {code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
           </Item>
         ))}
-        {readiness.checks.map(({ code, is_met: isMet }) => (
-          <Item key={code} tone={isMet ? 'good' : 'bad'}>
-            {CHECKS[code][isMet ? 0 : 1]}
+        {unmet.map(({ code }) => (
+          <Item key={code} tone="bad">
+            {UNMET[code]}
           </Item>
         ))}
         {readiness.sources.length === 0 ? (
@@ -123,10 +127,9 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
             your <Link to="/sources">webhook sources</Link> in it.
           </Item>
         ) : null}
-        {readiness.sources.map(({ id, name, is_verified: isVerified }) => (
-          <Item key={id} tone={isVerified ? 'good' : 'warn'}>
-            It may send to <ThingLink kind="webhook_source" id={id} name={name} />
-            {isVerified ? '' : ', whose endpoint has never confirmed'}
+        {unverified.map(({ id, name }) => (
+          <Item key={id} tone="warn">
+            It may send to <ThingLink kind="webhook_source" id={id} name={name} />, whose endpoint has never confirmed
           </Item>
         ))}
         {readiness.unknown_names.map((name) => (
@@ -139,7 +142,7 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
   )
 }
 
-const TONES = { good: ['check', 'Met: '], bad: ['close', 'Missing: '], warn: ['warning', 'Note: '] } as const
+const TONES = { bad: ['close', 'Missing: '], warn: ['warning', 'Note: '] } as const
 
 function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNode }) {
   const [icon, meaning] = TONES[tone]
@@ -162,7 +165,7 @@ export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   const paused = workflow.triggers.find(({ trigger_source: source }) => source.slug === 'api')
   const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
-  const fixes: Record<keyof typeof CHECKS, [label: string, fix: () => Promise<unknown>]> = {
+  const fixes: Record<keyof typeof UNMET, [label: string, fix: () => Promise<unknown>]> = {
     workflow_inactive: ['Switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
       'Allow starts',

@@ -46,6 +46,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   const navigate = useNavigate()
   const [id, setId] = useState(newId)
   const sessions = useRead('listSessions', { query: { state: 'open', limit: 20 } }).data?.data ?? []
+  const runs = useRead('listRuns', { query: { workflow_id: workflow.id, limit: 1 } }).data?.data ?? []
   const readiness = useRead('getReadiness', { params: { workflow_id: workflow.id } }).data
   const all = useRead('listWebhookSources').data?.data
   const canStart = readiness?.can_start
@@ -110,7 +111,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
             rows={5}
             hint={
               <>
-                What the agent works on. The built-in agent reads a name and a value on each line, no sentences.
+                What the agent works on. One “name: value” on each line, for the built-in agent.
                 <span className="keys"> ⌘/Ctrl-Enter starts.</span>
               </>
             }
@@ -126,7 +127,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
             onFocus={({ target }) => (context === example ? target.select() : undefined)}
             {...field}
           />
-          {session === '' && sessions.length === 0 ? null : (
+          {session === '' && (sessions.length === 0 || runs.length === 0) ? null : (
             <SelectField
               hint="Starts of one session run one after another, and the agent knows the earlier ones."
               options={{

@@ -66,7 +66,7 @@ function Layout(workflow: WorkflowDetailOut) {
       meta={<CopyId id={id} isShort label="workflow id" />}
       actions={
         <>
-          <ActiveSwitch workflow={workflow} label="Active" />
+          <ActiveSwitch workflow={workflow} label={workflow.is_active ? 'Switched on' : 'Switched off'} />
           <Menu
             label="More actions"
             groups={[
