@@ -48,7 +48,8 @@ test('a member is not sent to pages of admins by the first steps', async () => {
   const { organizationId } = await service.signIn()
   const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
   await show(page, '/')
-  await page.getByText('An admin of your organization does this.').waitFor()
+  await page.getByRole('heading', { name: 'First steps' }).waitFor()
+  expect(await page.getByText('An admin of your organization does this.').count()).toBe(1)
 })
 
 test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {

@@ -101,10 +101,13 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
   const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   await show(page, `/workflows/${workflowId}/try`)
   expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
+  const rows = new Set<number | undefined>()
   for (const each of await page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link').all()) {
     const tab = await each.boundingBox()
     expect((tab?.x ?? 375) + (tab?.width ?? 0)).toBeLessThanOrEqual(375)
+    rows.add(tab?.y)
   }
+  expect(rows.size).toBe(1)
   const text = page.getByRole('textbox', { name: 'Text' })
   await press(page, 'Clear')
   await press(page, 'Use an example')

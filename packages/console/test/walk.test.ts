@@ -77,6 +77,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
   endpointAnswers.resolve()
   await timeline.getByRole('heading', { name: 'Succeeded' }).waitFor()
+  await timeline.getByText('Order intake: from the text it took order_id, customer, total').waitFor()
   expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
 
   // Its delivery, and the same payload again.

@@ -24,8 +24,8 @@ export function runText({ started_at: start, finished_at: end }: Pick<RunOut, 's
 /** The words of the page for those of the API. */
 export const inWords = (text: string) =>
   text
-    .replaceAll('the context', 'the text')
-    .replace('filled by name', 'found in the text')
+    .replaceAll(/the (whole )?context/g, 'the $1text')
+    .replace('filled by name:', 'from the text it took')
     .replace('set a model', 'ask your operator to set a model')
 /** The sentence of an error, without its code. */
 export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
