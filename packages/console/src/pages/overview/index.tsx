@@ -43,12 +43,10 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const workflow = active.find((each) => !areOfDemo([each])) ?? active[0] ?? workflows[0]
   const link = workflow && tryLink(workflow.id)
   const hasDemoSource = areOfDemo(sources.filter(({ verified_at: at }) => at !== null))
-  const hasSource = steps.has_verified_source && !hasDemoSource
   const hasDemoWorkflow = areOfDemo(active)
-  const hasWorkflow = steps.has_startable_workflow && !hasDemoWorkflow
   const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
     {
-      isDone: hasSource,
+      isDone: steps.has_verified_source && !hasDemoSource,
       title: 'Make a webhook source',
       text: hasDemoSource
         ? 'The demo has one. Make your own for your endpoint.'
@@ -56,7 +54,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
       action: isAdmin && { label: 'New webhook source', link: { to: '/sources/new' } },
     },
     {
-      isDone: hasWorkflow,
+      isDone: steps.has_startable_workflow && !hasDemoWorkflow,
       title: 'Make a workflow that names it',
       text: 'A task in plain words, such as “Send every order to Shop orders.”',
       action:
@@ -65,8 +63,8 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
           : { label: 'New workflow', link: { to: '/workflows/new' } },
     },
     {
-      isDone: hasSource && hasWorkflow && steps.has_run && steps.has_delivery,
-      title: 'Start it, and see what was sent',
+      isDone: steps.has_run && steps.has_delivery,
+      title: 'Start a workflow, and see what was sent',
       text: 'Give it a text. The page of the run shows the delivery.',
       action: link
         ? { label: hasDemoWorkflow ? 'Try the demo' : `Try “${workflow.name}”`, link }
@@ -88,9 +86,9 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
               </h3>
               {isDone ? null : <p className="muted">{text}</p>}
             </div>
-            {action ? (
+            {isDone ? null : action ? (
               <Button {...action} variant={title === next?.title ? 'primary' : 'secondary'} />
-            ) : isDone ? null : (
+            ) : (
               <span className="muted">An admin of your organization does this.</span>
             )}
           </li>
