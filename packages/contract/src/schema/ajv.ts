@@ -23,7 +23,7 @@ ajv.addFormat('storable', isStorableText)
 // Annotates the values of an enumeration.
 ajv.addVocabulary(['x-enumDescriptions'])
 
-/** Compiles the schema's validator. Compile once, when a module loads: it takes milliseconds. */
+/** Compiles the schema's validator. Compile once: it takes milliseconds. */
 export function compile<Schema extends TSchema>(schema: Schema): ValidateFunction<Static<Schema>> {
   return ajv.compile<Static<Schema>>(schema)
 }
