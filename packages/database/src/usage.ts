@@ -242,9 +242,9 @@ async function findHourToRollUp(db: Pick<Database, 'pool'>): Promise<Date | unde
      next AS (
        SELECT coalesce(
          (SELECT max(hour) + interval '1 hour' FROM usage_rollups),
-         greatest(
-           date_trunc('hour', now() - interval '${MAX_HISTORY_DAYS} days'),
-           (SELECT date_trunc('hour', min(created_at)) FROM organizations)
+         (
+           SELECT greatest(date_trunc('hour', now() - interval '${MAX_HISTORY_DAYS} days'), date_trunc('hour', min(created_at)))
+           FROM organizations HAVING min(created_at) IS NOT NULL
          )
        ) AS hour
      )

@@ -221,6 +221,11 @@ describe('old runs', () => {
     expect((await readOverview(db, admin())).steps.has_run).toBe(true)
   })
 
+  test('are not looked for, hour by hour, while there is no organization', async () => {
+    await db.prisma.organization.deleteMany()
+    expect(await rollUpUsage(db)).toEqual([])
+  })
+
   test('are kept while their hour is counted again because of a run that has not ended', async () => {
     await endedRun(3)
     await db.pool.query(
