@@ -1,6 +1,6 @@
-import { useLocation } from '@tanstack/react-router'
+import { useLocation, useNavigate } from '@tanstack/react-router'
 import { Fragment, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from 'react'
-import { invalid, newId } from '../api/index.ts'
+import { invalid, newId, refresh } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
 import { Button, IconButton } from './button.tsx'
 import { TextField } from './fields.tsx'
@@ -142,4 +142,24 @@ export function askToConfirm({ isHarmless, typed, onConfirm, done, ...texts }: C
     },
     fields: (form) => (typed ? <TextField {...form.field('typed', `Type “${typed}” to confirm`)} /> : null),
   })
+}
+
+/** Asks for the name before it deletes what the page shows, then opens the list. */
+export function useDeletion(): (
+  deletion: Pick<Confirmation, 'text' | 'action'> & { name: string; remove: () => Promise<unknown>; list: string },
+) => void {
+  const navigate = useNavigate()
+  return ({ name, remove, list, ...texts }) =>
+    askToConfirm({
+      ...texts,
+      title: `Delete ${name}`,
+      typed: name,
+      async onConfirm() {
+        await remove()
+        // Left before everything is read again: the page would read what does not exist any more.
+        await navigate({ to: list, ignoreBlocker: true })
+        void refresh()
+      },
+      done: `${name} is deleted.`,
+    })
 }

@@ -1,9 +1,9 @@
-import { Link, useNavigate } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { call, refresh, toList, useMe, useRead, write } from '../../api/index.ts'
+import { call, toList, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
-import { askToConfirm } from '../../components/dialog.tsx'
+import { useDeletion } from '../../components/dialog.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
@@ -80,7 +80,7 @@ export const SourcePage = pageOf('getWebhookSource', SourceDetails)
 function SourceDetails(source: AppWebhookSourceOut) {
   const { id, name, last_verification: lastVerification, last_payload: lastPayload } = source
   const isAdmin = useMe().role !== 'member'
-  const navigate = useNavigate()
+  const askToDelete = useDeletion()
   const params = { source_id: id }
   const isVerified = lastVerification?.outcome === 'accepted'
   const isNew = source.verified_at && isVerified && !lastPayload
@@ -90,18 +90,12 @@ function SourceDetails(source: AppWebhookSourceOut) {
     else toast(`The endpoint did not accept the test request. ${reason ?? ''}`, 'bad')
   }
   const remove = () =>
-    askToConfirm({
-      title: `Delete ${name}`,
+    askToDelete({
+      name,
       text: 'Agents can no longer send to this endpoint; workflows that name it find no source. Its log stays readable.',
       action: 'Delete webhook source',
-      typed: name,
-      onConfirm: async () => {
-        await call('deleteWebhookSource', { params })
-        // Left before everything is read again: this page would read a source that does not exist.
-        await navigate({ to: '/sources', ignoreBlocker: true })
-        void refresh()
-      },
-      done: `${name} is deleted.`,
+      remove: () => call('deleteWebhookSource', { params }),
+      list: '/sources',
     })
   return (
     <Page

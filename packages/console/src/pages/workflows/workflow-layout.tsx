@@ -1,7 +1,7 @@
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
-import { call, newId, refresh, useRead, write } from '../../api/index.ts'
-import { askToConfirm, openForm } from '../../components/dialog.tsx'
+import { call, newId, useRead, write } from '../../api/index.ts'
+import { openForm, useDeletion } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
 import { Menu } from '../../components/menu.tsx'
@@ -25,6 +25,7 @@ export const WorkflowLayout = pageOf('getWorkflow', Layout)
 function Layout(workflow: WorkflowDetailOut) {
   const { id, name } = workflow
   const navigate = useNavigate()
+  const askToDelete = useDeletion()
   const params = { workflow_id: id }
   const duplicate = () => {
     const copyId = newId()
@@ -46,18 +47,12 @@ function Layout(workflow: WorkflowDetailOut) {
   }
   const exportManifest = async () => download(name, 'yaml', (await call('exportWorkflow', { params })).yaml)
   const remove = () =>
-    askToConfirm({
-      title: `Delete ${name}`,
+    askToDelete({
+      name,
       text: 'Its triggers, files and runs are deleted with it. This cannot be undone.',
       action: 'Delete workflow',
-      typed: name,
-      onConfirm: async () => {
-        await call('deleteWorkflow', { params })
-        // Left before everything is read again: this page would read a workflow that does not exist.
-        await navigate({ to: '/workflows', ignoreBlocker: true })
-        void refresh()
-      },
-      done: `${name} is deleted.`,
+      remove: () => call('deleteWorkflow', { params }),
+      list: '/workflows',
     })
   return (
     <Page
