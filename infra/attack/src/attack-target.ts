@@ -32,8 +32,8 @@ export interface EndedRun {
 
 /** A request of the attacker's run to the model. */
 export interface ModelQuestion {
-  /** The names of the tools. */
-  readonly tools: readonly string[]
+  /** The tool that sends to the attacker's only webhook source. */
+  readonly sendTool: string
   /** Whether the model has not called a tool yet. */
   readonly isFirst: boolean
 }
@@ -70,9 +70,9 @@ export async function startAttackTarget(options: ServiceOptions = {}): Promise<A
   const environment = await startEnvironment({})
   const { client } = environment
   const endpoint = await startCustomerEndpoint()
-  let answerAttacker: (question: ModelQuestion) => ModelAnswer = sayDone
+  let answerAttacker: ((question: ModelQuestion) => ModelAnswer) | undefined
   const model = await startStubModelServer({
-    otherwise: (request) => answerVictim(request) ?? answerAttacker(toQuestion(request)),
+    otherwise: (request) => answerVictim(request) ?? answerAttacker?.(toQuestion(request)) ?? endRun,
   })
   const close = async (): Promise<void> => {
     await environment.close()
@@ -138,18 +138,18 @@ export async function startAttackTarget(options: ServiceOptions = {}): Promise<A
   }
 }
 
-function sayDone(): ModelAnswer {
-  return { text: 'Done.' }
-}
+/** The model's last answer in a run. */
+export const endRun: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
 
 /** Lets the model send the context of a victim's start to its endpoint. Undefined for a run of the attacker. */
 function answerVictim(request: ModelRequest): ModelAnswer | undefined {
   const text = /victim start \d+/.exec(JSON.stringify(request.body['messages']))?.[0]
   if (text === undefined) return undefined
-  const { tools, isFirst } = toQuestion(request)
-  return isFirst ? { toolCalls: [{ name: tools[0] ?? '', arguments: { text } }] } : sayDone()
+  const { sendTool, isFirst } = toQuestion(request)
+  return isFirst ? { toolCalls: [{ name: sendTool, arguments: { text } }] } : endRun
 }
 
 function toQuestion({ conversation: { tools, messages } }: ModelRequest): ModelQuestion {
-  return { tools: tools.map(({ name }) => name), isFirst: messages.length === 1 }
+  const sendTool = tools.find(({ name }) => name.startsWith('send_to_'))?.name ?? ''
+  return { sendTool, isFirst: messages.length === 1 }
 }

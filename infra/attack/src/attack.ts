@@ -19,6 +19,8 @@ export interface Attack {
    */
   sendOrdinary?(target: AttackTarget, options: AttackOptions): Promise<void>
   run(target: AttackTarget, options: AttackOptions): Promise<AttackOutcome>
+  /** Checks what is left of the attack when the victim is no longer measured. Resolves to the violations. */
+  checkAfterwards?(target: AttackTarget): Promise<readonly string[]>
 }
 
 export interface AttackOptions {

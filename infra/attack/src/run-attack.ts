@@ -92,6 +92,7 @@ export async function runAttack(
     durationMs = performance.now() - startedAt
   })
   const { done, violations } = outcome
+  const laterViolations = (await attack.checkAfterwards?.(target)) ?? []
 
   const peakMiB = { gateway: null, dispatcher: null, runner: null } as AttackReport['peakMiB']
   const ended: string[] = []
@@ -110,6 +111,7 @@ export async function runAttack(
     peakMiB,
     violations: [
       ...violations,
+      ...laterViolations,
       ...ended,
       ...memoryViolations(peakMiB),
       ...victimErrors(victimFigures, attack.checksLatency !== false),

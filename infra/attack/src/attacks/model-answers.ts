@@ -1,7 +1,7 @@
 import { startCustomerEndpoint } from '@workflow-service/testkit'
 import type { ServerResponse } from 'node:http'
 import { type Attack, openExpectations, tally } from '../attack.ts'
-import type { AttackTarget, ServiceOptions } from '../attack-target.ts'
+import { type AttackTarget, endRun, type ServiceOptions } from '../attack-target.ts'
 
 const API_KEY = 'the key of the model'
 const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RETRY_SECONDS: '0' }
@@ -59,10 +59,10 @@ export const manyToolCalls: Attack = {
     const { expect, violations } = openExpectations()
     const results: string[] = []
     for (const calls of [1_500, 100]) {
-      target.answerAsModel(({ tools: [name = ''], isFirst }) =>
+      target.answerAsModel(({ sendTool: name, isFirst }) =>
         isFirst
           ? { toolCalls: Array.from({ length: calls }, (_, n) => ({ name, arguments: { text: `call ${n}` } })) }
-          : { text: 'Done.' },
+          : endRun,
       )
       const before = countPayloads(target)
       const ended = await runAll(target, 1)
