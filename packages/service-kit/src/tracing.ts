@@ -57,10 +57,12 @@ export interface TracingOptions {
   readonly logger: Logger
 }
 
+const NO_SPAN: ActiveSpan = { context: null, rename: () => {}, set: () => {}, fail: () => {} }
+
 /** Creates no spans. */
 export const NO_TRACING: Tracing = {
   isOn: false,
-  trace: (start, work) => work({ context: start.parent ?? null, rename: () => {}, set: () => {}, fail: () => {} }),
+  trace: ({ parent }, work) => work(parent ? { ...NO_SPAN, context: parent } : NO_SPAN),
   record: () => {},
   current: () => null,
   stop: () => Promise.resolve(),
