@@ -5,5 +5,25 @@ import { TestEnvironment } from 'jest-environment-node'
 // Jest gives them a copy of `process`.
 if (process.send) setInterval(() => process.connected || process.exit(1), 500).unref()
 
-/** Jest's Node environment, in a worker that ends with its run. */
-export default class extends TestEnvironment {}
+/** The part of the events of jest-circus that the environment reads. */
+interface TestEvent {
+  readonly name: string
+  readonly test?: { readonly timeout?: number; readonly errors: unknown[] }
+}
+
+/**
+ * Jest's Node environment, in a worker that ends with its run. A test that holds up the event loop beyond its time limit fails:
+ * Jest's own limit is a timer, so a synchronous test passes however long it takes.
+ */
+export default class extends TestEnvironment {
+  #startedMs = 0
+
+  handleTestEvent({ name, test }: TestEvent, { testTimeout }: { readonly testTimeout: number }): void {
+    if (name === 'test_fn_start') this.#startedMs = performance.now()
+    if (name !== 'test_fn_success' || !test) return
+    const timeoutMs = test.timeout ?? testTimeout
+    const tookMs = Math.round(performance.now() - this.#startedMs)
+    if (tookMs > timeoutMs)
+      test.errors.push(new Error(`Took ${tookMs} ms, more than its time limit of ${timeoutMs} ms`))
+  }
+}
