@@ -110,7 +110,16 @@ describe('findExampleErrors', () => {
   })
 
   test('stops counting early, also where aliases in YAML make 16 levels of 100 items each', () => {
-    let aliased: unknown = 1
+    let reads = 0
+    const leaf = {
+      get field() {
+        reads += 1
+        // Otherwise a check that does not stop would never end.
+        if (reads > EXAMPLE_MAX_BYTES) throw new Error('It reads on')
+        return 1
+      },
+    }
+    let aliased: unknown = leaf
     for (let level = 0; level < 16; level += 1) aliased = repeat(100, aliased)
     expect(findExampleErrors({ aliased })).toMatchObject([
       { code: 'too_large', message: 'must be at most 65,536 bytes of JSON; it has more than 262,144' },

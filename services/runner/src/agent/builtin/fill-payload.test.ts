@@ -1,8 +1,13 @@
-import { describe, expect, test } from '@jest/globals'
-import { findExampleErrors, findPayloadMismatches, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import { describe, expect, jest, test } from '@jest/globals'
+import {
+  findExampleErrors,
+  findPayloadMismatches,
+  PAYLOAD_MAX_BYTES,
+  PAYLOAD_MAX_VALUES,
+} from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { fillPayload } from './fill-payload.ts'
-import { PayloadTooLargeError } from './fill-state.ts'
+import { FillState, PayloadTooLargeError } from './fill-state.ts'
 
 function filled(example: Record<string, unknown>, context: unknown): Record<string, unknown> {
   return fillPayload(example, typeof context === 'string' ? context : JSON.stringify(context)).payload
@@ -387,6 +392,20 @@ describe('a large payload', () => {
     expect(findPayloadMismatches({ lines: [fields] }, filled({ lines: [fields] }, emptyLines(190)))).toEqual([])
     const refusal = new PayloadTooLargeError('values', 'the payload would have more than 20,000 values')
     expect(() => fillPayload({ lines: [fields] }, emptyLines(200))).toThrow(refusal)
+  })
+
+  test('is not built any further once it is too large', () => {
+    const added = jest.spyOn(FillState.prototype, 'addValue')
+    const valuesOf = (example: Record<string, unknown>, context: string): number => {
+      added.mockClear()
+      expect(() => fillPayload(example, context)).toThrow(PayloadTooLargeError)
+      return added.mock.calls.length
+    }
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`field ${index} text`, 'x']))
+    expect(valuesOf(many, 'x'.repeat(10_000))).toBeLessThan(30)
+    const fields = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field_${index}`, 1]))
+    expect(valuesOf({ lines: [fields] }, emptyLines(400))).toBeLessThanOrEqual(PAYLOAD_MAX_VALUES + 1)
+    added.mockRestore()
   })
 
   test('takes time for what the context holds, not for the optional fields of each item', () => {
