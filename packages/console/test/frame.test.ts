@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
+import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -164,6 +166,26 @@ test('unsaved changes are not left without a warning', async () => {
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Leave without saving').click()
   await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+})
+
+test('what changes before the stream of hints is open is shown once it is', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const [page, other] = [await browser.newPage(owner.context), await browser.newPage(owner.context)]
+  const opens = Promise.withResolvers<void>()
+  await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => {
+    await opens.promise
+    await route.continue()
+  })
+  await show(page, `/workflows/${workflowId}`)
+  await show(other, `/workflows/${workflowId}`)
+  const params = { workflow_id: workflowId }
+  const { description, version } = await owner.call('getWorkflow', { params })
+  const body = { name: 'Renamed', description, scope: 'company_wide', version } as const
+  await owner.call('saveWorkflow', { params, body })
+  await other.getByRole('heading', { name: 'Renamed' }).waitFor()
+  opens.resolve()
+  await page.getByRole('heading', { name: 'Renamed' }).waitFor()
 })
 
 test('new rows are announced and shown when asked for', async () => {

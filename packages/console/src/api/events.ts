@@ -39,8 +39,8 @@ export function useEvents(): boolean {
         void refreshTopics()
       })
       source.addEventListener('open', () => {
-        // Hints were lost while the stream was down.
-        if (failures > 0) void refresh()
+        // Hints are lost while there is no stream, as between the first reads of a page and now.
+        void refresh()
         failures = 0
         setIsLost(false)
       })
