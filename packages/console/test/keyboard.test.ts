@@ -122,7 +122,7 @@ test('the keyboard alone signs in, fixes a source, makes a workflow, invites a p
   await enter(page.getByLabel('Task'), 'An order came in. Send it to Order intake.')
   await keyboard.press('Control+s')
   await heading('Forward orders')
-  await press(button('Make it ready to start'))
+  await press(button('Switch on and allow starts'))
   await page.getByRole('status').filter({ hasText: 'Yes.' }).waitFor()
   const tabs = page.getByRole('navigation', { name: 'Parts of the workflow' })
   await press(tabs.getByRole('link', { name: 'People' }))

@@ -43,7 +43,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   service.endpoint.answerWith({ body: 'Order accepted.' })
   await button('Verify again and create').click()
   await heading('Order intake').waitFor()
-  await link('Your endpoint accepted the test request.').waitFor()
+  await link('test request').waitFor()
   expect(await page.getByText('Last verification').count()).toBe(0)
 
   // A workflow that names it. It says why it cannot start, and fixes that.
@@ -57,7 +57,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   await readiness.getByRole('listitem').first().waitFor()
   expect(await readiness.getByRole('listitem').allTextContents()).toEqual(['Missing: It is switched off'])
   await page.getByRole('switch', { name: 'Switched off' }).waitFor()
-  await readiness.getByRole('button', { name: 'Make it ready to start' }).click()
+  await readiness.getByRole('button', { name: 'Switch on and allow starts' }).click()
   await hasFocus(button(/^Start$/))
   await page.getByRole('switch', { name: 'Switched on' }).waitFor()
   expect(await readiness.textContent()).toBe('Ready to start?Yes.')

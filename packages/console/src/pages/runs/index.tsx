@@ -74,7 +74,7 @@ function RunDetails(run: RunDetailOut) {
             <ThingLink kind="session" id={run.session_id} name={`Start ${run.number} of ${shortId(run.session_id)}`} />
           ),
           'Started by': originText(run),
-          Accepted: <Time value={acceptedAt} isExact />,
+          'Start accepted': <Time value={acceptedAt} isExact />,
           Waited: startedAt && durationText(Date.parse(startedAt) - Date.parse(acceptedAt)),
           Ran: runText(run) || null,
           Attempts: attempts > 1 && attempts,

@@ -39,7 +39,7 @@ export function ExampleField(props: Bound<string>) {
         rows={5}
         {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
-        hint="What one request contains. Change it to the fields that your server expects."
+        hint="What one request contains. For a first try, keep it; later, give the fields that your server expects."
         aside={example ? <Button label="Format" variant="ghost" className="small" onClick={format} /> : null}
       />
       <details hidden={!example}>

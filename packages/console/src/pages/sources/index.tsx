@@ -118,7 +118,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
       {isNew ? (
         <Notice kind="good">
           <div className="row">
-            <Link {...logLink(id, lastVerification.id)}>Your endpoint accepted the test request.</Link> Next:
+            Created. Your endpoint accepted the <Link {...logLink(id, lastVerification.id)}>test request</Link>. Next:
             <Button
               label="Use it in a workflow"
               variant="primary"
@@ -133,7 +133,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
           'Last verification': !isNew && (
             <LastRequest sourceId={id} request={lastVerification} none="None in the log" />
           ),
-          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="Nothing was sent yet" />,
+          'Last delivery': <LastRequest sourceId={id} request={lastPayload} none="No workflow has sent here yet" />,
           URL: !isAdmin && source.endpoint_url,
           'When to send here': !isAdmin && source.description !== '' && source.description,
           Signed: !isAdmin && (source.has_signing_secret ? 'Yes' : 'No'),

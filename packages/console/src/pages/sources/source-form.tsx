@@ -131,7 +131,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
-          hint="Optional. Tells the agent when to use this source."
+          hint="Optional. Helps the agent of a workflow choose this source."
           {...form.field('description', 'When to send here')}
         />
         <TextField
@@ -140,7 +140,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="Where your server takes the data. Verifying sends one test request, which it must answer with a status from 200 to 299 within 10 seconds."
+          hint="Where your server takes the data. Verifying sends one test request."
           {...form.field('endpoint_url', 'URL')}
         />
         {failure ? (

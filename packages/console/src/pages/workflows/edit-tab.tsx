@@ -64,7 +64,8 @@ const SCOPE_HINTS = {
   only_me: 'The people listed under People see it, and admins.',
 }
 
-const HINT = 'In plain words. The agent gets a text with each start, and sends only to sources that the task names.'
+const HINT =
+  'In plain words. “The text” is what you give at each start. The agent sends only to sources that the task names.'
 
 /** Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved. */
 const CHECKED_MAX_LENGTH = 10_000

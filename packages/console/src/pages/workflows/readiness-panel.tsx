@@ -166,14 +166,14 @@ export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
   const fixes: Record<keyof typeof UNMET, [label: string, fix: () => Promise<unknown>]> = {
-    workflow_inactive: ['Switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
+    workflow_inactive: ['switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
-      'Allow starts',
+      'allow starts',
       () =>
         write('saveTrigger', { params: { ...params, trigger_id: triggerId }, body: { ...trigger, is_active: true } }),
     ],
     no_users_with_access: [
-      'Give me access',
+      'give me access',
       () => write('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
     ],
   }
@@ -181,5 +181,6 @@ export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   async function onClick() {
     for (const [, fix] of missing) await fix()
   }
-  return missing[0] && { label: missing.length === 1 ? missing[0][0] : 'Make it ready to start', onClick }
+  const label = new Intl.ListFormat('en').format(missing.map(([each]) => each))
+  return missing[0] && { label: label.charAt(0).toUpperCase() + label.slice(1), onClick }
 }
