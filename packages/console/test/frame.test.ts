@@ -184,6 +184,7 @@ test('what changes before the stream of hints is open is shown once it is', asyn
   const body = { name: 'Renamed', description, scope: 'company_wide', version } as const
   await owner.call('saveWorkflow', { params, body })
   await other.getByRole('heading', { name: 'Renamed' }).waitFor()
+  expect(await page.getByRole('heading', { name: 'Renamed' }).count()).toBe(0)
   opens.resolve()
   await page.getByRole('heading', { name: 'Renamed' }).waitFor()
 })
