@@ -56,3 +56,48 @@ describe('every schema of the contract', () => {
     expect(undescribed).toEqual([])
   })
 })
+
+describe('every text that a caller sends', () => {
+  /** A key has one form, and a file at most 1 MiB. */
+  const EXCEPTIONS = ['saveFile body.content', 'Manifest.api_keys[].key', 'Manifest.workflows[].files[].content']
+  const operations = { ...contract.OPERATIONS, ...contract.INTERNAL_OPERATIONS, ...app.APP_OPERATIONS }
+  const requests = Object.values(operations).flatMap((operation) =>
+    (['query', 'headers', 'body'] as const).map((part): [string, unknown] => [
+      `${operation.id} ${part}`,
+      (operation as Partial<Record<typeof part, unknown>>)[part],
+    ]),
+  )
+
+  test('has at most 50,000 characters, with three exceptions', () => {
+    const texts = [...requests, ['Manifest', manifest.Manifest] as const].flatMap(([name, schema]) =>
+      listTexts(schema, name),
+    )
+    expect(texts.length).toBeGreaterThan(90)
+    const longer = texts.filter(({ maxLength }) => maxLength > contract.WORKFLOW_TEXT_MAX_LENGTH)
+    expect(longer.map(({ path }) => path)).toEqual(EXCEPTIONS)
+    expect(contract.WORKFLOW_TEXT_MAX_LENGTH).toBe(50_000)
+  })
+})
+
+interface ValueSchema {
+  type?: string | string[]
+  format?: string
+  maxLength?: number
+  enum?: unknown
+  const?: unknown
+  properties?: Record<string, unknown>
+  items?: unknown
+  anyOf?: unknown[]
+}
+
+function listTexts(schema: unknown, path: string): { path: string; maxLength: number }[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const { type, format = '', maxLength = Infinity, properties = {}, items, anyOf = [], ...rest } = schema as ValueSchema
+  const isText = [type].flat().includes('string') && !('enum' in rest) && !('const' in rest)
+  return [
+    ...(isText && !['uuid', 'date-time'].includes(format) ? [{ path, maxLength }] : []),
+    ...Object.entries(properties).flatMap(([name, value]) => listTexts(value, `${path}.${name}`)),
+    ...listTexts(items, `${path}[]`),
+    ...anyOf.flatMap((alternative) => listTexts(alternative, path)),
+  ]
+}

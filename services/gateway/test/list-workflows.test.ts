@@ -193,11 +193,12 @@ describe('200, of large workflows', () => {
 })
 
 describe('the share of an organization', () => {
-  test('is a fifth of the connections for its lists, and half of them for all lists; further ones wait', async () => {
+  test('is a fifth of the connections for its lists, at most 4, and half of them for all lists; further ones wait', async () => {
     const { url } = await gateway.startAnother({ databasePoolSize: 10 })
+    const large = await gateway.startAnother({ databasePoolSize: 40 })
     const [one, two, three] = await Promise.all([1, 2, 3].map(() => gateway.apply({ workflows: [named('a')] })))
-    const lists = (organization: TestOrganization | undefined, count: number) =>
-      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url, key: organization!.key }))
+    const lists = (organization: TestOrganization | undefined, count: number, at = url) =>
+      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url: at, key: organization!.key }))
     const countBlocked = async (): Promise<number> => {
       const { rows } = await gateway.db.pool.query<{ count: number }>(
         `SELECT count(*)::integer FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM workflows%'
@@ -215,9 +216,13 @@ describe('the share of an organization', () => {
     await waitUntil(async () => (await countBlocked()) === 5)
     expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
     expect(await countBlocked()).toBe(5)
+    pages.push(...lists(one, 6, large.url))
+    await waitUntil(async () => (await countBlocked()) === 9)
+    expect((await gateway.get('/v1/organization', { url: large.url })).status).toBe(200)
+    expect(await countBlocked()).toBe(9)
     await lock.query('COMMIT')
     lock.release()
-    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual(Array<number>(18).fill(200))
+    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual(Array<number>(24).fill(200))
   })
 })
 

@@ -302,6 +302,11 @@ describe('422', () => {
     expect([answer.status, answer.violations]).toEqual([422, violations])
   })
 
+  test('refuses a large body of more than 1,000 fields and list items', async () => {
+    const body = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`f${n}`, 1]))
+    expect((await gateway.start(newId(), body)).violations).toEqual([['body', 'too_many_fields']])
+  })
+
   test('reports the violations of path, header and body at once, in that order', async () => {
     const answer = await gateway.start(
       'x',

@@ -1,6 +1,9 @@
+import { ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
-import { createTurns } from './request-slots.ts'
+import { answerState } from './answer-state.ts'
+import { createRequestSlots, createTurns } from './request-slots.ts'
 
 test('createTurns gives each key one turn of the event loop at a time, in order, and keys do not wait for each other', async () => {
   const takeTurn = createTurns()
@@ -18,4 +21,20 @@ test('createTurns gives each key one turn of the event loop at a time, in order,
   expect(new Set(turnsOf('a')).size).toBe(3)
   expect(taken.filter((text) => text.startsWith('a')).map((text) => text.slice(0, 2))).toEqual(['a0', 'a1', 'a3'])
   expect(turnsOf('b')).toEqual(turnsOf('a').slice(0, 1))
+})
+
+test('the requests of one organization take their turns together, and so are the bytes counted that it does not read', async () => {
+  const slots = createRequestSlots<string>({ total: 9, perKey: 9, keyOf: (apiKey) => apiKey.slice(0, 1) })
+  let turn = 0
+  const turns: number[] = []
+  const read = async (takeTurn: () => Promise<void>): Promise<void> => {
+    await takeTurn()
+    turns.push(turn)
+  }
+  for (const apiKey of ['a1', 'a2', 'a3']) void slots.whileReading(apiKey, read)
+  for (; turns.length < 3; turn += 1) await nextTurn()
+  expect(new Set(turns).size).toBe(3)
+  const res = new ServerResponse({ method: 'GET' } as IncomingMessage)
+  void slots.whileAnswering(res, 'a1', () => {})
+  expect(answerState(res).key).toBe('a')
 })
