@@ -197,8 +197,8 @@ describe('the share of an organization', () => {
     const { url } = await gateway.startAnother({ databasePoolSize: 10 })
     const large = await gateway.startAnother({ databasePoolSize: 40 })
     const [one, two, three] = await Promise.all([1, 2, 3].map(() => gateway.apply({ workflows: [named('a')] })))
-    const lists = (organization: TestOrganization | undefined, count: number, at = url) =>
-      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url: at, key: organization!.key }))
+    const lists = (organization: TestOrganization | undefined, count: number, gatewayUrl = url) =>
+      Array.from({ length: count }, () => gateway.get('/v1/workflows', { url: gatewayUrl, key: organization!.key }))
     const countBlocked = async (): Promise<number> => {
       const { rows } = await gateway.db.pool.query<{ count: number }>(
         `SELECT count(*)::integer FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM workflows%'
