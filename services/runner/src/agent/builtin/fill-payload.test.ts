@@ -6,6 +6,7 @@ import {
   PAYLOAD_MAX_VALUES,
 } from '@workflow-service/contract'
 import * as fc from 'fast-check'
+import { indexExample } from './example-index.ts'
 import { fillPayload } from './fill-payload.ts'
 import { FillState, PayloadTooLargeError } from './fill-state.ts'
 
@@ -370,6 +371,14 @@ function fillWithin(example: Record<string, unknown>, context: string, maxBytes:
 function emptyLines(count: number): string {
   return JSON.stringify({ lines: Array.from({ length: count }, () => ({})) })
 }
+
+test('runs share the index of an example, of which 256 KiB at most are kept', () => {
+  const large = { text: 'x'.repeat(60_000) }
+  const first = indexExample(large)
+  expect(indexExample(structuredClone(large))).toBe(first)
+  for (let number = 0; number < 5; number += 1) indexExample({ ...large, number })
+  expect(indexExample(large)).not.toBe(first)
+})
 
 describe('a large payload', () => {
   const texts = Object.fromEntries(Array.from({ length: 26 }, (_, index) => [`part ${index} text`, 'x']))

@@ -149,6 +149,18 @@ describe('the built-in agent with rules', () => {
     expect(error?.message ?? run.sent[0]?.payload['subject']).toContain(result)
   })
 
+  test('sends nothing if a payload is larger than 256 KiB, or all of them are larger than 4 MiB', async () => {
+    const send = (deliveries: number, contexts: number) => {
+      const tags = Array<string>(contexts).fill('context').join(', ')
+      const delivery = `  - { to: Support desk, payload: { subject: '"x"', tags: [${tags}] } }\n`
+      return errorOf(ruledRun(`deliveries:\n${delivery.repeat(deliveries)}`, { context: 'x'.repeat(10_000) }))
+    }
+    expect(await send(1, 26)).toBeUndefined()
+    const tooLarge = (what: string) => ({ code: 'rule_failed', message: expect.stringContaining(what) })
+    expect(await send(1, 27)).toMatchObject(tooLarge('the payload would be larger than 256 KiB'))
+    expect(await send(17, 25)).toMatchObject(tooLarge('the payloads of one run would be larger than 4 MiB'))
+  })
+
   test('continues with the same payloads after a crash', async () => {
     const rules = 'deliveries: [{ to: Big deals, payload: { cents: "size(context)" } }, { to: Support desk }]'
     const run = ruledRun(rules)
