@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import { migrate, newId } from '@workflow-service/database'
+import { issueApiKey, migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
 import { type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
 import { fileURLToPath } from 'node:url'
@@ -175,6 +175,8 @@ describe('with the maximum of requests in flight', () => {
   test('answers 503 with Retry-After to one more body of an organization that holds half, and nothing else', async () => {
     const { url } = await gateway.startAnother({ maxRequestsInFlight: 4 })
     const other = await gateway.apply({})
+    const another = { name: 'another', scopes: ['start' as const], expiresAt: null }
+    const { key: anotherKey } = await issueApiKey(gateway.db, gateway.organization.id, another)
     const start = (key: string) => gateway.start('x', { context: 'x' }, { url, key })
     const waiting = await Promise.all([openConnection(url), openConnection(url)])
     for (const connection of waiting) {
@@ -183,6 +185,7 @@ describe('with the maximum of requests in flight', () => {
       )
     }
     await waitUntil(async () => (await start(gateway.organization.key)).status === 503)
+    expect((await start(anotherKey)).status).toBe(503)
     expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
     expect((await start(other.key)).status).toBe(422)
     for (const connection of waiting) connection.write('{}')

@@ -81,6 +81,18 @@ describe('a statement that is slow while the database answers others', () => {
     await append(slow!)
   })
 
+  test('of one organization fails no read of the sources of another', async () => {
+    const slowId = newId()
+    const query = (statement: { text: string; values: string[][] }) =>
+      database.db.pool.query(statement.values.flat().includes(slowId) ? 'SELECT pg_sleep(10)' : statement)
+    const db = { ping: () => database.db.ping(), pool: { query } } as unknown as Database
+    const store = createRunStore(db, 'test')
+    const [session] = sessions
+    const ids = [organizationId, slowId, newId()]
+    const reads = await Promise.allSettled(ids.map((id) => store.listSmallSources(session!, id)))
+    expect(reads.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+
   test('delays the release of its own session, and of no other', async () => {
     const store = openSessionStore()
     const [slow, ...others] = sessions

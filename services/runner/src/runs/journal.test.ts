@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Database, newId } from '@workflow-service/database'
+import { newId } from '@workflow-service/database'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { openJournal } from './journal.ts'
-import { createRunStore } from './run-store.ts'
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
 
@@ -42,17 +41,4 @@ describe('the journal of a run', () => {
     await journal.append([note('good')])
     expect(positions).toEqual([0, 0])
   })
-})
-
-test('a statement writes at most 1 MiB of steps, of as many runs as that holds', async () => {
-  const stepsPerStatement: number[] = []
-  const query = async ({ values }: { values: [owner: string, sessionIds: string[], epochs: number[]] }) => {
-    const [, sessionIds, epochs] = values
-    stepsPerStatement.push(sessionIds.length)
-    return { rows: sessionIds.map((sessionId, index) => ({ sessionId, epoch: epochs[index] })) }
-  }
-  const store = createRunStore({ pool: { query } } as unknown as Database, 'runner')
-  const append = (text: string) => store.appendSteps(createLeasedSession().session, newId(), 0, [note(text)])
-  await Promise.all(['x', 'y', 'x'.repeat(600_000), 'y'.repeat(600_000), 'x'.repeat(2_000_000), 'z'].map(append))
-  expect(stepsPerStatement).toEqual([3, 1, 1, 1])
 })

@@ -1,0 +1,18 @@
+import { expect, test } from '@jest/globals'
+import { type Database, newId } from '@workflow-service/database'
+import { createLeasedSession } from '../../test/support/leased-session.ts'
+import { createRunStore } from './run-store.ts'
+
+test('a statement writes at most 1 MiB of steps, of as many runs as that holds', async () => {
+  const runsPerStatement: number[] = []
+  const query = async ({ values }: { values: [owner: string, sessionIds: string[], epochs: number[]] }) => {
+    const [, sessionIds, epochs] = values
+    runsPerStatement.push(sessionIds.length)
+    return { rows: sessionIds.map((sessionId, index) => ({ sessionId, epoch: epochs[index] })) }
+  }
+  const store = createRunStore({ pool: { query } } as unknown as Database, 'runner')
+  const append = (text: string) =>
+    store.appendSteps(createLeasedSession().session, newId(), 0, [{ kind: 'note', data: { code: 'test', text } }])
+  await Promise.all(['x', 'y', 'x'.repeat(600_000), 'y'.repeat(600_000), 'x'.repeat(2_000_000), 'z'].map(append))
+  expect(runsPerStatement).toEqual([3, 1, 1, 1])
+})
