@@ -19,6 +19,8 @@ export interface BodyLimits {
 }
 
 const CONTENT_TYPE_MAX_LENGTH = 200
+/** `trim` would also remove a no-break space, which Node.js lets through in a header. */
+const NOT_IN_CONTENT_TYPE = /[^\t -~]/
 /** A smaller body is parsed and checked in about 1 ms; one of 256 KiB with 20,000 members takes 12 ms. */
 const LARGE_BODY_BYTES = 16 * 1024
 /** Ignores a leading byte-order mark, as RFC 8259, section 8.1 allows. */
@@ -101,11 +103,11 @@ function decode(bytes: Uint8Array): string {
 }
 
 /**
- * Whether a Content-Type is `application/json`, with at most the parameter `charset=utf-8`. It uses no regular expression:
- * one with several optional spaces took 0.6 s for a header of 16 KiB.
+ * Whether a Content-Type is `application/json`, with at most the parameter `charset=utf-8`. The parts are split and trimmed:
+ * a regular expression with several optional spaces took 0.6 s for a header of 16 KiB.
  */
 export function isJsonInUtf8(contentType: string): boolean {
-  if (contentType.length > CONTENT_TYPE_MAX_LENGTH) return false
+  if (contentType.length > CONTENT_TYPE_MAX_LENGTH || NOT_IN_CONTENT_TYPE.test(contentType)) return false
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
   if (type !== 'application/json') return false
   const [parameter, ...others] = parameters.filter((text) => text !== '')
