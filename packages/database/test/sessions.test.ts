@@ -203,6 +203,10 @@ describe('acquiring sessions by their ids', () => {
 describe('a run without an attempt left', () => {
   test.each([
     ['by its id', (id: string) => acquireSessions(db, runner('b'), [id])],
+    [
+      'by its id, among more than there are slots',
+      (id: string) => acquireSessions(db, runner('b', { slots: 1 }), [id, newId()]),
+    ],
     ['in the sweep', acquireBySweep],
   ])('fails when its session is acquired %s, and the session continues with its next start', async (_how, acquire) => {
     const { startId, sessionId } = await start(db, acme)
@@ -244,8 +248,9 @@ describe('a suspended organization', () => {
     const { sessionId: otherId } = await start(db, other)
     await suspend(true)
     expect(await measureBacklog(db)).toMatchObject({ sessions: 1 })
-    const offered = await acquireSessions(db, runner('a', { slots: 1 }), [sessionId])
-    expect(offered).toEqual({ sessions: [], isMore: false })
+    for (const offered of [[sessionId], [sessionId, newId()]]) {
+      expect(await acquireSessions(db, runner('a', { slots: 1 }), offered)).toEqual({ sessions: [], isMore: false })
+    }
     const swept = await acquireWaitingSessions(db, runner('a', { slots: 1 }))
     expect(swept.sessions.map(({ lease }) => lease.sessionId)).toEqual([otherId])
     expect(swept.isMore).toBe(false)
