@@ -33,33 +33,51 @@ describe('decodeSessionMessage', () => {
   })
 
   test('throws for no message, and reads those with exactly one valid session id', () => {
+    const character = fc.oneof(
+      fc.constantFrom('{', '}', '"', '\\', ' ', '\n', '\0', '\ufeff', '\u00a0', '\ud800', 'A', 'g', '０'),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+    )
+    const withCharacter = (text: string) =>
+      fc
+        .tuple(fc.nat(text.length), fc.nat(1), character)
+        .map(([index, replaced, more]) => text.slice(0, index) + more + text.slice(index + replaced))
     const sessionIdValue = fc.oneof(
       fc.uuid(),
       fc.uuid().map((id) => id.toUpperCase()),
-      fc.jsonValue(),
+      fc.uuid().chain(withCharacter),
+      fc.jsonValue({ maxDepth: 1 }),
     )
     const bodyText = fc.oneof(
       fc.string({ unit: 'binary' }),
-      fc.json(),
-      fc.record({ session_id: sessionIdValue }).map((value) => JSON.stringify(value)),
-      fc.record({ session_id: fc.uuid(), more: fc.jsonValue() }).map((value) => JSON.stringify(value)),
+      fc.json({ maxDepth: 1 }),
+      sessionIdValue.map((id) => JSON.stringify({ session_id: id })),
+      fc.tuple(fc.uuid(), fc.string()).map(([id, more]) => JSON.stringify({ session_id: id, more })),
+      withCharacter(body),
     )
-    const messageType = fc.oneof(fc.constantFrom(undefined, null, '', 'workflow.session.v1'), fc.anything())
+    const knownType = fc.constantFrom(undefined, null, '', 'workflow.session.v1')
+    const messageType = fc.oneof(
+      { weight: 4, arbitrary: knownType },
+      withCharacter('workflow.session.v1'),
+      fc.constantFrom<unknown>(0, false, [], {}, Symbol('type'), 1n, new Date(0)),
+    )
     fc.assert(
       fc.property(bodyText, messageType, (text, type) => {
         const decoded = decodeSessionMessage(text, type)
         const isKnownType = ['', null, undefined, 'workflow.session.v1'].includes(type as string)
-        expect('message' in decoded).toBe(isKnownType && isSessionMessage(text))
+        const id = isKnownType ? readSessionId(text) : undefined
+        expect('message' in decoded ? decoded.message : undefined).toEqual(id && { session_id: id.toLowerCase() })
         const { reason, detail } = 'error' in decoded ? decoded.error : { reason: null, detail: '' }
         expect([null, 'not_json', 'wrong_shape', 'unknown_type']).toContain(reason)
         expect(detail.length).toBeLessThan(500)
       }),
-      { seed: 1, numRuns: 500 },
+      { seed: 1, numRuns: 5_000 },
     )
   })
 })
 
-/** Whether the text is a message as the generators above write them. */
-function isSessionMessage(text: string): boolean {
-  return /^\{"session_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"\}$/i.test(text)
+/** The session id of a text that is a message as the generators above write them, with white space of JSON between its parts. */
+function readSessionId(text: string): string | undefined {
+  return /^\s*\{\s*"session_id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"\s*\}\s*$/i.exec(
+    text.replaceAll(/[^ \t\n\r\x21-\x7e]/g, '?'),
+  )?.[1]
 }

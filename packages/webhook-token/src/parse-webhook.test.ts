@@ -89,12 +89,15 @@ describe('parseWebhook', () => {
       expect(found.toSorted()).toEqual(expected.toSorted())
       outcomes.add(expected.length === 0)
     }
-    fc.assert(fc.property(object, value, agree), { numRuns: 500 })
+    fc.assert(fc.property(object, value, agree), { seed: 1, numRuns: 500 })
     // An example is a payload of itself, and of few changes: this meets the valid side and its border.
-    fc.assert(fc.property(object, (any) => agree(any, structuredClone(any))))
+    fc.assert(
+      fc.property(object, (any) => agree(any, structuredClone(any))),
+      { seed: 1 },
+    )
     fc.assert(
       fc.property(object, key, value, (any, name, other) => agree(any, { ...any, [name]: other })),
-      { numRuns: 500 },
+      { seed: 1, numRuns: 500 },
     )
     expect(outcomes).toEqual(new Set([true, false]))
   })

@@ -15,6 +15,46 @@ const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forwa
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
 /** The lists of a manifest. */
 const MANIFEST_LIKE = { users: [], api_keys: [], webhook_sources: [], workflows: [], sessions: [] }
+/** A manifest in which everything is named. */
+const WHOLE = {
+  organization: { id, name: 'Acme', suspended: false },
+  users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
+  api_keys: [{ name: 'ci', key: createApiKey().key, scopes: ['read', 'start'], revoked: false }],
+  webhook_sources: [{ id, ...source, signing_secret: null, verify: true }],
+  workflows: [
+    {
+      id,
+      name: 'Forward',
+      description: 'Send it to Order intake.',
+      scope: 'a scope of tomorrow',
+      is_active: true,
+      auto_run: { enabled: true, frequency: 'daily' },
+      users: ['ada@acme.test'],
+      triggers: [
+        {
+          id,
+          name: '',
+          is_active: false,
+          ...trigger,
+          events: [{ slug: 'created', name: 'Created' }],
+          filters: { any: ['thing', 1, null] },
+          input_message: '',
+          subagent_sources: [
+            { name: 'Order intake', type: 'api' },
+            { name: 'Researcher', type: 'platform_internal', id: null },
+            { name: 'Main street', type: 'street', id },
+          ],
+          created_at: '2026-01-31T09:00:00Z',
+        },
+      ],
+      files: [{ id, name: 'a.md', path: ['docs'], content: '# A' }],
+      created_at: '2026-01-31T09:00:00+01:00',
+      updated_at: '2026-01-31T09:00:00.123Z',
+    },
+  ],
+  sessions: [{ id, open: true }],
+}
+
 const pathsOf = (value: unknown) => manifestErrors(value).map(({ path }) => path)
 const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }) => `${path}: ${message}`)
 const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
@@ -32,45 +72,7 @@ describe('manifestErrors', () => {
   })
 
   test('finds none where everything is named', () => {
-    const whole = {
-      organization: { id, name: 'Acme', suspended: false },
-      users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-      api_keys: [{ name: 'ci', key: createApiKey().key, scopes: ['read', 'start'], revoked: false }],
-      webhook_sources: [{ id, ...source, signing_secret: null, verify: true }],
-      workflows: [
-        {
-          id,
-          name: 'Forward',
-          description: 'Send it to Order intake.',
-          scope: 'a scope of tomorrow',
-          is_active: true,
-          auto_run: { enabled: true, frequency: 'daily' },
-          users: ['ada@acme.test'],
-          triggers: [
-            {
-              id,
-              name: '',
-              is_active: false,
-              ...trigger,
-              events: [{ slug: 'created', name: 'Created' }],
-              filters: { any: ['thing', 1, null] },
-              input_message: '',
-              subagent_sources: [
-                { name: 'Order intake', type: 'api' },
-                { name: 'Researcher', type: 'platform_internal', id: null },
-                { name: 'Main street', type: 'street', id },
-              ],
-              created_at: '2026-01-31T09:00:00Z',
-            },
-          ],
-          files: [{ id, name: 'a.md', path: ['docs'], content: '# A' }],
-          created_at: '2026-01-31T09:00:00+01:00',
-          updated_at: '2026-01-31T09:00:00.123Z',
-        },
-      ],
-      sessions: [{ id, open: true }],
-    }
-    expect(manifestErrors(whole)).toEqual([])
+    expect(manifestErrors(WHOLE)).toEqual([])
   })
 
   test.each<[string, unknown, string[]]>([
@@ -374,6 +376,32 @@ describe('any JSON as a manifest', () => {
       ),
       { seed: 18, numRuns: 2_000 },
     )
+  })
+
+  test('accepts no text that PostgreSQL cannot store, in any field', () => {
+    const odd = fc.oneof(
+      fc.constantFrom('\u0000', '\ud800', '\udc00', '\ud800\ud800', '\udc00\ud800'),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+    )
+    const texts = [...JSON.stringify(WHOLE).matchAll(/"([^"]*)"/g)].map(({ index, 1: text = '' }) => ({ index, text }))
+    const changed = fc
+      .tuple(fc.constantFrom(...texts), fc.nat(40), odd)
+      .map(([{ index, text }, position, more]): unknown => {
+        const json = JSON.stringify(WHOLE)
+        const insertAt = index + 1 + Math.min(position, text.length)
+        return JSON.parse(json.slice(0, insertAt) + JSON.stringify(more).slice(1, -1) + json.slice(insertAt))
+      })
+    let accepted = 0
+    fc.assert(
+      fc.property(changed, (value) => {
+        if (manifestErrors(value).length > 0) return
+        accepted += 1
+        // JSON.stringify escapes only what is not well-formed.
+        expect(JSON.stringify(value)).not.toMatch(/\\u0000|\\ud[89a-f]/)
+      }),
+      { seed: 18, numRuns: 3_000 },
+    )
+    expect(accepted).toBeGreaterThan(100)
   })
 
   test.each([

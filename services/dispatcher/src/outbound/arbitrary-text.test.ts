@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { isIP } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import { ANSWER_MAX_LENGTH, countCodePoints } from '@workflow-service/contract'
@@ -40,13 +41,42 @@ describe('checkUrl', () => {
     .tuple(fc.constantFrom('http://', 'https://', 'HTTPS:/', 'ftp://', ''), host, anyText)
     .map((parts) => parts.join(''))
 
+  /** What URL parsers drop, change or decode, anywhere in a valid URL. */
+  const odd = fc.oneof(
+    fc.constantFrom('\t', '\n', '\r', ' ', '\0', '\u0085', '\u00A0', '\u3000', '\u2028', '\uFEFF', '\ud800', '\udc00'),
+    fc.constantFrom(
+      '\u00AD',
+      '\u200B',
+      '\u2060',
+      '\uFE0F',
+      '\u{E0061}',
+      '\u180B',
+      '\\',
+      '@',
+      ':',
+      '%61',
+      '%2e',
+      '%00',
+      '[',
+      ']',
+    ),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  )
+  const oddUrl = fc
+    .tuple(fc.constantFrom('https://hooks.example.com:8443/a?b=c#d', 'http://8.8.8.8/'), fc.nat(40), fc.nat(1), odd)
+    .map(([text, index, replaced, more]) => text.slice(0, index) + more + text.slice(index + replaced))
+
   test('accepts a public address, or the name of one host that every URL parser reads alike; never throws', () => {
     let accepted = 0
     fc.assert(
-      fc.property(fc.oneof(url, anyText, fc.webUrl()), (text) => {
+      fc.property(fc.oneof(url, anyText, fc.webUrl(), oddUrl), (text) => {
         const check = checkUrl(text)
         if (!check.isAllowed) return check.message !== ''
         accepted += 1
+        expect(text).not.toMatch(/[\p{Cc}\p{White_Space}\p{Cs}\\]/u)
+        expect(text).toMatch(/^https?:\/\/[^/?#@%]+([/?#]|$)/i)
+        const shown = text.split('/')[2]?.replaceAll(/[\u200C\u200D]/g, '')
+        expect(shown?.split(/[?#]/)[0]).not.toMatch(/\p{Default_Ignorable_Code_Point}/u)
         const { hostname, username, password, protocol } = new URL(text)
         const isPublic =
           check.host.kind === 'address'
@@ -101,15 +131,38 @@ describe('parseEgressProxy', () => {
 
 describe('readAnswerText', () => {
   test('returns null or one visible line of at most 300 characters, for any bytes', () => {
+    const unseen = [
+      '\v',
+      '\f',
+      '\r',
+      '\n',
+      '\0',
+      '\u0085',
+      '\u2028',
+      '\u2029',
+      '\u200F',
+      '\u202E',
+      '\u2066',
+      '\u{E0061}',
+    ]
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 1_300 }),
-      fc.string({ unit: 'binary', maxLength: 320 }).map((text) => new TextEncoder().encode(text)),
+      fc.uint8Array({ maxLength: 4 }),
+      fc
+        .string({
+          unit: fc.oneof(fc.constantFrom(...unseen), fc.string({ unit: 'binary', minLength: 1, maxLength: 1 })),
+          maxLength: 320,
+        })
+        .map((text) => new TextEncoder().encode(text)),
+      fc.constantFrom(...unseen).map((character) => new TextEncoder().encode(`a${character}b`)),
     )
     fc.assert(
       fc.property(bytes, (body) => {
         const text = readAnswerText(body)
-        const isOneLine = text?.isWellFormed() === true && /^\P{Cc}+$/u.test(text)
-        expect(text === null || (isOneLine && countCodePoints(text) <= ANSWER_MAX_LENGTH)).toBe(true)
+        if (text === null) return
+        expect(isUtf8(body)).toBe(true)
+        expect(text).toMatch(/^[^\p{Cc}\u2028\u2029\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\u{E0000}-\u{E007F}]+$/u)
+        expect(countCodePoints(text)).toBeLessThanOrEqual(ANSWER_MAX_LENGTH)
       }),
       runs,
     )

@@ -16,8 +16,13 @@ const toolbox = createToolbox([source], [])
 const isAnswerStep = compile(ModelAnswerStep)
 
 /** As the AI SDK gives them; its types allow less than a server may send. */
-const anyText = fc.string({ unit: 'binary' })
-const metadata = fc.option(fc.dictionary(anyText, fc.dictionary(anyText, fc.jsonValue())), { nil: undefined })
+const anyText = fc.string({
+  unit: fc.oneof(fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }), fc.constantFrom('\0', '\ud800', '\udc00')),
+})
+const json = fc.jsonValue({ maxDepth: 1 })
+const metadata = fc.option(fc.dictionary(anyText, fc.dictionary(anyText, json, { maxKeys: 2 }), { maxKeys: 2 }), {
+  nil: undefined,
+})
 const callId = fc.oneof(fc.constantFrom('', 'call_1', 'call_1_1', 'call_2_1', 'call_2_2'), anyText)
 const part = fc.oneof(
   fc.record({ type: fc.constantFrom('text', 'reasoning'), text: anyText, providerMetadata: metadata }),
@@ -26,7 +31,7 @@ const part = fc.oneof(
     callId,
     tool: fc.oneof(fc.constant('send_to_order_intake'), anyText),
     input: fc.oneof(
-      fc.json(),
+      fc.json({ maxDepth: 2 }),
       fc.record({ order_id: anyText }).map((input) => JSON.stringify(input)),
       anyText,
     ),
@@ -35,7 +40,7 @@ const part = fc.oneof(
 )
 const tokens = fc.oneof(fc.constant(null), fc.nat(), fc.double())
 const answer = fc.record({
-  parts: fc.array(part, { maxLength: 8 }),
+  parts: fc.array(part, { maxLength: 4 }),
   finishReason: anyText,
   rawFinishReason: fc.option(anyText),
   usage: fc.record({
@@ -56,16 +61,20 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
       for (const step of [earlier, later]) {
         const stored: unknown = JSON.parse(JSON.stringify(step))
         expect([isAnswerStep(stored), isAnswerStep.errors]).toEqual([true, null])
+        const { parts, ...rest } = step
+        const texts = parts.flatMap((each) => (each.type === 'tool_call' ? each.tool : each.text))
+        expect(JSON.stringify([texts, rest])).not.toMatch(/\\u0000|\\ud[89a-f]/)
       }
       const calls = [earlier, later].flatMap(listToolCalls)
       expect(new Set(calls.map(({ call_id }) => call_id)).size).toBe(calls.length)
-      for (const { tool, source_id, fault, arguments: args } of calls) {
+      for (const { call_id, tool, source_id, fault, arguments: args } of calls) {
+        expect(call_id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
         expect(source_id).toBe(tool === 'send_to_order_intake' ? source.id : null)
         expect(fault === null).toBe(
           source_id !== null && typeof args === 'object' && args !== null && !Array.isArray(args),
         )
       }
     }),
-    { seed: 1, numRuns: 300 },
+    { seed: 1, numRuns: 1_500 },
   )
 })
