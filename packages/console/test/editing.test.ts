@@ -123,6 +123,25 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
   expect(await text.inputValue()).toBe('order_id: A-1')
 }, 60_000)
 
+test('what is typed replaces an example that arrives in a text with the focus', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  const arrives = Promise.withResolvers<void>()
+  await page.route('**/readiness', async (route) => {
+    await arrives.promise
+    await route.continue()
+  })
+  await page.goto(`/workflows/${workflowId}/try`)
+  const text = page.getByRole('textbox', { name: 'Text' })
+  await text.focus()
+  expect(await text.inputValue()).toBe('')
+  arrives.resolve()
+  await page.getByRole('button', { name: 'Clear' }).waitFor()
+  await page.keyboard.type('total: 1')
+  expect(await text.inputValue()).toBe('total: 1')
+})
+
 test('an ordinary word that begins like a source keeps its Enter and Tab', async () => {
   const owner = await service.signIn()
   const { workflowId } = await fill(service, owner)

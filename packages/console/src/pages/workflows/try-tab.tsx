@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useEffect, useState } from 'react'
+import { useEffect, useLayoutEffect, useState } from 'react'
 import { AppError, invalid, newId, refresh, useMe, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
@@ -84,6 +84,11 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
   const field = form.field('context', 'Text')
+  useLayoutEffect(() => {
+    // The example may arrive while the empty field has the focus: what is typed then replaces it.
+    const { activeElement: area } = document
+    if (area instanceof HTMLTextAreaElement && context !== '' && context === example) area.select()
+  }, [context, example])
   const clear = () => {
     field.onValue(context === '' ? example : '')
     document.querySelector('textarea')?.focus()
