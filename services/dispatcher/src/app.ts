@@ -70,6 +70,7 @@ export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping
         listDeliveries: { query: checkDeliveryCursor },
         sendPayload: { body: checkDelivery },
       },
+      isInternal: true,
       maxBodyBytes: BODY_MAX_BYTES,
       slots: { total: MAX_CALLS_IN_FLIGHT, perKey: MAX_CALLS_IN_FLIGHT, keyOf: () => 'all callers' },
     }),

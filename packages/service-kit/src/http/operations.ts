@@ -65,6 +65,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly slots?: RequestSlotsOptions<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
+  /** Only our own services call: answers omit the security headers, which take a runner about 20 µs to read. Default: false. */
+  readonly isInternal?: boolean
 }
 
 interface Route<Operation, Principal> {
@@ -110,6 +112,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     maxBodyBytes,
     maxBodyMembers,
     handlerTimeoutMs,
+    isInternal,
   }: OperationsOptions<Table, Principal>,
   slots: RequestSlots<Principal>,
 ): Route<Table[Id], Principal> {
@@ -129,7 +132,11 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
         ? beginStream(req, res, ready as StreamAnswer)
-        : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, requestId, operation.success?.status),
+        : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, {
+            requestId,
+            status: operation.success?.status,
+            isInternal,
+          }),
     )
   }
   return {
@@ -172,16 +179,15 @@ function beginStream(req: Request, res: Response, { stream }: StreamAnswer): voi
 function writeAnswer(
   res: Response,
   answer: Exclude<OperationAnswer, StreamAnswer>,
-  requestId: string,
-  successStatus = 200,
+  { status = 200, ...options }: { requestId: string; status: number | undefined; isInternal: boolean | undefined },
 ): void {
   const headers = res.locals['answerHeaders'] as readonly string[] | undefined
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
-    writeJson(res, { status: successStatus, body: answer, requestId, headers })
+    writeJson(res, { ...options, status, body: answer, headers })
   } else {
     const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
     const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
-    writeJson(res, { status: answer.status ?? successStatus, body, requestId, headers: all })
+    writeJson(res, { ...options, status: answer.status ?? status, body, headers: all })
   }
 }
 

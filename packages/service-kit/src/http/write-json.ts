@@ -24,15 +24,20 @@ export interface JsonAnswer {
   readonly requestId: string
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[] | undefined
+  /** No browser reads the answer: it omits SECURITY_HEADERS. */
+  readonly isInternal?: boolean | undefined
 }
 
 /**
  * Writes a whole JSON answer with one list of headers: setting headers one by one costs more than the rest of a short
  * answer. Does nothing when an answer has begun.
  */
-export function writeJson(res: ServerResponse, { status, body, requestId, headers = [] }: JsonAnswer): void {
+export function writeJson(
+  res: ServerResponse,
+  { status, body, requestId, headers = [], isInternal }: JsonAnswer,
+): void {
   if (res.headersSent) return
-  const all = [...FIXED_HEADERS, 'X-Request-Id', requestId, ...headers]
+  const all = [...(isInternal ? [] : FIXED_HEADERS), 'X-Request-Id', requestId, ...headers]
   if (body !== undefined) {
     const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
     all.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(length))
