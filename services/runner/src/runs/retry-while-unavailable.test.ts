@@ -39,13 +39,6 @@ test.each([
   await expect(result).rejects.toThrow(errorClass)
 })
 
-test('an operation that is abandoned under way is not waited for', async () => {
-  const { activeSessions, session } = createLeasedSession()
-  const result = retryWhileUnavailable({ db, signal: session.abort }, () => new Promise(() => {}))
-  activeSessions.abortAll()
-  await expect(result).rejects.toThrow(RunInterruptedError)
-})
-
 test('a lease can still be released after its session was abandoned', async () => {
   const { activeSessions, session } = createLeasedSession()
   activeSessions.abortAll()

@@ -18,9 +18,9 @@ export class SlowStatementError extends Error {
 /**
  * Runs a database operation, and repeats it while the database is unavailable, so that runs survive an outage. An answer
  * can get lost after its statement took effect: the operation must be safe to repeat. It gets the number of its
- * time-outs so far: after the first, it should not share a statement with others.
- * @throws SlowStatementError when the operation alone is slow; the signal's reason when it aborts after the call, without waiting for
- * the operation under way.
+ * time-outs so far: after the first, it should not share a statement with others. A signal that is aborted already does not keep the
+ * operation from being tried once, so that a lease can still be released.
+ * @throws SlowStatementError when the operation alone is slow; the signal's reason instead of a repetition once it is aborted.
  */
 export async function retryWhileUnavailable<Result>(
   { db, signal }: { readonly db: Pick<Database, 'ping'>; readonly signal: AbortSignal },
@@ -30,7 +30,7 @@ export async function retryWhileUnavailable<Result>(
   let timeouts = 0
   for (;;) {
     try {
-      return await untilAborted(signal, operation(timeouts))
+      return await operation(timeouts)
     } catch (error) {
       if (!isDatabaseUnavailable(error)) throw error
       if (isStatementTimeout(error) && (await answersPing(db))) timeouts += 1
@@ -50,17 +50,4 @@ function answersPing(db: Pick<Database, 'ping'>): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-/** Rejects as soon as the signal aborts. A signal that is aborted already has no effect, so that a lease can still be released. */
-async function untilAborted<Result>(signal: AbortSignal, operation: Promise<Result>): Promise<Result> {
-  if (signal.aborted) return await operation
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = (): void => reject(signal.reason as Error)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([operation, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }
