@@ -17,8 +17,8 @@ export default {
   transformIgnorePatterns: ['/node_modules/'],
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   testTimeout: 30_000,
-  // The servers that the tests start need processors too.
-  maxWorkers: availableParallelism() > 4 ? '50%' : 2,
+  // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the others wait.
+  maxWorkers: availableParallelism() > 4 ? '50%' : 3,
   reporters: ['default', '<rootDir>/packages/testkit/src/jest/count-reporter.ts'],
   globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',
   globalTeardown: '<rootDir>/packages/testkit/src/jest/global-teardown.ts',

@@ -148,7 +148,7 @@ async function untilReady(node: GuardedProcess, port: number, managementUrl: str
 }
 
 /** Reports whether an AMQP 0-9-1 broker answers the protocol header, which it does once it accepts connections. */
-export async function acceptsAmqp(port: number): Promise<boolean> {
+async function acceptsAmqp(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
   try {

@@ -8,7 +8,7 @@ describe('the whole service, while random parts are killed under load', () => {
     const seed = randomInt(2 ** 31)
     const report = await runChaos({
       seed,
-      seconds: 16,
+      seconds: 10,
       // Shorter than those of `pnpm chaos`, in the same proportions: more incidents in less time.
       timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
       calmMs: [100, 800],
