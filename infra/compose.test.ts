@@ -118,7 +118,8 @@ describe('the containers', () => {
       const { image, build, entrypoint = [], command = [] } = service(name)
       expect(image).toBe(service('gateway').image)
       expect(existsSync(join(root, build?.dockerfile ?? ''))).toBe(true)
-      const [program, file = ''] = [...entrypoint, ...command]
+      const [program, ...args] = [...entrypoint, ...command]
+      const file = args.find((arg) => !arg.startsWith('--')) ?? ''
       expect(program).toBe('node')
       expect(existsSync(join(root, file.replace(/^\/app\//, '')))).toBe(true)
     }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, relative } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
+import { parse } from 'yaml'
 import { SERVICE_NAMES } from './service-settings.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -31,7 +32,10 @@ describe('the start script', () => {
     const flags = options.filter((option) => option.startsWith('--') && option !== '--import')
     const modules = options.filter((option) => !option.startsWith('--'))
     expect(modules).toHaveLength(1)
-    expect(inImage.split(' ')).toEqual([...flags, ...modules.map((module) => `--import=/app/${pathOf(name, module)}`)])
+    const ofContainer = [...inImage.split(' '), ...composeOptions(name)]
+    // The last one of each name counts.
+    const effective = [...new Map(ofContainer.map((option) => [option.split('=')[0], option])).values()]
+    expect(effective).toEqual([...flags, ...modules.map((module) => `--import=/app/${pathOf(name, module)}`)])
   })
 })
 
@@ -42,6 +46,14 @@ function startScript(name: string): string[] {
     scripts: { start: string }
   }
   return scripts.start.split(' ')
+}
+
+/** The options that docker-compose.yml gives Node. */
+function composeOptions(name: string): string[] {
+  const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8')) as {
+    services: Record<string, { command?: string[] }>
+  }
+  return services[name]?.command?.filter((part) => part.startsWith('--')) ?? []
 }
 
 /** The path of a module of the workspace, relative to the root of the repository. */

@@ -180,7 +180,7 @@ describe.each(OVERLAYS)('the overlay %s', (_overlay, manifests) => {
 
   test.each(SERVICE_NAMES)('starts the %s, and checks it at the port of /readyz', (name) => {
     const { args, ports, startupProbe, livenessProbe, readinessProbe } = podOf(manifests, name).spec.containers[0]
-    expect(existsSync(join(root, args[1] ?? ''))).toBe(true)
+    expect(existsSync(join(root, args.slice(1).find((arg) => !arg.startsWith('--')) ?? ''))).toBe(true)
     const settings = settingsOf(name).filter((setting) => ['PORT', 'METRICS_PORT'].includes(setting.name))
     expect(ports.map(({ containerPort }) => containerPort)).toEqual(settings.map(({ defaultValue }) => defaultValue))
     const probes = [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => [httpGet.path, httpGet.port])
