@@ -381,20 +381,29 @@ export async function listDeliveries(
   query: DeliveryQuery,
 ): Promise<Delivery[]> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
-  // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
-  const { rows } = await db.pool.query<Delivery>(
-    `SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
-       duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
-       request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
-       resend_of AS "resendOf", sent_by AS "sentBy"
-     FROM deliveries
-     WHERE organization_id = $1 AND source_id = $2
-       AND created_at >= $3 AND (created_at, id) < ($4, $5)
-       ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
-       ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-     ORDER BY created_at DESC, id DESC LIMIT $6`,
-    [organizationId, sourceId, since ?? '-infinity', ...beforePosition(after, until), limit],
-  )
+  // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them. Named: to plan
+  // the statement took a third of the time of a page.
+  const statement: NamedStatement = {
+    name: ['list-deliveries', outcome, kind].filter((part) => part !== undefined).join('-'),
+    text: `
+      SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
+        duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
+        request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
+        resend_of AS "resendOf", sent_by AS "sentBy"
+      FROM deliveries
+      WHERE organization_id = $1 AND source_id = $2
+        AND created_at >= $3 AND (created_at, id) < ($4, $5)
+        ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
+        ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
+      ORDER BY created_at DESC, id DESC LIMIT $6`,
+  }
+  const { rows } = await runStatement<Delivery>(db, statement, [
+    organizationId,
+    sourceId,
+    since ?? '-infinity',
+    ...beforePosition(after, until),
+    limit,
+  ])
   return rows
 }
 
