@@ -31,7 +31,7 @@ export interface AttackOptions {
 /** What the attack did. */
 export interface AttackOutcome {
   /** For the report, with counts. */
-  readonly done: string
+  readonly summary: string
   /** Expectations of the attack that the services did not meet. */
   readonly violations: readonly string[]
 }

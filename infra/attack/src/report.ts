@@ -6,7 +6,7 @@ export function toTable(reports: readonly AttackReport[]): string {
   const table = new Table({
     head: [
       'attack',
-      'done',
+      'summary',
       'victim p95 (max) in ms: reads',
       'starts',
       'CPU ms: gateway/dispatcher/runner/postgres/attacker',
@@ -18,11 +18,11 @@ export function toTable(reports: readonly AttackReport[]): string {
     wordWrap: true,
   })
   for (const report of reports) {
-    const { name, done, durationMs, before, ordinary, during, peakMiB } = report
+    const { name, summary, durationMs, before, ordinary, during, peakMiB } = report
     const loads = { before, ordinary, during }
     table.push([
       name,
-      `${done} (${(durationMs / 1_000).toFixed(1)} s)`,
+      `${summary} (${(durationMs / 1_000).toFixed(1)} s)`,
       formatLoads(loads, formatLatency('reads')),
       formatLoads(loads, formatLatency('starts')),
       formatLoads(loads, ({ cpuMs: { gateway, dispatcher, runner, postgres, attacker } }) =>

@@ -40,7 +40,7 @@ export interface LoadFigures {
 
 export interface AttackReport {
   readonly name: string
-  readonly done: string
+  readonly summary: string
   readonly durationMs: number
   readonly before: LoadFigures
   /** During as many ordinary requests as the attack sends; null for an attack that has no such counterpart. */
@@ -84,14 +84,14 @@ export async function runAttack(
     ? (await measure(async () => attack.sendOrdinary?.(target, { seconds }))).load
     : null
   const pids = pidsOf(target)
-  let outcome: AttackOutcome = { done: '', violations: [] }
+  let outcome: AttackOutcome = { summary: '', violations: [] }
   let durationMs = 0
   const { victimFigures, load: during } = await measure(async () => {
     const startedAt = performance.now()
     outcome = await attack.run(target, { seconds }).catch(toOutcome)
     durationMs = performance.now() - startedAt
   })
-  const { done, violations } = outcome
+  const { summary, violations } = outcome
   const laterViolations = (await attack.checkAfterwards?.(target)) ?? []
 
   const peakMiB = { gateway: null, dispatcher: null, runner: null } as AttackReport['peakMiB']
@@ -103,7 +103,7 @@ export async function runAttack(
   }
   return {
     name: attack.name,
-    done,
+    summary,
     durationMs,
     before,
     ordinary,
@@ -121,7 +121,7 @@ export async function runAttack(
 }
 
 function toOutcome(error: unknown): AttackOutcome {
-  return { done: 'ended early', violations: [`The attack failed: ${String(error)}`] }
+  return { summary: 'ended early', violations: [`The attack failed: ${String(error)}`] }
 }
 
 function pidsOf({ services }: AttackTarget): { name: ServiceName; pid: number }[] {

@@ -12,10 +12,10 @@ export interface StatementCost {
   readonly walBytes: number
 }
 
-/** How a call is run: with its cost added to those of its name, or without. */
+/** Runs a call, and records what it costs under the name, if it is one that measures. */
 export type Measure = <Result>(name: string, call: () => Promise<Result>) => Promise<Result>
 
-/** A database on one connection, of which the work is counted. */
+/** A database on one connection, whose page reads and bytes of write-ahead log are counted. */
 export interface MeasuredDatabase {
   readonly db: Database
   readonly measure: Measure
@@ -31,7 +31,7 @@ export async function measureDatabase(url: string, adminUrl: string): Promise<Me
   await observer.connect()
   const { rows } = await db.pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
   const pid = rows[0]?.pid
-  const taken = new Map<string, { ms: number[]; pages: number[]; walBytes: number[] }>()
+  const samplesByName = new Map<string, { ms: number[]; pages: number[]; walBytes: number[] }>()
 
   /** The counters of the connection since it was opened. PostgreSQL publishes them at the end of a transaction, at once if it is asked to. */
   async function readCounters(): Promise<{ pages: number; walBytes: number }> {
@@ -52,8 +52,8 @@ export async function measureDatabase(url: string, adminUrl: string): Promise<Me
       const result = await call()
       const ms = performance.now() - startedAt
       const after = await readCounters()
-      const samples = taken.get(name) ?? { ms: [], pages: [], walBytes: [] }
-      taken.set(name, samples)
+      const samples = samplesByName.get(name) ?? { ms: [], pages: [], walBytes: [] }
+      samplesByName.set(name, samples)
       samples.ms.push(ms)
       samples.pages.push(after.pages - before.pages)
       samples.walBytes.push(after.walBytes - before.walBytes)
@@ -61,7 +61,7 @@ export async function measureDatabase(url: string, adminUrl: string): Promise<Me
     },
     costs: () =>
       new Map(
-        [...taken].map(([name, { ms, pages, walBytes }]) => [
+        [...samplesByName].map(([name, { ms, pages, walBytes }]) => [
           name,
           { ms: median(ms), pages: median(pages), walBytes: median(walBytes) },
         ]),

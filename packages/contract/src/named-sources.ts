@@ -1,4 +1,4 @@
-import { NAME_MAX_LENGTH } from './limits.ts'
+import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from './limits.ts'
 import { countCodePoints } from './schema/text.ts'
 
 /**
@@ -90,7 +90,12 @@ export function findUnknownNames(text: string, sources: readonly { readonly name
   const unknown = new Map<string, string>()
   for (const [, ...parts] of text.matchAll(QUOTED)) {
     const name = parts.find((part) => part !== undefined)?.trim() ?? ''
-    if (name === '' || name.length > 2 * NAME_MAX_LENGTH || countCodePoints(name) > NAME_MAX_LENGTH) continue
+    if (
+      name === '' ||
+      name.length > 2 * WEBHOOK_SOURCE_NAME_MAX_LENGTH ||
+      countCodePoints(name) > WEBHOOK_SOURCE_NAME_MAX_LENGTH
+    )
+      continue
     const { tokens } = tokenize(normalizeText(name).trim())
     const key = tokens.join('')
     if (!unknown.has(key) && names.findLongest(tokens).length === 0) unknown.set(key, name)

@@ -3,7 +3,7 @@
  * paths; Prisma serves single rows where speed does not matter.
  */
 export { createHintSender, type Hint, type HintListener, type HintSender, listenToHints } from './hints.ts'
-export { type EndedWork, endWorkAfterRestore, INTERRUPTED_BY_RESTORE, listConnectedServices } from './after-restore.ts'
+export { endWorkAfterRestore, listConnectedServices } from './after-restore.ts'
 export { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 export {
   type ApiKey,
@@ -43,13 +43,9 @@ export {
 export {
   AUDIT_ACTIONS,
   type AuditAction,
-  type AuditActor,
-  type AuditChange,
   type AuditedBy,
   type AuditPrincipal,
-  changedFields,
   listAuditEvents,
-  type NewAuditEvent,
   recordAuditEvent,
   OPERATOR,
   operatorOf,
@@ -80,7 +76,6 @@ export {
   type DeliveryOutcomeRecord,
   type DeliveryQuery,
   type DeliveryResult,
-  type DeliveryState,
   type DeliveryTarget,
   findDeliveryState,
   listDeliveries,
@@ -109,7 +104,6 @@ export {
   type AcquireOptions,
   acquireSessions,
   acquireWaitingSessions,
-  type Backlog,
   FIRST_ORGANIZATION,
   type Lease,
   measureBacklog,
@@ -172,7 +166,6 @@ export {
 export { workflowSearchText } from './search-text.ts'
 export { createSecretBox, rotateSecrets, type SecretBox, SecretError } from './secrets.ts'
 export {
-  CONFIRMATION_MINUTES,
   confirmSignIn,
   createSignIn,
   findOpenSignIns,
@@ -181,11 +174,9 @@ export {
   findSignedInUser,
   hashToken,
   listSignIns,
-  newToken,
   type NewSignIn,
   SIGN_IN_MAX_DAYS,
   type SignedInUser,
-  type SignInMethod,
   switchOrganization,
 } from './sign-ins.ts'
 export { closeSession, createSession, openSession, type SessionRow } from './sessions.ts'
@@ -210,7 +201,6 @@ export {
   saveUser,
   signUserOut,
 } from './users.ts'
-export { versionOf } from './versions.ts'
 export {
   type FoundSource,
   searchSources,
@@ -272,4 +262,4 @@ export {
   type WorkflowEdit,
 } from './workflow-edits.ts'
 export { deleteFile, deleteTrigger, readAppFile, saveFile, saveTrigger } from './workflow-parts.ts'
-export { listWorkflowRows, type WorkflowRows } from './workflow-rows.ts'
+export { listWorkflowRows } from './workflow-rows.ts'

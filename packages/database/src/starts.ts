@@ -34,11 +34,12 @@ export type StartRefusal =
 export type StartOutcome =
   | { readonly kind: 'accepted' | 'replayed'; readonly startId: string; readonly sessionId: string }
   | { readonly kind: StartRefusal }
-  /** Another transaction has locked the session's row. Only from `recordStarts`. */
-  | { readonly kind: 'session_locked' }
+
+/** The result of a start of a batch. `session_locked`: another transaction has locked its session's row, and nothing was recorded. */
+export type BatchedStartOutcome = StartOutcome | { readonly kind: 'session_locked' }
 
 interface OutcomeRow {
-  readonly kind: StartOutcome['kind']
+  readonly kind: BatchedStartOutcome['kind']
   readonly startId: string
   readonly sessionId: string
 }
@@ -254,14 +255,14 @@ export async function recordStart(
 export async function recordStarts(
   db: Pick<Database, 'pool'>,
   starts: readonly { readonly organizationId: string; readonly start: NewStart }[],
-): Promise<StartOutcome[]> {
+): Promise<BatchedStartOutcome[]> {
   const areIndependent = starts.every(({ start }) => start.sessionId === null && start.idempotency === null)
   const statement = areIndependent ? RECORD_STARTS_IN_NEW_SESSIONS : RECORD_STARTS
   const { rows } = await runStatement<OutcomeRow>(db, statement, [toJson(starts)])
   return rows.map(toOutcome)
 }
 
-function toOutcome({ kind, startId, sessionId }: OutcomeRow): StartOutcome {
+function toOutcome({ kind, startId, sessionId }: OutcomeRow): BatchedStartOutcome {
   return kind === 'accepted' || kind === 'replayed' ? { kind, startId, sessionId } : { kind }
 }
 

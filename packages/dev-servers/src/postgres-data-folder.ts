@@ -20,7 +20,7 @@ export const APPLICATION_NAME = 'workflow_service'
 /** Contains the password. Written last: a data folder with this file is complete. */
 const SETTINGS_FILE = 'workflow-service.json'
 
-/** What initdb has started may write for a moment after its end. */
+/** Processes that initdb has started may still write when it has ended: removing is tried again. */
 const RM_OPTIONS = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The queue between gateway and runner: RabbitMQ, or a queue inside of one process with the same interface. A message says
+ * The queue that leads sessions to runners: RabbitMQ, or a queue inside of one process with the same interface. A message says
  * "this session has work". The work itself is in PostgreSQL, and a runner finds it there without a message too, so a
  * message may be lost, repeated or late without harm.
  *

@@ -52,7 +52,7 @@ export interface RunnerTiming {
   readonly renewMs: number
   readonly sweepMs: number
   /** How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots. */
-  readonly holdMs: number
+  readonly slotWaitMs: number
   readonly autoRunMs: number
   /** The delay before the second attempt at a run. It doubles with each further attempt. */
   readonly retryMs: number
@@ -64,7 +64,7 @@ const DEFAULT_TIMING: RunnerTiming = {
   leaseMs: 15_000,
   renewMs: 4_000,
   sweepMs: 2_000,
-  holdMs: 1_000,
+  slotWaitMs: 1_000,
   autoRunMs: 5_000,
   retryMs: 1_000,
   graceMs: 30_000,

@@ -19,7 +19,7 @@ import {
   toAgentConfig,
 } from './agent/agent-settings.ts'
 
-/** Every setting of the runner. A test compares docker-compose.yml with it. */
+/** Every setting of the runner. The settings table and `.env.example` are generated from it. */
 export const RunnerSettings = Type.Object(
   {
     DATABASE_URL: SharedSettings.DATABASE_URL,

@@ -71,7 +71,7 @@ describe('slots', () => {
   test('that are all taken leave the messages to a runner with free ones', async () => {
     const acme = await fixture.createOrganization()
     const [full, idle] = [createBlockingAgent(), createBlockingAgent()]
-    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS, holdMs: NEVER_MS }
+    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS, slotWaitMs: NEVER_MS }
     const env = { RUNNER_CONCURRENCY: '1', RUNNER_ORGANIZATION_SHARE: '100' }
     await fixture.startRunner({ agent: full.agent, timing }, env)
     const [first] = await startMany(acme, 1)

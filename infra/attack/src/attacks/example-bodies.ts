@@ -27,7 +27,7 @@ export const longExampleList: Attack = {
     const { status } = await target.saveSource('Long list', LONG_LIST)
     const ended = status === 201 ? await startAndWait(target, 'Long list', 1) : 'no start'
     expect(status === 422, `The example was saved with status ${status}.`)
-    return { done: `example with a list of 20,000 objects: ${status}; ${ended}`, violations }
+    return { summary: `example with a list of 20,000 objects: ${status}; ${ended}`, violations }
   },
 }
 
@@ -38,7 +38,7 @@ export const storedExampleList: Attack = {
     const { sourceId } = await target.saveSource('Stored list', { items: [] })
     await target.storeExample(sourceId, LONG_LIST)
     const ended = await startAndWait(target, 'Stored list', 50)
-    return { done: `example with a list of 20,000 objects, stored earlier; 50 starts: ${ended}`, violations: [] }
+    return { summary: `example with a list of 20,000 objects, stored earlier; 50 starts: ${ended}`, violations: [] }
   },
 }
 
@@ -50,7 +50,7 @@ export const largestExample: Attack = {
     const { status } = await target.saveSource('Largest', LARGEST)
     expect(status === 201, `The largest example that is allowed was answered ${status}.`)
     const ended = await startAndWait(target, 'Largest', 50)
-    return { done: `example of ${JSON.stringify(LARGEST).length} bytes; 50 starts: ${ended}`, violations }
+    return { summary: `example of ${JSON.stringify(LARGEST).length} bytes; 50 starts: ${ended}`, violations }
   },
 }
 
@@ -62,7 +62,7 @@ export const textFields: Attack = {
     const { status } = await target.saveSource('Texts', textFieldsOf(EXAMPLE_MAX_FIELDS))
     expect(status === 201, `${EXAMPLE_MAX_FIELDS} fields were answered ${status}.`)
     const ended = await startAndWait(target, 'Texts', 50)
-    return { done: `${EXAMPLE_MAX_FIELDS} text fields, 50 starts of 10,000 characters: ${ended}`, violations }
+    return { summary: `${EXAMPLE_MAX_FIELDS} text fields, 50 starts of 10,000 characters: ${ended}`, violations }
   },
 }
 
@@ -77,7 +77,7 @@ export const storedTextFields: Attack = {
     const { sourceId } = await target.saveSource('Stored texts', { text: 'x' })
     await target.storeExample(sourceId, textFieldsOf(12_000))
     const ended = await startAndWait(target, 'Stored texts', 3)
-    return { done: `12,000 text fields, 3 starts of 10,000 characters: ${ended}; then SIGTERM`, violations: [] }
+    return { summary: `12,000 text fields, 3 starts of 10,000 characters: ${ended}; then SIGTERM`, violations: [] }
   },
   async checkAfterwards(target) {
     const { expect, violations } = openExpectations()

@@ -24,7 +24,10 @@ export const fewFilesGateway: Attack = {
     await sleep(500)
     const { status } = await fetch(`${gateway.url}/v1/organization`, { headers: target.headers })
     expect(status === 200, `After the attack the gateway answered ${status}.`)
-    return { done: `${sockets.length} idle connections to a gateway with ${OPEN_FILES} file descriptors`, violations }
+    return {
+      summary: `${sockets.length} idle connections to a gateway with ${OPEN_FILES} file descriptors`,
+      violations,
+    }
   },
 }
 
@@ -47,7 +50,7 @@ export const fewFilesDispatcher: Attack = {
       statuses.filter((status) => status === 'succeeded').length === STARTS,
       `Of ${STARTS} runs: ${tally(statuses)}.`,
     )
-    return { done: `${STARTS} payloads at once, ${OPEN_FILES} file descriptors: ${tally(outcomes)}`, violations }
+    return { summary: `${STARTS} payloads at once, ${OPEN_FILES} file descriptors: ${tally(outcomes)}`, violations }
   },
 }
 

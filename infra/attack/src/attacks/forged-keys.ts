@@ -29,6 +29,6 @@ export const forgedKeys: Attack = {
     // Requests that are under way when the limit is reached, and the victim's key, which is looked up every 3 seconds.
     const allowed = LIMIT + CONNECTIONS + 2 * 3 * seconds
     expect(lookUps <= allowed, `${lookUps} look-ups, although the limit of failures is ${LIMIT}.`)
-    return { done: `forged keys from one address: ${tally(answers)}; ${lookUps} look-ups`, violations }
+    return { summary: `forged keys from one address: ${tally(answers)}; ${lookUps} look-ups`, violations }
   },
 }

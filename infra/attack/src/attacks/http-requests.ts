@@ -33,7 +33,7 @@ export const contentType: Attack = {
       answers.every((status) => status === 400),
       `The answers were ${tally(answers)} instead of 400.`,
     )
-    return { done: `${count} requests with a Content-Type of 15 kB`, violations }
+    return { summary: `${count} requests with a Content-Type of 15 kB`, violations }
   },
 }
 
@@ -63,7 +63,7 @@ export const unknownFields: Attack = {
     const count = await repeatFor({ seconds, connections: 4 }, send)
     agent.destroy()
     expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
-    return { done: `${count} bodies with 20,000 unknown fields: ${tally(answers)}`, violations }
+    return { summary: `${count} bodies with 20,000 unknown fields: ${tally(answers)}`, violations }
   },
 }
 
@@ -85,7 +85,7 @@ export const slowBodies: Attack = {
     const open = sockets.filter(({ writable }) => writable).length
     for (const socket of sockets) socket.destroy()
     return {
-      done: `${CONNECTIONS} connections with a body byte by byte, ${open} still open at the end`,
+      summary: `${CONNECTIONS} connections with a body byte by byte, ${open} still open at the end`,
       violations: [],
     }
   },
@@ -133,7 +133,7 @@ export const malformedHttp: Attack = {
         expect(!answer.startsWith('unexpected'), `${service}, malformed request ${index}: ${answer}`)
       }
     }
-    return { done: `${answers.length} malformed requests: ${tally(answers)}`, violations }
+    return { summary: `${answers.length} malformed requests: ${tally(answers)}`, violations }
   },
 }
 

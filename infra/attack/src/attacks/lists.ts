@@ -38,7 +38,7 @@ export const largePages: Attack = {
     expect(largestMiB <= MAX_PAGE_MIB, `A page had ${largestMiB.toFixed(1)} MiB.`)
     const statuses = tally(pages.map(({ status }) => status))
     return {
-      done: `${PARALLEL} pages of 100 workflows, 4,000 users each: ${statuses}; at most ${largestMiB.toFixed(1)} MiB`,
+      summary: `${PARALLEL} pages of 100 workflows, 4,000 users each: ${statuses}; at most ${largestMiB.toFixed(1)} MiB`,
       violations,
     }
   },
@@ -58,8 +58,8 @@ export const searches: Attack = {
       const pages = await readPages(target, [`/v1/workflows?limit=100&search=${encodeURIComponent(text)}`])
       statuses.push(...pages.map(({ status }) => status))
     })
-    const done = `searches in ${WORKFLOWS} workflows of 20 kB, ${PARALLEL} at once: ${tally(statuses)}`
-    return { done, violations: [] }
+    const summary = `searches in ${WORKFLOWS} workflows of 20 kB, ${PARALLEL} at once: ${tally(statuses)}`
+    return { summary, violations: [] }
   },
 }
 

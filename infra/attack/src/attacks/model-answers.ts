@@ -9,7 +9,7 @@ const services: ServiceOptions = { runner: { env: MODEL_ENV } }
 const RUNS = 10
 
 const MAX_SENT_BYTES = 64 * 2 ** 20
-/** What the runner may read of an answer, and what is in the buffers of both ends. */
+/** The runner reads at most 8 MiB of an answer; the rest is in the buffers of both ends. */
 const MAX_READ_BYTES = 20 * 2 ** 20
 
 export const endlessModelAnswer: Attack = {
@@ -26,11 +26,11 @@ export const endlessModelAnswer: Attack = {
     const most = Math.max(...sentBytes)
     expect(most <= MAX_READ_BYTES, `The runner read ${toMiB(most)} of one answer.`)
     expect(ended === `${RUNS} × model_answer_invalid`, `The runs: ${ended}.`)
-    return { done: `${RUNS} model answers without end: ${ended}; at most ${toMiB(most)} read`, violations }
+    return { summary: `${RUNS} model answers without end: ${ended}; at most ${toMiB(most)} read`, violations }
   },
 }
 
-/** `x-api-key` is a header that fetch sends on to another origin. */
+/** Redirects the request to the model to another origin, to which fetch would also send `x-api-key`. */
 export const modelRedirect: Attack = {
   name: 'model-redirect',
   services,
@@ -46,7 +46,7 @@ export const modelRedirect: Attack = {
     await other.close()
     expect(other.requests.length === 0, `${other.requests.length} requests followed the redirect.`)
     expect(leaked.length === 0, `${leaked.length} of them had the key of the model's API.`)
-    return { done: `${RUNS} redirects of the model's API to another origin: ${ended}`, violations }
+    return { summary: `${RUNS} redirects of the model's API to another origin: ${ended}`, violations }
   },
 }
 
@@ -70,7 +70,7 @@ export const manyToolCalls: Attack = {
       expect(payloads <= MAX_PAYLOADS, `A run sent ${payloads} payloads.`)
       results.push(`one answer with ${calls} tool calls: ${payloads} payloads, ${ended}`)
     }
-    return { done: results.join('; '), violations }
+    return { summary: results.join('; '), violations }
   },
 }
 

@@ -38,7 +38,7 @@ export const runnerKiller: Attack = {
     expect(error.startsWith('too_many_attempts'), `The run is ${error} after ${MAX_ATTEMPTS} attempts.`)
     const status = runs.find(({ id }) => id === next)?.status
     expect(status === 'succeeded', `The next run of the session is ${status ?? 'not done'}.`)
-    return { done: `${MAX_ATTEMPTS} runners killed by one run: ${error}; next run: ${status}`, violations }
+    return { summary: `${MAX_ATTEMPTS} runners killed by one run: ${error}; next run: ${status}`, violations }
   },
 }
 

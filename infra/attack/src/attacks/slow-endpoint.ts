@@ -22,6 +22,6 @@ export const slowEndpoint: Attack = {
       statuses.filter((status) => status === 'succeeded').length === SESSIONS,
       `Of ${SESSIONS} runs: ${tally(statuses)}.`,
     )
-    return { done: `${SESSIONS} sessions at once to an endpoint that takes 3 s: ${tally(statuses)}`, violations }
+    return { summary: `${SESSIONS} sessions at once to an endpoint that takes 3 s: ${tally(statuses)}`, violations }
   },
 }

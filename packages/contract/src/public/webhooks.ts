@@ -52,6 +52,13 @@ const WebhookHeaders = Type.Object(
       description: 'Identifier of the request that led to this one, for support.',
       examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
     }),
+    traceparent: Type.Optional(
+      Type.String({
+        description: 'The trace of the start, if it has one (W3C Trace Context).',
+        examples: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'],
+      }),
+    ),
+    tracestate: Type.Optional(Type.String({ description: 'What tracing systems add to it.', examples: ['vendor=1'] })),
   },
   { title: 'WebhookHeaders', description: 'Headers of a request to an endpoint.' },
 )
@@ -66,7 +73,7 @@ export const WEBHOOKS: readonly DescribedWebhook[] = [
   {
     id: 'verification',
     summary: 'Verification request',
-    description: `Sent once on each save or edit of a webhook source. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
+    description: `Sent once on each save or edit of a webhook source, and on each test. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
 
 Check \`type\` before anything else, and do not process the request as workflow data.`,
     tag: 'Webhooks',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type ErrorCode, START_CONFLICTS, type WorkflowStartOut } from '@workflow-service/contract'
 import { newId, type StartRefusal } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
 
@@ -58,7 +58,7 @@ function hashStartRequest({ params, body }: Pick<StartRequest, 'params' | 'body'
   return createHash('sha256').update(values, 'utf8').digest()
 }
 
-function toError(refusal: StartRefusal | 'session_locked'): ApiError {
+function toError(refusal: StartRefusal): ApiError {
   switch (refusal) {
     case 'workflow_not_found':
       return notFound('Workflow')
@@ -66,8 +66,6 @@ function toError(refusal: StartRefusal | 'session_locked'): ApiError {
       return invalidFields([
         { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
       ])
-    case 'session_locked':
-      return serviceUnavailable('The session is busy; try again in a moment.')
     default:
       return new ApiError(refusal, CONFLICTS[refusal])
   }

@@ -19,7 +19,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
       throw new RunError('agent_changed', `${beginning.data.agent} began this run, but AGENT_MODEL is now ${BUILTIN}`)
     }
     const agent = isFromBuiltin ? builtin : await selected
-    await agent(run)
+    return agent(run)
   }
 }
 

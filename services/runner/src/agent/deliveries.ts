@@ -34,7 +34,7 @@ export async function sendDelivery(run: AgentRun, steps: AgentSteps, call: Deliv
   let isRequested = steps.all.some((step) => step.kind === 'approval_request' && step.data.delivery_id === id)
   for (;;) {
     const approval = isRequested ? await readDecision(run, steps, call) : undefined
-    if (approval?.status === 'declined' || approval?.status === 'expired') return withhold(call, approval)
+    if (approval?.status === 'declined' || approval?.status === 'expired') return toWithheldStep(call, approval)
     if (approval?.status !== 'waiting') {
       const result = await run.deliver({ deliveryId: id, sourceId: source_id, payload })
       if (result.outcome !== 'approval_required') return toResultStep(run, call, result)
@@ -70,7 +70,7 @@ function toPayload({ call_id, delivery }: DeliveryCall): PayloadToApprove {
 }
 
 /** The result of a payload that a person declined, or that expired. */
-function withhold(
+function toWithheldStep(
   { call_id, tool, delivery }: DeliveryCall,
   { status, decidedBy, reason }: ApprovalState,
 ): NewJournalStep {
@@ -128,7 +128,7 @@ function describeForModel({ outcome, status, reason, answer }: RecordedDelivery,
 }
 
 /** Describes the result as part of a run's error message. */
-export function describeOutcome({ source_name: name, outcome, status, reason }: RecordedDelivery): string {
+export function formatDelivery({ source_name: name, outcome, status, reason }: RecordedDelivery): string {
   switch (outcome) {
     case 'accepted':
       return `${name} accepted the payload (${status ?? '2xx'})`

@@ -134,7 +134,7 @@ function isDeliveryOrApproval(step: JournalStep): boolean {
 }
 
 /** Calls the agent in a span, which is named as the semantic conventions for generative AI name it. */
-async function traceAttempt(
+function traceAttempt(
   tracing: Tracing,
   { run, attempts, lease }: { readonly run: ClaimedRun; readonly attempts: number; readonly lease: ActiveLease },
   callAgent: () => Promise<void>,
@@ -145,7 +145,7 @@ async function traceAttempt(
     ...attributesOf(run, attempts),
   }
   const start = { name: 'invoke_agent', kind: 'internal', attributes, ...traceOf(run) } as const
-  await tracing.trace(start, async (span) => {
+  return tracing.trace(start, async (span) => {
     try {
       await callAgent()
       span.set({ 'workflow_service.attempt.outcome': 'succeeded' })

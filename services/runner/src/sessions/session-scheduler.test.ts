@@ -22,14 +22,20 @@ const noValue = async () => undefined
 /** A scheduler on a store that has every session it is asked for. A session is active until `end` is called for it. */
 async function startScheduler(options: {
   slots: number
-  holdMs?: number
+  slotWaitMs?: number
   ensureFresh?: () => Promise<void>
   /** How many sessions may be active at once: all are of one organization. */
   share?: number
   /** Whether each sweep leaves sessions waiting. */
   doesSweepLeaveMore?: boolean
 }) {
-  const { slots, holdMs = NEVER_MS, ensureFresh = async () => {}, share = slots, doesSweepLeaveMore = false } = options
+  const {
+    slots,
+    slotWaitMs = NEVER_MS,
+    ensureFresh = async () => {},
+    share = slots,
+    doesSweepLeaveMore = false,
+  } = options
   let answering = Promise.resolve()
   const activeSessions = createActiveSessions(slots)
   const acquired: (readonly string[])[] = []
@@ -37,7 +43,7 @@ async function startScheduler(options: {
   const ends = new Map<string, () => void>()
   const ctx = {
     activeSessions,
-    timing: { sweepMs: NEVER_MS, holdMs },
+    timing: { sweepMs: NEVER_MS, slotWaitMs },
     logger: createLogger({ service: 'test', level: 'silent' }),
     runnerMetrics: createRunnerMetrics(createMetrics('test'), {
       activeSessions: () => 0,
@@ -110,8 +116,8 @@ describe('while all slots are taken', () => {
     await offering
   })
 
-  test('a message is acknowledged after holdMs, and a sweep follows as soon as a slot is free', async () => {
-    const started = await startScheduler({ slots: 1, holdMs: 1 })
+  test('a message is acknowledged after slotWaitMs, and a sweep follows as soon as a slot is free', async () => {
+    const started = await startScheduler({ slots: 1, slotWaitMs: 1 })
     await scheduler.offer('first')
     await scheduler.offer('second')
     expect(started.sweeps).toBe(1)

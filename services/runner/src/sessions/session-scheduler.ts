@@ -16,7 +16,7 @@ import { runSession } from './run-session.ts'
 export interface SessionScheduler {
   /**
    * Handles a message that says that a session may have work. Resolves when the session was acquired, or did not need to
-   * be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `holdMs` for a free one, so
+   * be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `slotWaitMs` for a free one, so
    * that the queue gives the other messages to runners with free slots.
    */
   offer(sessionId: string): Promise<void>
@@ -133,7 +133,7 @@ export function startSessionScheduler(
       if (isStopped) return
       if (activeSessions.freeSlots === 0) {
         hasWaitingSessions = true
-        await withTimeout(slotFreed.promise, timing.holdMs).catch(() => {})
+        await withTimeout(slotFreed.promise, timing.slotWaitMs).catch(() => {})
         return
       }
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -29,7 +29,7 @@ export const FAST_TIMING: RunnerTiming = {
   leaseMs: 1_500,
   renewMs: 300,
   sweepMs: 200,
-  holdMs: 1_000,
+  slotWaitMs: 1_000,
   autoRunMs: 100,
   retryMs: 10,
   graceMs: 5_000,

@@ -8,7 +8,7 @@ import { newId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
-import { describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
+import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { type FilledPayload, fillPayload } from './fill-payload.ts'
 import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
 import { PlanError, REFUSALS } from './plan-error.ts'
@@ -162,6 +162,6 @@ function failUnlessAllAccepted(steps: AgentSteps): void {
   const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
   const [first] = failed
   if (!first) return
-  const messages = failed.map(({ delivery, text }) => (delivery ? describeOutcome(delivery) : text.replace(/\.$/, '')))
+  const messages = failed.map(({ delivery, text }) => (delivery ? formatDelivery(delivery) : text.replace(/\.$/, '')))
   throw new RunError(first.error ?? `delivery_${first.delivery?.outcome ?? 'invalid'}`, messages.join('; '))
 }

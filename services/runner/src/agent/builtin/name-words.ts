@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { COMPARED_LENGTH } from './normalize-name.ts'
 
 /**
  * Names that mean the same (services/runner/README.md, "What the built-in agent understands"). The first of each group is
@@ -286,14 +287,13 @@ const PHRASES = new Map(
 
 /** Contexts repeat their names from run to run. */
 const cachedWords = new LRUCache<string, string>({ max: 5_000 })
-const NAME_MAX_LENGTH = 200
 
 /**
  * The words of a name after the table of synonyms, in alphabetical order: "Order no.", "Bestellnummer" and `orderId` give
  * "id order". Only the first 200 characters count.
  */
 export function toWords(name: string): string {
-  const part = name.slice(0, NAME_MAX_LENGTH)
+  const part = name.slice(0, COMPARED_LENGTH)
   const known = cachedWords.get(part)
   if (known !== undefined) return known
   // A part of a text keeps the whole text in memory.

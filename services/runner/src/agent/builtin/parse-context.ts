@@ -39,12 +39,14 @@ function readNames(context: string, known: KnownNames): ReadContext {
   const whole = parseStructure(context.trim())
   if (whole !== undefined)
     return withProblem(readJson([openForms(openEnvelope(whole, known), known)]), repeatedNameProblem(context))
-  const blocks = [...context.matchAll(FENCED)]
-  const fenced = blocks.flatMap(([, text = '']) => parseStructure(text.trim()) ?? [])
+  const fenced = [...context.matchAll(FENCED)].flatMap(([, text = '']) => {
+    const structure = parseStructure(text.trim())
+    return structure === undefined ? [] : [{ structure, text }]
+  })
   if (fenced.length > 0) {
-    const repeated = blocks.map(([, text = '']) => repeatedNameProblem(text)).find((problem) => problem !== undefined)
-    const beside = context.replaceAll(FENCED, '\n')
-    return withLines(withProblem(readJson(fenced), repeated), beside, known)
+    const json = readJson(fenced.map(({ structure }) => structure))
+    const repeated = fenced.map(({ text }) => repeatedNameProblem(text)).find((problem) => problem !== undefined)
+    return withLines(withProblem(json, repeated), context.replaceAll(FENCED, '\n'), known)
   }
   const begin = context.search(/(?<=^|\n)[ \t]*[[{]/u)
   const end = Math.max(context.lastIndexOf('}'), context.lastIndexOf(']')) + 1

@@ -6,7 +6,7 @@ import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentFile, AgentRun } from '../agent.ts'
-import { type DeliveryCall, describeOutcome, isDeliveryCall, sendDelivery } from '../deliveries.ts'
+import { type DeliveryCall, formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import {
@@ -250,7 +250,7 @@ function failIfNothingAccepted(steps: AgentSteps): void {
   const deliveries = listToolResults(steps.all).flatMap(({ delivery }) => (delivery ? [delivery] : []))
   const last = deliveries.at(-1)
   if (!last || deliveries.some(({ outcome }) => outcome === 'accepted')) return
-  throw new RunError(`delivery_${last.outcome}`, describeOutcome(last))
+  throw new RunError(`delivery_${last.outcome}`, formatDelivery(last))
 }
 
 /** Executes, in order, the answer's tool calls that have no result in the journal; `end_run` after all others. */

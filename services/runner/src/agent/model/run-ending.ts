@@ -1,7 +1,7 @@
 import type { JournalStep, ModelAnswerStep, NewJournalStep, ToolResultStep } from '@workflow-service/contract'
 import { RunError } from '../../run-errors.ts'
 import { indexToolResults } from '../agent-steps.ts'
-import { describeOutcome } from '../deliveries.ts'
+import { formatDelivery } from '../deliveries.ts'
 import { listToolCalls, type ToolCallPart } from './conversation.ts'
 import { type Ending, END_RUN, readEnding } from './model-tools.ts'
 
@@ -102,7 +102,7 @@ function findOpenFailure(steps: Steps): RunError | undefined {
 
 function toError(call: ToolCallPart, { ok, delivery, error, text }: ToolResultStep): RunError | undefined {
   if (ok) return undefined
-  if (delivery) return new RunError(`delivery_${delivery.outcome}`, describeOutcome(delivery))
+  if (delivery) return new RunError(`delivery_${delivery.outcome}`, formatDelivery(delivery))
   if (error === 'too_many_deliveries' || error === 'delivery_declined' || error === 'approval_expired') {
     return new RunError(error, text)
   }
