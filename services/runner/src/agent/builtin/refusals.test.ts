@@ -162,6 +162,11 @@ describe('a context is refused', () => {
   test.each<[string, string, object]>([
     ['the same value twice', 'Order ID: A\nOrder no.: A', { order_id: 'A' }],
     ['the same number in two notations', 'Total: 5\nTotal: 5.00', { total: 5 }],
+    [
+      'a block of code with a name twice that is not JSON',
+      '```\n{"order_id": "A"}\n```\n\n```\nset({"x": 1, "x": 2});\n```',
+      { order_id: 'A' },
+    ],
     ['the footer of an automatic mail', 'Order ID: A\nPlease do not reply to this message.', { order_id: 'A' }],
     ['a disclaimer', 'Order ID: A\n\nWenn Sie nicht der richtige Empfänger sind, löschen Sie sie.', { order_id: 'A' }],
     ['a sentence before the names', 'ich möchte bestellen:\n\n* Order ID: A\n* Customer: Ada', { customer: 'Ada' }],
