@@ -19,7 +19,7 @@ export default {
   testTimeout: 30_000,
   // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the others wait.
   maxWorkers: availableParallelism() > 4 ? '50%' : 3,
-  // Jest keeps some memory of each test file: without the limit, marking it took a tenth of all processor time.
+  // Jest keeps some memory of each test file: without the limit, marking it took 6 % of all processor time.
   workerIdleMemoryLimit: '500MB',
   reporters: ['default', '<rootDir>/packages/testkit/src/jest/count-reporter.ts'],
   globalSetup: '<rootDir>/packages/testkit/src/jest/global-setup.ts',

@@ -8,7 +8,7 @@ import {
   useRunnerFixture,
 } from './support/runner-fixture.ts'
 
-/** The acceptance figure: `RATE_LIMIT_RUNS=100 npm run jest -- services/runner/test/rate-limit` (about two minutes). */
+/** The acceptance figure: `RATE_LIMIT_RUNS=100 npm run jest -- services/runner/test/model-rate-limit` (about two minutes). */
 const RUNS = Number(process.env['RATE_LIMIT_RUNS'] ?? 6)
 const REQUESTS_PER_SECOND = 2
 

@@ -98,6 +98,17 @@ describe('serveOperations', () => {
     })
   })
 
+  test('has headers for browsers in its answers, unless only our own services call it', async () => {
+    const headersOf = async (options: Partial<Options>) => {
+      const answer = await request(serve(options)).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
+      return [answer.status, answer.headers['x-frame-options']]
+    }
+    expect([await headersOf({}), await headersOf({ isInternal: true })]).toEqual([
+      [202, 'DENY'],
+      [202, undefined],
+    ])
+  })
+
   test('authorizes before it says anything of the route or reads the body', async () => {
     for (const path of ['/nothing', `/things/${id}`, '/things/%ff']) {
       expect((await request(serve()).put(path).send('{')).status).toBe(401)

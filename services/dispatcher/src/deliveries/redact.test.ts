@@ -50,7 +50,7 @@ describe('createRedactor', () => {
       fc.property(fc.string({ unit: 'grapheme', maxLength: 100 }), (text) => {
         expect(redact(text)).toBe(text)
       }),
-      { seed: 20261122, numRuns: 1_000 },
+      { seed: 20261122, numRuns: 2_000 },
     )
   })
 
@@ -89,7 +89,7 @@ describe('createRedactor', () => {
           expect(redacted).not.toContain(encoded)
         },
       ),
-      { seed: 20261122, numRuns: 1_000 },
+      { seed: 20261122, numRuns: 2_000 },
     )
   })
 })

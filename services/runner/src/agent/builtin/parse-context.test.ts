@@ -115,7 +115,7 @@ describe('the names of a context', () => {
         expect(isContextObject(names)).toBe(true)
         expect(parseContext(context)).toEqual(names)
       }),
-      { seed: 1, numRuns: 1_000 },
+      { seed: 1, numRuns: 5_000 },
     )
   })
 })
