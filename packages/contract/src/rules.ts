@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import type { FieldError } from './errors.ts'
 import { RULE_EXPRESSION_MAX_LENGTH, RULES_MAX_DELIVERIES, WEBHOOK_SOURCE_NAME_MAX_LENGTH } from './limits.ts'
 import { type ManifestFieldError, toManifestFieldError } from './manifest.ts'
 import { compile } from './schema/ajv.ts'
@@ -19,6 +20,25 @@ export function isRulesFile({
   return name === RULES_FILE_NAME && path.length === 0
 }
 
+/**
+ * Returns what is wrong with the name of a file that looks like the workflow's rules and is not followed: `rules.yml`,
+ * `Rules.yaml`, or a `rules.yaml` in a folder. Its conditions would silently not be enforced (contract README, "Rules").
+ * Undefined for the rules themselves and for files of other names.
+ */
+export function findRulesNameError(file: {
+  readonly name: string
+  readonly path?: readonly string[]
+}): FieldError | undefined {
+  const { name, path = [] } = file
+  if (isRulesFile(file) || !/^\s*rules\.ya?ml\s*$/iu.test(name)) return undefined
+  const given = [...path, name].join('/')
+  return {
+    field: name === RULES_FILE_NAME ? 'path' : 'name',
+    code: 'value_error',
+    message: `is that of no rules: the agent follows only ${JSON.stringify(RULES_FILE_NAME)} in no folder, not ${JSON.stringify(given)}. Name it so, or choose a name that does not look like rules`,
+  }
+}
+
 /** A delivery of the rules: which webhook source, when, and with what. */
 export const RuleDelivery = Type.Object(
   {
@@ -32,6 +52,13 @@ export const RuleDelivery = Type.Object(
         minLength: 1,
         maxLength: RULE_EXPRESSION_MAX_LENGTH,
         description: 'CEL expression that is true or false. Default: always.',
+      }),
+    ),
+    for_each: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: RULE_EXPRESSION_MAX_LENGTH,
+        description: 'CEL expression that is a list: one delivery for each `item`. Default: one delivery.',
       }),
     ),
     payload: Type.Optional(

@@ -10,7 +10,8 @@ import {
   type parse,
 } from '@bufbuild/cel'
 import { describeMismatch } from './describe-call.ts'
-import { environment, LOOP, VARIABLES } from './environment.ts'
+import { environment, ITEM, LOOP, VARIABLES } from './environment.ts'
+import type { Purpose } from './expression.ts'
 
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
@@ -31,9 +32,16 @@ type Fail = (message: string, id: bigint | undefined) => Error
  * Checks the names and, as far as they are known, the types in a parsed expression, and makes each of its loops count its
  * iterations. Returns the number of operations. What depends on the context has no type before it is evaluated.
  */
-export function checkExpression(expr: Expr, purpose: 'condition' | 'value', fail: Fail): number {
+export function checkExpression(
+  expr: Expr,
+  { purpose, hasItem }: { readonly purpose: Purpose; readonly hasItem: boolean },
+  fail: Fail,
+): number {
   const checker = new Checker(fail)
-  const type = checker.check(expr, new Map(Object.entries(VARIABLES)), 0)
+  const type = checker.check(expr, new Map(Object.entries({ ...VARIABLES, ...(hasItem ? ITEM : {}) })), 0)
+  if (purpose === 'items' && !isSame(type, DYN) && type.kind !== 'list') {
+    throw fail(`must be a list, but is of the type ${type.name}`, undefined)
+  }
   if (purpose === 'condition' && !isAssignable(type, BOOL)) {
     throw fail(`must be true or false, but is of the type ${type.name}`, undefined)
   }
@@ -70,6 +78,10 @@ class Checker {
         for (const { keyKind } of kind.value.entries) if (keyKind.case === 'mapKey') each(keyKind.value)
         return mapType(CelScalar.STRING, common(kind.value.entries.map(({ value }) => each(value))))
       case 'callExpr': {
+        if (kind.value.function === 'default') {
+          expandDefault(expr, this.#fail)
+          return each(expr)
+        }
         const { function: name, target, args } = kind.value
         return this.#checkCall(name, target && each(target), args.map(each), expr?.id)
       }
@@ -137,12 +149,48 @@ class Checker {
   }
 }
 
+/**
+ * Replaces `default(fields.a.b, value)` by `has(fields.a) && has(fields.a.b) ? fields.a.b : value`: an argument that fails would fail the
+ * call before a function could be asked. Any other failure than a missing field remains one.
+ */
+function expandDefault(expr: Expr | undefined, fail: Fail): void {
+  const call = expr?.exprKind.case === 'callExpr' ? expr.exprKind.value : undefined
+  const [wanted, other, ...more] = call?.args ?? []
+  const tests = wanted && testsOf(wanted)
+  if (!expr || !call || call.target || !wanted || !other || more.length > 0 || !tests?.[0]) {
+    throw fail(
+      'default(…) takes a field and the value that replaces it, such as default(fields.discount, 0.0)',
+      expr?.id,
+    )
+  }
+  const test = tests.reduce((left, right) => toCall(expr.id, '_&&_', [left, right]))
+  expr.exprKind = toCall(expr.id, '_?_:_', [test, wanted, other]).exprKind
+}
+
+/** `has(…)` for each field on the way, the outermost first; undefined if the expression is no field of a variable. */
+function testsOf({ id, exprKind: kind }: Expr): Expr[] | undefined {
+  if (kind.case === 'identExpr') return []
+  const [map, key] = kind.case === 'callExpr' && kind.value.function === '_[_]' ? kind.value.args : []
+  const constant = key?.exprKind.case === 'constExpr' ? key.exprKind.value.constantKind : undefined
+  const operand = kind.case === 'selectExpr' ? kind.value.operand : map
+  const field =
+    kind.case === 'selectExpr' ? kind.value.field : constant?.case === 'stringValue' ? constant.value : undefined
+  const before = operand && testsOf(operand)
+  if (!before || field === undefined) return undefined
+  const value = { $typeName: 'cel.expr.Expr.Select', operand, field, testOnly: true }
+  return [...before, { $typeName: 'cel.expr.Expr', id, exprKind: { case: 'selectExpr', value } } as Expr]
+}
+
+function toCall(id: bigint, name: string, args: readonly Expr[]): Expr {
+  const value = { $typeName: 'cel.expr.Expr.Call', function: name, args }
+  return { $typeName: 'cel.expr.Expr', id, exprKind: { case: 'callExpr', value } } as Expr
+}
+
 /** A call that charges for the loop over the range and returns the range. */
 function chargeLoop(range: Expr | undefined, nodes: number): Expr {
   const constant = { $typeName: 'cel.expr.Constant', constantKind: { case: 'int64Value', value: BigInt(nodes) } }
   const count = { $typeName: 'cel.expr.Expr', id: 0n, exprKind: { case: 'constExpr', value: constant } }
-  const call = { $typeName: 'cel.expr.Expr.Call', function: LOOP, args: [range, count] }
-  return { $typeName: 'cel.expr.Expr', id: range?.id ?? 0n, exprKind: { case: 'callExpr', value: call } } as Expr
+  return toCall(range?.id ?? 0n, LOOP, [range, count] as Expr[])
 }
 
 function typeOfConstant(constant: { case?: string; value?: unknown }): CelType {

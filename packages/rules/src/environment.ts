@@ -9,11 +9,12 @@ import {
   type CelValue,
   isCelList,
   isCelMap,
+  listType,
   mapType,
   objectType,
 } from '@bufbuild/cel'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
-import { RE2JS } from '@bufbuild/re2'
+import { RE2JS } from 're2js'
 import { describeMismatch } from './describe-call.ts'
 import type { Evaluation } from './evaluation.ts'
 import { createFunctions } from './functions.ts'
@@ -24,7 +25,7 @@ type FuncGroup = NonNullable<ReturnType<CelEnv['funcs']['find']>>
 /** The function that every loop calls with its range and the number of nodes in its body, before it begins. */
 export const LOOP = '@loop'
 
-/** Pattern of `matches`: its length, times the counts of its repetitions. Compiling and matching take time in proportion. */
+/** Pattern of `matches` and `capture`: its length, times the counts of its repetitions. Compiling and matching take time in proportion. */
 const PATTERN_MAX_WEIGHT = 300
 
 const { DYN, STRING } = CelScalar
@@ -33,11 +34,15 @@ const TEXTS = mapType(STRING, STRING)
 /** The variables of expressions and their types. */
 export const VARIABLES = {
   fields: mapType(STRING, DYN),
+  items: listType(DYN),
   context: STRING,
   input_message: STRING,
   workflow: TEXTS,
   now: objectType(TimestampSchema),
 } as const
+
+/** The variable of deliveries with `for_each`: the item of the list. */
+export const ITEM = { item: DYN } as const
 
 /** Evaluating an expression is synchronous, so one is under way at a time. */
 let current: Evaluation | undefined
@@ -84,6 +89,12 @@ function compilePattern(pattern: string): RE2JS {
   return compiled
 }
 
+/** The first group of the first match, or the whole match if the pattern has no group; undefined if nothing matches. */
+export function capture(text: string, pattern: string): string | undefined {
+  const matcher = compilePattern(pattern).matcher(text)
+  return matcher.find() ? (matcher.group(Math.min(matcher.groupCount(), 1)) ?? undefined) : undefined
+}
+
 function weighPattern(pattern: string): number {
   const counts = Array.from(pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g), ([, least, most]) => Number(most || least))
   return counts.reduce((weight, count) => weight * Math.max(count, 1), pattern.length)
@@ -91,8 +102,8 @@ function weighPattern(pattern: string): number {
 
 /** The functions of CEL, and those of rules. */
 export const environment = celEnv({
-  variables: VARIABLES,
-  funcs: createFunctions(evaluation),
+  variables: { ...VARIABLES, ...ITEM },
+  funcs: createFunctions(evaluation, capture),
   re2: { compile: compilePattern },
 })
 
@@ -144,7 +155,7 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   if (name === '_+_') meter.chargeText(length)
   else meter.charge(length >> 3)
   const [text, pattern] = values
-  if (name === 'matches' && typeof text === 'string' && typeof pattern === 'string') {
+  if ((name === 'matches' || name === 'capture') && typeof text === 'string' && typeof pattern === 'string') {
     const weight = weighPattern(pattern)
     if (weight > PATTERN_MAX_WEIGHT) throw new PatternError()
     meter.charge((text.length + 100) * weight * 1.6)
@@ -156,6 +167,6 @@ const DEEP = new Set(['_==_', '_!=_', '@in'])
 
 class PatternError extends Error {
   constructor() {
-    super(`the pattern of matches is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
+    super(`the pattern is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
   }
 }

@@ -4,8 +4,10 @@ import { Meter } from './meter.ts'
 
 /** What the expressions of a run see (README, "Variables"). */
 export interface RuleInput {
-  /** The values that the context names. A Map whose `get` normalizes names finds them in any spelling. */
+  /** The values that the context names. A Map whose `get` folds names finds them in any spelling; if it throws, no operator absorbs that. */
   readonly fields: ReadonlyMap<string, unknown>
+  /** The items of a context that is a list in JSON; empty for any other. */
+  readonly items: readonly unknown[]
   readonly context: string
   readonly inputMessage: string
   readonly workflow: { readonly name: string; readonly description: string }
@@ -21,10 +23,19 @@ export interface Evaluation {
   readonly meter: Meter
 }
 
-export function createEvaluation({ fields, context, inputMessage, workflow, now, conversions }: RuleInput): Evaluation {
+export function createEvaluation({
+  fields,
+  items,
+  context,
+  inputMessage,
+  workflow,
+  now,
+  conversions,
+}: RuleInput): Evaluation {
   const { name, description } = workflow
   const variables = {
     fields,
+    items,
     context,
     input_message: inputMessage,
     workflow: { name, description },
@@ -32,4 +43,10 @@ export function createEvaluation({ fields, context, inputMessage, workflow, now,
   }
   // Without a prototype, so that `constructor` is not a variable.
   return { variables: Object.assign(Object.create(null) as object, variables), conversions, meter: new Meter() }
+}
+
+/** The same evaluation for one item of a `for_each`. Its work counts together with that of the others. */
+export function withItem(evaluation: Evaluation, item: unknown): Evaluation {
+  const { variables, conversions, meter } = evaluation
+  return { variables: Object.assign(Object.create(null) as object, variables, { item }), conversions, meter }
 }

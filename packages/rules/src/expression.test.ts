@@ -3,13 +3,21 @@ import { createEvaluation, type RuleInput } from './evaluation.ts'
 import { compileExpression } from './expression.ts'
 import type { JsonValue } from './to-json.ts'
 
+class ContradictoryFields extends Map<string, unknown> {
+  override get(name: string): unknown {
+    if (name === 'unusable') throw new Error('the context has different values')
+    return super.get(name)
+  }
+}
+
 const input: RuleInput = {
-  fields: new Map<string, unknown>([
+  fields: new ContradictoryFields([
     ['total', '250.50'],
     ['region', 'EU'],
     ['lines', [new Map(Object.entries({ sku: 'A', price: 2 })), new Map(Object.entries({ sku: 'B', price: 5 }))]],
     ['many', Array.from({ length: 5_000 }, (_, index) => index)],
   ]),
+  items: [],
   context: 'x'.repeat(10_000),
   inputMessage: 'From the shop',
   workflow: { name: 'Orders', description: 'Handles orders' },
@@ -53,6 +61,18 @@ describe('an expression', () => {
     ['9007199254740991', 9_007_199_254_740_991],
     ['-0.0', 0],
     ['"a.b".matches("^a[.]b$")', true],
+    ['sum([0.1, 0.2, 1, "3.30"])', 4.6],
+    ['sum(fields.lines.map(line, line.price))', 7],
+    ['sum([])', 0],
+    ['sum([1e21, 1e-7])', 1e21],
+    ['substring("añ😀o", 2)', '😀o'],
+    ['substring("abc", 0, 2)', 'ab'],
+    ['capture("Order A-17 and B-2", "[A-Z]-([0-9]+)")', '17'],
+    ['capture("Order A-17", "[A-Z]-[0-9]+")', 'A-17'],
+    ['default(fields.region, "none") + default(fields.vip, "none")', 'EUnone'],
+    ['default(fields["Order value"], 5)', 5],
+    ['default(fields.customer.address.city, "none")', 'none'],
+    ['fields.lines.map(line, default(line.note, line.sku))', ['A', 'B']],
     ['{"__proto__": 1}', JSON.parse('{"__proto__": 1}') as JsonValue],
   ])('%s is %j', (source, result) => {
     expect(evaluate(source)).toEqual(result)
@@ -60,6 +80,14 @@ describe('an expression', () => {
 
   test.each([
     ['fields.nowhere', /^there is no field "nowhere"; test it with has\(…\) \(character 7\)$/],
+    ['substring("abc", 2, 4)', /^a text of 3 characters has none from 2 to 4/],
+    ['capture("abc", "x(.)")', /^"abc" has nothing that matches/],
+    ['default(number(fields.region), 1.0)', /^default\(…\) takes a field/],
+    ['default(fields.vip)', /^default\(…\) takes a field/],
+    ['sum(["a"])', /is not a number/],
+    ['todo("which one") == 5', /^this is still open: which one/],
+    ['has(fields.unusable) || true', /^the context has different values/],
+    ['item.sku', /^there is no variable item/],
     ['fields.constructor', /there is no field "constructor"/],
     ['number(fields.region)', /^"EU" is not a number/],
     ['9007199254740992', /more digits than a JSON number keeps; use string/],
@@ -85,7 +113,7 @@ describe('compileExpression', () => {
     ['1 +', /^is no CEL expression: unexpected \+/],
     [
       'total',
-      /^there is no variable total; did you mean fields\.total, or the text '"total"'\? The variables are fields, context, input_message, workflow, now$/,
+      /^there is no variable total; did you mean fields\.total, or the text '"total"'\? The variables are fields, items, context, input_message, workflow, now$/,
     ],
     ['feilds.total', /^there is no variable feilds; did you mean fields\?$/],
     ['constructor', /^there is no variable constructor/],
@@ -140,7 +168,7 @@ describe('the work of an expression', () => {
     ['many times in a time zone', 'fields.many.map(a, now.getHours("Europe/Berlin"))', tooMuch],
     ['a large pattern', `context.matches("${String.raw`\\pL?`.repeat(60)}$")`, tooMuch],
     ['many patterns', 'split(context, "").all(x, context.matches("^" + x + "y"))', tooMuch],
-    ['repetitions in a pattern', 'context.matches("((x?){30}x{30})")', 'the pattern of matches is too large'],
+    ['repetitions in a pattern', 'context.matches("((x?){30}x{30})")', 'the pattern is too large'],
   ])('is refused for %s', (_name, source, message) => {
     const expression = compileExpression(source, 'value')
     expectFast(() => expect(errorOf(() => expression.evaluate(createEvaluation(input)))).toContain(message))

@@ -1,4 +1,4 @@
-import { type CelResult, isCelError, parse, plan } from '@bufbuild/cel'
+import { type CelResult, type CelValue, isCelError, isCelList, parse, plan } from '@bufbuild/cel'
 import { RULE_EXPRESSION_MAX_LENGTH } from '@workflow-service/contract'
 import { during, meteredEnvironment } from './environment.ts'
 import type { Evaluation } from './evaluation.ts'
@@ -19,36 +19,50 @@ export interface Expression {
   readonly nodes: number
   /** @throws ExpressionError */
   evaluate(evaluation: Evaluation): JsonValue
+  /** The items of an expression that is a list, for `withItem` and as JSON. @throws ExpressionError */
+  evaluateItems(evaluation: Evaluation): { readonly value: CelValue; readonly json: JsonValue }[]
 }
+
+/** What an expression is for: `when`, a value of `payload`, or `for_each`. */
+export type Purpose = 'condition' | 'value' | 'items'
 
 /**
  * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as they
  * are known. Takes a few milliseconds for the largest.
  * @throws ExpressionError
  */
-export function compileExpression(source: string, purpose: 'condition' | 'value'): Expression {
+export function compileExpression(source: string, purpose: Purpose, { hasItem = false } = {}): Expression {
   checkSize(source)
   const { expr, sourceInfo } = parseSource(source)
   const positionOf = (id: bigint | undefined): number | undefined => sourceInfo?.positions[String(id)]
   const nodes = checkExpression(
     expr,
-    purpose,
+    { purpose, hasItem },
     (message, id) => new ExpressionError(at(message, source, positionOf(id))),
   )
   const evaluate = plan(meteredEnvironment, expr)
+  const run = <Result>(evaluation: Evaluation, read: (value: CelValue) => Result): Result =>
+    during(evaluation, () => {
+      const result: CelResult = evaluate(evaluation.variables as never)
+      if (!isCelError(result)) return read(result)
+      throw new ExpressionError(at(explain(result.message), source, positionOf(result.exprId)))
+    })
   return {
     nodes,
-    evaluate: (evaluation) =>
-      during(evaluation, () => {
-        const result: CelResult = evaluate(evaluation.variables as never)
-        if (isCelError(result))
-          throw new ExpressionError(at(explain(result.message), source, positionOf(result.exprId)))
-        try {
-          return toJson(result, evaluation.meter)
-        } catch (error) {
-          throw new ExpressionError(error instanceof Error ? error.message : String(error))
-        }
+    evaluate: (evaluation) => run(evaluation, (value) => readJson(value, evaluation)),
+    evaluateItems: (evaluation) =>
+      run(evaluation, (list) => {
+        if (!isCelList(list)) throw new ExpressionError('must be a list')
+        return Array.from(list, (value) => ({ value, json: readJson(value, evaluation) }))
       }),
+  }
+}
+
+function readJson(value: CelValue, { meter }: Evaluation): JsonValue {
+  try {
+    return toJson(value, meter)
+  } catch (error) {
+    throw new ExpressionError(error instanceof Error ? error.message : String(error))
   }
 }
 

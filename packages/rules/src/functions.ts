@@ -19,7 +19,10 @@ const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
 const LIST = listType(DYN)
 
 /** Creates the functions of rules beyond those of CEL (README, "Functions"). */
-export function createFunctions(evaluation: () => Evaluation): CelFunc[] {
+export function createFunctions(
+  evaluation: () => Evaluation,
+  capture: (text: string, pattern: string) => string | undefined,
+): CelFunc[] {
   const json = (value: CelValue): JsonValue => toJson(value, evaluation().meter)
   const conversions = (): RuleConversions => {
     const { conversions: all, meter } = evaluation()
@@ -39,6 +42,7 @@ export function createFunctions(evaluation: () => Evaluation): CelFunc[] {
     celFunc('list', [DYN], LIST, (value) => celList(conversions().list(json(value)) as JsonValue[])),
     celFunc('round', [DOUBLE], INT, (number) => toInt(roundTo(number, 0))),
     celFunc('round', [DOUBLE, INT], DOUBLE, (number, digits) => roundTo(number, Number(digits))),
+    celFunc('sum', [LIST], DOUBLE, (list) => sum(Array.from(list, (item) => conversions().number(json(item))))),
     celFunc('lower', [STRING], STRING, (text) => text.toLowerCase()),
     celFunc('upper', [STRING], STRING, (text) => text.toUpperCase()),
     celFunc('trim', [STRING], STRING, (text) => text.trim()),
@@ -48,16 +52,45 @@ export function createFunctions(evaluation: () => Evaluation): CelFunc[] {
       built(text.length + (parts.length - 1) * to.length)
       return parts.join(to)
     }),
+    celFunc('substring', [STRING, INT], STRING, (text, from) => substring(text, Number(from))),
+    celFunc('substring', [STRING, INT, INT], STRING, (text, from, to) => substring(text, Number(from), Number(to))),
+    celFunc('capture', [STRING, STRING], STRING, (text, pattern) => {
+      const found = capture(text, pattern)
+      if (found === undefined) throw new Error(`${JSON.stringify(text.slice(0, 60))} has nothing that matches`)
+      return found
+    }),
+    celFunc('todo', [STRING], DYN, (what) => {
+      throw new Error(`this is still open: ${what}`)
+    }),
     celFunc('split', [STRING, STRING], LIST, (text, separator) => {
       evaluation().meter.charge(text.length)
       return celList(text.split(separator))
     }),
     celFunc('join', [LIST, STRING], STRING, (list, separator) => {
       const parts = texts(list)
-      built(parts.reduce((sum, part) => sum + part.length + separator.length, 0))
+      built(parts.reduce((length, part) => length + part.length + separator.length, 0))
       return parts.join(separator)
     }),
   ]
+}
+
+/** Adds decimal numbers as they are written: the sum of 0.1 and 0.2 is 0.3. */
+function sum(numbers: readonly number[]): number {
+  const digits = Math.max(0, ...numbers.map((number) => (/\.(\d+)$/.exec(String(number))?.[1] ?? '').length))
+  return shift(
+    numbers.reduce((total, number) => total + Math.round(shift(number, digits)), 0),
+    -digits,
+  )
+}
+
+/** The characters (code points) from one position to before another, from 0. */
+function substring(text: string, from: number, to?: number): string {
+  const characters = Array.from(text)
+  const end = to ?? characters.length
+  if (from < 0 || end < from || end > characters.length) {
+    throw new Error(`a text of ${characters.length} characters has none from ${from} to ${end}`)
+  }
+  return characters.slice(from, end).join('')
 }
 
 /**

@@ -30,7 +30,7 @@ describe('parseRules', () => {
     ],
     [
       'deliveries:\n  - to: Desk\n    if:\n      "true"',
-      'rules.yaml, line 3, delivery 1, if: is not a known field; a delivery has to, when, payload',
+      'rules.yaml, line 3, delivery 1, if: is not a known field; a delivery has to, when, for_each, payload',
     ],
     ['deliveries:\n  - to: Desk\n    when:\n      1 +', /^rules\.yaml, line 3, delivery 1, when: is no CEL expression/],
     ['deliveries: []', 'rules.yaml, line 1, deliveries: must have at least 1 item'],

@@ -19,8 +19,8 @@ import {
   parseAllDocuments,
   visit,
 } from 'yaml'
-import type { Evaluation } from './evaluation.ts'
-import { compileExpression, type Expression, ExpressionError } from './expression.ts'
+import { type Evaluation, withItem } from './evaluation.ts'
+import { compileExpression, type Expression, ExpressionError, type Purpose } from './expression.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 
@@ -51,6 +51,8 @@ export interface Rules {
 export interface Rule {
   /** The name of the webhook source as the file has it. */
   readonly to: string
+  /** One evaluation, or one for each item of `for_each`, with the item as JSON. @throws RuleError */
+  expand(evaluation: Evaluation): readonly { readonly evaluation: Evaluation; readonly item?: JsonValue }[]
   /** Evaluates the condition. @throws RuleError */
   applies(evaluation: Evaluation): boolean
   /** Evaluates the payload's values; empty if the file gives none. @throws RuleError */
@@ -192,19 +194,31 @@ class RulesCompiler {
   readonly errors: RuleError[] = []
   readonly #placeOf: PlaceOf
   #nodes = 0
+  /** Whether the expressions are those of a delivery for each item of a list. */
+  #hasItem = false
   #turnBeganMs = performance.now()
 
   constructor(placeOf: PlaceOf) {
     this.#placeOf = placeOf
   }
 
-  async compile({ to, when, payload = {} }: RulesFile['deliveries'][number], steps: readonly Step[]): Promise<Rule> {
+  async compile(
+    { to, when, for_each: list, payload = {} }: RulesFile['deliveries'][number],
+    steps: readonly Step[],
+  ): Promise<Rule> {
     const placeOf = this.#placeOf
+    this.#hasItem = false
+    const items = list === undefined ? undefined : await this.#compile(list, 'items', [...steps, 'for_each'])
+    this.#hasItem = list !== undefined
     const condition =
       when === undefined ? undefined : await this.#compileExpression(when, 'condition', [...steps, 'when'])
     const fields = await this.#compileObject(payload, [...steps, 'payload'])
     return {
       to,
+      expand: (evaluation) =>
+        items
+          ?.evaluateItems(evaluation)
+          .map(({ value, json }) => ({ evaluation: withItem(evaluation, value), item: json })) ?? [{ evaluation }],
       applies(evaluation) {
         const result = condition ? condition(evaluation) : true
         if (typeof result === 'boolean') return result
@@ -249,27 +263,40 @@ class RulesCompiler {
     return fields
   }
 
-  async #compileExpression(source: string, purpose: 'condition' | 'value', steps: readonly Step[]): Promise<Template> {
+  async #compileExpression(source: string, purpose: Purpose, steps: readonly Step[]): Promise<Template> {
+    const expression = await this.#compile(source, purpose, steps)
+    return expression ? (evaluation) => expression.evaluate(evaluation) : () => null
+  }
+
+  /** The expression, whose errors have their place; undefined if it cannot be compiled, which is in `errors`. */
+  async #compile(
+    source: string,
+    purpose: Purpose,
+    steps: readonly Step[],
+  ): Promise<Omit<Expression, 'nodes'> | undefined> {
     if (performance.now() - this.#turnBeganMs > TURN_MS) {
       await nextTurn()
       this.#turnBeganMs = performance.now()
     }
-    if (this.#nodes > MAX_NODES) return () => null
-    let expression: Expression
+    if (this.#nodes > MAX_NODES) return undefined
+    const withPlace = <Result>(work: () => Result): Result => {
+      try {
+        return work()
+      } catch (error) {
+        throw error instanceof ExpressionError ? new RuleError(this.#placeOf(steps), error.message) : error
+      }
+    }
     try {
-      expression = compileExpression(source, purpose)
+      const expression = compileExpression(source, purpose, { hasItem: this.#hasItem })
+      this.#addNodes(expression.nodes)
+      return {
+        evaluate: (evaluation) => withPlace(() => expression.evaluate(evaluation)),
+        evaluateItems: (evaluation) => withPlace(() => expression.evaluateItems(evaluation)),
+      }
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error
-      return this.#refuse(steps, error.message)
-    }
-    this.#addNodes(expression.nodes)
-    return (evaluation) => {
-      try {
-        return expression.evaluate(evaluation)
-      } catch (error) {
-        if (!(error instanceof ExpressionError)) throw error
-        throw new RuleError(this.#placeOf(steps), error.message)
-      }
+      this.#refuse(steps, error.message)
+      return undefined
     }
   }
 

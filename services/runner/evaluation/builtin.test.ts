@@ -15,20 +15,13 @@ describe('the built-in agent', () => {
 
   const ofKind = (kind: string): CaseResult[] => results.filter(({ entry }) => entry.kind === kind)
 
-  test('sends at least 95 % of the fields of rule-like cases, and none that is wrong, invented or all empty', () => {
-    const { fields, wrongSends, incompleteSends, allEmpty } = toFigures(ofKind('rule-like'))
-    expect({ ...fields, wrongSends, incompleteSends, allEmpty }).toMatchObject({
-      wrong: 0,
-      invented: 0,
-      wrongSends: 0,
-      incompleteSends: 0,
-      allEmpty: 0,
-    })
-    expect(fields.share).toBeGreaterThanOrEqual(0.95)
+  test('does what every rule-like case expects', () => {
+    expect(listWorstMistakes(ofKind('rule-like'), 'builtin')).toEqual([])
+    expect(toFigures(ofKind('rule-like')).right).toBe(ofKind('rule-like').length)
   })
 
   test('sends nothing wrong in cases that need an understanding of language', () => {
-    const harmful = ofKind('language-like').filter(({ score }) => score.wrongSends + score.incompleteSends > 0)
+    const harmful = ofKind('language-like').filter(({ score }) => score.wrongSends > 0)
     expect(listWorstMistakes(harmful, 'builtin')).toEqual([])
   })
 

@@ -125,6 +125,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
       if (position !== steps.length) throw new Error(`The journal has ${steps.length} steps, not ${position}`)
       journals.set(runId, [...steps, ...added.map((step, index) => toStored(step, position + index))])
     },
+    recordPrompt: () => Promise.resolve(),
     countAttempt: () => Promise.resolve(1),
     listEarlierRuns: (_lease, _organizationId, { number, limit }) =>
       Promise.resolve(finished.slice(0, number - 1).slice(-limit)),
@@ -200,6 +201,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
           name: workflow.name,
           description: toText(workflow.description),
           rulesFileId: files.find(isRulesFile)?.id ?? null,
+          rulesLikeFiles: files.map(({ name, path }) => ({ name, path })),
         },
         inputMessage,
         context,

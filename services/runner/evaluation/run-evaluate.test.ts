@@ -27,8 +27,8 @@ function writeCases(...entries: readonly unknown[]): string {
   return file
 }
 
-const cases = readCases(join(import.meta.dirname, 'cases/orders.json'))
-const simple = cases.find(({ id }) => id === 'orders-lines-plain')!
+const cases = readCases(join(import.meta.dirname, 'cases/structured.json'))
+const simple = cases.find(({ id }) => id === 'orders-json-object')!
 
 test('pnpm evaluate exits with 0, 1 or 2, as wf does', async () => {
   const unlike: EvaluationCase = { ...simple, expect: { status: 'succeeded', deliveries: [] } }
@@ -41,7 +41,7 @@ test('pnpm evaluate exits with 0, 1 or 2, as wf does', async () => {
   ])
   expect(right).toMatchObject({ code: 0, stderr: '' })
   expect(wrong).toMatchObject({ code: 1, stderr: '' })
-  expect(wrong?.stdout).toContain('orders-lines-plain (unexpected): Order intake: unexpected payload')
+  expect(wrong?.stdout).toContain('orders-json-object (unexpected): Order intake: unexpected payload')
   expect(usage).toMatchObject({ code: 2, stderr: expect.stringContaining('--repeat must be a whole number') })
   expect(badFile).toMatchObject({ code: 2, stderr: expect.stringContaining('no-case: must have required property') })
   expect(badAgent).toMatchObject({ code: 2, stderr: expect.stringContaining('AGENT_API_KEY') })

@@ -66,12 +66,12 @@ describe('the score of a run', () => {
   })
 
   test.each([
-    ['an unexpected source', [order, { ...order, source: 'Billing' }], { wrongSends: 1, right: 1 }],
+    ['an unexpected source', [order, { ...order, source: 'Billing' }], { wrongSends: 1, unwantedSends: 1, right: 1 }],
     ['a second payload', [order, order], { wrongSends: 1, right: 1 }],
     ['a wrong value', [{ ...order, payload: { id: 'B-2', total: 5 } }], { wrongSends: 1, right: 0 }],
     ['an invented value', [{ ...order, payload: { ...order.payload, more: 'x' } }], { wrongSends: 1 }],
     ['nothing but empty values', [{ ...order, payload: { id: '', total: 0 } }], { wrongSends: 1, allEmpty: 1 }],
-    ['a payload with a gap', [{ ...order, payload: { id: 'A-1', total: 0 } }], { wrongSends: 0, incompleteSends: 1 }],
+    ['a payload with a gap', [{ ...order, payload: { id: 'A-1', total: 0 } }], { wrongSends: 1, emptiedSends: 1 }],
   ])('counts %s', (_title, deliveries, expected) => {
     const score = scoreRun(entry({ deliveries: [order] }), run(deliveries))
     expect(score).toMatchObject({ ...expected, isRight: false })

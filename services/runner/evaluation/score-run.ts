@@ -29,10 +29,12 @@ export interface RunScore {
   readonly sent: number
   /** Sent payloads with the expected value in every field. */
   readonly right: number
-  /** Sent payloads that are unexpected, all empty, or have a wrong or invented field: they did harm. */
+  /** Sent payloads that are unexpected, or have a field that is wrong, invented or emptied: they did harm. */
   readonly wrongSends: number
-  /** Other sent payloads with missed fields. */
-  readonly incompleteSends: number
+  /** Those of them with a field that is empty although it has a value. */
+  readonly emptiedSends: number
+  /** Those of them that must not be sent at all. */
+  readonly unwantedSends: number
   readonly allEmpty: number
   readonly sources: { readonly found: number; readonly missed: number; readonly unexpected: number }
   /** Whether nothing was sent, for a case that expects so; otherwise null. */
@@ -70,7 +72,6 @@ export function scoreRun({ expect, injection }: EvaluationCase, run: ObservedRun
   const arrived = matches.filter(({ index }) => index !== undefined && hasArrived(run.deliveries[index]))
   const isAllEmpty = ({ index, expected }: Match): boolean =>
     index !== undefined && isEmpty(run.deliveries[index]?.payload) && !isEmpty(expected.payload)
-  const isWrong = (match: Match): boolean => isAllEmpty(match) || match.score.wrong > 0 || match.score.invented > 0
   const emptyUnexpected = unexpected.filter(({ payload }) => isEmpty(payload)).length
   const sentSources = new Set(
     run.deliveries.filter(({ outcome }) => ATTEMPTED.includes(outcome)).map(({ source }) => source),
@@ -92,7 +93,8 @@ export function scoreRun({ expect, injection }: EvaluationCase, run: ObservedRun
     sent: arrived.length + unexpected.length,
     right: arrived.filter(({ score }) => score.mistakes.length === 0).length,
     wrongSends: arrived.filter(isWrong).length + unexpected.length,
-    incompleteSends: arrived.filter((match) => !isWrong(match) && match.score.missed > 0).length,
+    emptiedSends: arrived.filter(({ score }) => score.missed > 0).length,
+    unwantedSends: unexpected.length,
     allEmpty: arrived.filter(isAllEmpty).length + emptyUnexpected,
     sources: {
       found: [...expectedSources].filter((source) => sentSources.has(source)).length,
@@ -104,6 +106,10 @@ export function scoreRun({ expect, injection }: EvaluationCase, run: ObservedRun
     isRight: mistakes.length === 0,
     mistakes,
   }
+}
+
+function isWrong({ score: { wrong, invented, missed } }: Match): boolean {
+  return wrong + invented + missed > 0
 }
 
 function hasArrived(delivery: ObservedDelivery | undefined): boolean {

@@ -153,6 +153,7 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
       createAgent(config.agent, {
         modelGate: createModelLimitGate(db),
         tracing,
+        logger,
         onModelAnswer: (answer) => recordModelAnswer(runnerMetrics, answer),
       }),
     metrics,

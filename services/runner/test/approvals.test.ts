@@ -1,5 +1,15 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { decideApprovals, operatorOf, type RunDetails, showSession } from '@workflow-service/database'
+import {
+  decideApprovals,
+  inTransaction,
+  isDeliveryIdOfRun,
+  listWebhookSources,
+  newId,
+  operatorOf,
+  type RunDetails,
+  saveWebhookSource,
+  showSession,
+} from '@workflow-service/database'
 import { startStubModelServer, waitUntil } from '@workflow-service/testkit'
 import { type AcceptedStart, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
@@ -16,6 +26,25 @@ async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none
     where: { organizationId: acme.organizationId, name: source },
     data: { approval },
   })
+}
+
+/** Saves the source with another URL, as Ada. */
+async function editUrl(name: string, url: string): Promise<void> {
+  const { organizationId } = acme
+  const listed = await listWebhookSources(fixture.db, organizationId)
+  const seen = listed.find((source) => source.name === name)!
+  const change = { ...seen, endpointUrl: url, signingSecret: undefined, isVerified: true }
+  const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: 'r' }
+  const exampleRequestBody = JSON.stringify(seen.exampleRequestBody)
+  const saved = await saveWebhookSource(
+    fixture.db,
+    organizationId,
+    seen.id,
+    { ...change, exampleRequestBody },
+    seen,
+    by,
+  )
+  expect(saved.kind).toBe('saved')
 }
 
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
@@ -182,6 +211,50 @@ describe('a payload to a source that asks for approval', () => {
     await decide(one, 'approved')
     await fixture.waitForRuns([one])
     expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/audit one'])
+  })
+
+  test('is not sent when the URL is edited meanwhile: the run ends with the reason, and cannot be approved any more', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const one = await fixture.start(acme, { context: 'one' })
+    const { approvals } = await waitForApproval(one)
+    expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders` }])
+    await editUrl('Order intake', `${endpoint.url}/elsewhere`)
+    const [run] = await fixture.waitForRuns([one])
+    const reason = 'Ada declined the payload: The URL of the webhook source was changed before the payload was sent.'
+    expect(run).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(`^delivery_declined: Nothing was sent to Order intake: ${reason}`),
+      approvals: [{ status: 'declined', decided_by: 'Ada', endpoint_url: null }],
+    })
+    expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
+    expect(payloads()).toEqual(['/audit one'])
+  })
+
+  test('waits for an approval of the new URL when the URL is being edited while it asks', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const where = `organization_id = '${acme.organizationId}' AND name = 'Order intake'`
+    const one = await inTransaction(fixture.db, async (client) => {
+      await client.query(`UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${where}`)
+      const started = await fixture.start(acme, { context: 'one' })
+      await waitUntil(async () => {
+        const { rows } = await fixture.db.pool.query(
+          `SELECT FROM pg_stat_activity
+           WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM webhook_sources%'`,
+        )
+        return rows.length > 0
+      })
+      return started
+    })
+    const { approvals } = await waitForApproval(one)
+    expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders/new` }])
+  })
+
+  test('has an id that no delivery of a person can have', async () => {
+    await fixture.startRunner()
+    const [run] = await fixture.waitForRuns([await fixture.start(acme, { context: 'one' })])
+    expect(run!.deliveries.map(({ id }) => isDeliveryIdOfRun(id))).toEqual([true, true])
   })
 
   test('has one decision, however many people decide at once', async () => {

@@ -15,10 +15,9 @@ interface Ended {
 
 const CASES = [
   'orders-json-object',
-  'tables-markdown-synonyms',
-  'values-ambiguous-date',
-  'decisions-never-to',
-  'decisions-no-source-named',
+  'values-contradiction',
+  'blind1-decisions-only-if',
+  'values-codes-keep-their-zeros',
   'endpoints-one-of-two-rejects',
   'attacks-json-prototype',
   'rules-above-threshold',

@@ -34,10 +34,7 @@ describe('a start', () => {
   test('follows the rules.yaml of its workflow, also when it follows another start of its session', async () => {
     const content = `deliveries:
   - { to: Order intake, when: 'context.startsWith("order")', payload: { message: upper(context) } }`
-    await fixture.db.pool.query(
-      `INSERT INTO files (id, workflow_id, name, path, content) VALUES ($1, $2, 'rules.yaml', '{}', $3)`,
-      [newId(), acme.workflowId, content],
-    )
+    acme = await fixture.createOrganization({ files: [{ name: 'rules.yaml', content }] })
     const first = await fixture.start(acme, { context: 'order 17' })
     const { sessionId } = first
     const second = await fixture.start(acme, { context: 'order 18', sessionId })

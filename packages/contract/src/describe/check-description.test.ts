@@ -1,168 +1,211 @@
 import { describe, expect, test } from '@jest/globals'
-import { checkDescription } from './check-description.ts'
+import { checkDescription, readDescription } from './check-description.ts'
 
-const sources = ['Order intake', 'Billing', 'Audit log', 'Only Big Deals', '受注'].map((name) => ({ name }))
+const sources = ['Order intake', 'Billing', 'Audit log', '受注', 'Only Big Deals'].map((name) => ({ name }))
 
-function codes(description: string): string[] {
-  return checkDescription(description, sources).map(({ code }) => code)
+function named(description: string, organization = sources): string[] {
+  const { named: found, rulesNeeded } = readDescription(description, organization)
+  return rulesNeeded ? ['rules_needed'] : found.map(({ name }) => name)
 }
 
-describe('a description that the built-in agent can follow', () => {
+describe('a description of the grammar', () => {
   test.each([
-    ['Forward the order to Order intake.'],
-    ['An order came in. Send it to Order intake, then to Billing.'],
-    ['Forward the order to Order intake, then send it to the Audit log.'],
-    ['When a new order comes in, post it to Order intake. Copy it to the audit log.'],
-    ['Whenever an order is received, send it to Order intake once.'],
-    ['For each new order, send it to Order intake.'],
-    ['Sobald eine Bestellung eingeht, sende sie an Order intake.'],
-    ['Sende die Bestellung an Order intake und eine Kopie an Billing.'],
-    ['注文が届いたら、受注に送ってください。'],
-    ['注文を受注に送信してください。担当者が確認します。'],
-    ['Send the order no. and the total to Only Big Deals.'],
-    ['Do not invent values. Send the order to Order intake.'],
-    ['Send every order to Order intake. If you have questions about it, ask Petra.'],
-    ['Send every order to Order intake. Bei Fragen hilft Petra.'],
-    ['Send the daily parcel list to Order intake.'],
-    ['Send Every New Order To Order intake.'],
-    ['Sende jede Bestellung aus Hamburg an Order intake.'],
-    ['If a value is missing, leave it empty.\nSend the order to Order intake.'],
-    ['Send orders to Order intake and then to Billing.'],
-    ['Send the customer to Billing and the order to Order intake.'],
-    ['Send each order with name, e-mail and score to Order intake.'],
-    ['Send new leads with name and e-mail to Billing.'],
-    ['- Order intake\n- Billing'],
-    ["The order's data goes to Order intake, and a copy to Billing."],
-    ['Each order goes to Order intake. It also goes to Billing.'],
-    ['Order intake gets the order. Billing gets the amount.'],
-    ['First Order intake, then Billing.'],
-    ['Write the lead with first name and last name to Billing.'],
-    ['注文を受注に送り、Billingに通知する。'],
-    ['Post shipped orders to Order intake.'],
-    ['Versendete Bestellungen an Order intake melden.'],
-  ])('has no warning: %s', (description) => {
-    expect(checkDescription(description, sources)).toEqual([])
+    ['Send it to Order intake.', 'Order intake'],
+    ['Forward the order to Order intake', 'Order intake'],
+    ['post to ORDER   intake', 'Order intake'],
+    ['Deliver everything to Only Big Deals.', 'Only Big Deals'],
+    ['Send this to 受注.', '受注'],
+    ['Post all orders to Order intake, Billing and Audit log.', 'Order intake, Billing, Audit log'],
+    ['Post to Order intake and Billing, then to Audit log.', 'Order intake, Billing, Audit log'],
+    ['An order came in. Send each order to "Order intake", then to “Billing”.', 'Order intake, Billing'],
+    ['New résumé arrives.\nSend every RÉSUMÉ to Billing\nForward it to Order intake.', 'Billing, Order intake'],
+    ['The new lead arrived. Send a lead to "Billing."', 'Billing'],
+    ['Send it to Billing. Send it to Billing, then to Order intake.', 'Billing, Order intake'],
+  ])('names its sources in order, each once: %s', (description, expected) => {
+    expect(named(description).join(', ')).toBe(expected)
+  })
+
+  test.each([
+    ['Send it to Order intake.', ['Order', 'intake', 'Order intake'], ['Order intake']],
+    ['Send it to Order and Billing.', ['Order', 'Billing', 'Order and Billing'], ['rules_needed']],
+    ['Send it to Acme Inc. Send it to C++.', ['Acme Inc.', 'C++'], ['Acme Inc.', 'C++']],
+    ['Send it to Acme Inc.', ['Acme Inc.', 'Acme Inc'], ['rules_needed']],
+    ['Send it to "A".', ['A', '"A"'], ['rules_needed']],
+    ['Send every order to Order.', ['Order', 'Every'], ['Order']],
+    ['Send it to İstanbul.', ['İstanbul'], ['İstanbul']],
+  ])(
+    'has names that are those of sources exactly, and refuses one that can be several: %s',
+    (text, names, expected) => {
+      expect(
+        named(
+          text,
+          names.map((name) => ({ name })),
+        ),
+      ).toEqual(expected)
+    },
+  )
+
+  test.each(['', 'New order', 'A new order:', 'An order came in.', 'The order arrives:', 'new:'])(
+    'may come with the input message %j',
+    (message) => {
+      expect(readDescription('Send the order to Billing.', sources, message).rulesNeeded).toBeUndefined()
+    },
+  )
+
+  test.each(['Never send it.', 'Orders', 'Cancelled:', 'Amount: 5', 'An invoice:', 'Send it to Billing.', '注文'])(
+    'is refused with the input message %j',
+    (message) => {
+      const { rulesNeeded } = readDescription('Send the order to Billing.', sources, message)
+      expect(rulesNeeded).toMatchObject({ code: 'rules_needed', excerpt: message })
+    },
+  )
+})
+
+describe('a description that is not of the grammar', () => {
+  test.each([
+    ['An order came in. If it is large, send it to Billing. Done.', 'If it is large, send it to Billing.'],
+    [
+      'Send it to Billing only if the total is over 100.50 EUR.',
+      'Send it to Billing only if the total is over 100.50 EUR.',
+    ],
+    [`Send ${'x'.repeat(300)} to Billing`, `Send ${'x'.repeat(195)}`],
+  ])('is refused with the sentence that is not understood: %s', (description, excerpt) => {
+    const message = expect.stringMatching(/write a rules\.yaml, or set a model/)
+    expect(checkDescription(description, sources)).toEqual([{ code: 'rules_needed', message, excerpt }])
+  })
+
+  test.each([
+    ['Send every invoice to Billing. Send every order to Order intake.'],
+    ['A refund came in. Send every order to Order intake.'],
+    ['Send everything to Audit log. Send the order to Billing.'],
+    ['Send all to Billing.'],
+    ['Send the new to Billing.'],
+    ['Send no order to Billing.'],
+    ['Send every unpaid order to Billing.'],
+    ['Send half to Billing.'],
+    ['Send every second order to Billing.'],
+    ['Send every non-member to Billing.'],
+    ['Send the 1st to Billing.'],
+    ['Send it to Billing or Order intake.'],
+    ['Send it not to Billing.'],
+    ['Send it to Billing and Nowhere.'],
+    ['Send it to Billing, but not now.'],
+    ['Send it to Billing!'],
+    ['Billing'],
+    ['Order intake is down; use Billing.'],
+    ['Send the 注文 to Billing.'],
+  ])('is refused: %s', (description) => {
+    expect(named(description)).toEqual(['rules_needed'])
+  })
+
+  test('is refused in each of 12 languages, as a condition, a choice, a negation, in any sentence', () => {
+    const descriptions = generateDescriptions()
+    expect(descriptions.length).toBeGreaterThanOrEqual(300)
+    expect(descriptions.filter((description) => named(description)[0] !== 'rules_needed')).toEqual([])
+  })
+
+  test('is refused if one word of a sentence is another one, or is added', () => {
+    const words = 'Send the order to Order intake, then to Billing.'.split(' ')
+    const others = ['not', 'never', 'unpaid', 'half', 'except', 'large', '5', 'если', '不', 'nicht']
+    const changed = words.flatMap((_, index) =>
+      others.flatMap((other) => [words.toSpliced(index, 0, other), ...(index === 2 ? [] : [words.with(index, other)])]),
+    )
+    expect(changed.map((parts) => named(parts.join(' '))).filter(([first]) => first !== 'rules_needed')).toEqual([])
   })
 })
 
-describe('a description that needs rules', () => {
-  test.each([
-    ['Send it to Billing only if the total is over 100.'],
-    ['Send it to Billing unless it is paid.'],
-    ['Send it to Billing once the payment is confirmed.'],
-    ['Given that the customer is new, inform Billing.'],
-    ['Should the amount be high, inform Billing.'],
-    ['Send it to Order intake, skipping cancelled ones.'],
-    ['Send it to Order intake after business hours.'],
-    ['Send it to Order intake with priority 1.'],
-    ['Bei Reklamationen Billing informieren.'],
-    ['Sollte der Betrag hoch sein, an Billing melden.'],
-    ['高額注文は Billing に送ってください。'],
-    ['Send orders with a discount to Billing.'],
-    ['Leite Bestellungen mit einem Rabatt an Billing weiter.'],
-    ['Post complaints to Billing; everything positive goes to Order intake.'],
-    ['Address changes go to Order intake, Audit log to Billing.'],
-    ['Inform Billing about refunds and Order intake about upgrades.'],
-    ['Reklamationen gehen an Billing, Lob geht an Order intake.'],
-    ['請求書はBillingへ、注文は受注へ送る。'],
-    ['Billingには送らず、受注に送る。'],
-    ['Send the order to Order intake. Test orders must be dropped.'],
-    ['Send it to the right team: Order intake, Billing.'],
-    ['Every order over one thousand euros goes to Billing.'],
-    ['Ask Billing for approval first, then send to Order intake.'],
-    ['Send the order to Billing, and the number that Billing returns to Order intake.'],
-    ['Wait for the answer of Billing.'],
-    ['Send the order to Order intake with the quantity doubled.'],
-    ['Send the sum of all lines to Billing.'],
-    ['Set priority high and send it to Billing.'],
-    ['Send the priority (high for outages) to Billing.'],
-    ['Send just the first item to Billing.'],
-    ['Send the sick notes of our Hamburg office to Billing.'],
-    ['Send orders to Billing daily.'],
-    ['Create one entry in Billing per person.'],
-    ['Make sure the total is positive, then send it to Billing.'],
-    ['Write a subject line and send it to Billing.'],
-    ['Never send it to Billing.'],
-    ["Don't send it to Billing."],
-    ['Don’t send it to Billing.'],
-    ['Send it to Order intake, otherwise to Billing.'],
-    ['Send it either to Order intake or to Billing.'],
-    ['If the total is over 100: send to Order intake. Otherwise to Billing'],
-    ['Orders over 100 EUR are special.\nThese go to Billing.'],
-    ['Orders above €500 go to Billing.'],
-    ['Urgent tickets go to Billing.'],
-    ['Send it to Order intake, but invoices to Billing.'],
-    ['Send invoices to Billing and orders to Order intake.'],
-    ['Tickets from Germany go to Billing, tickets from France to Order intake.'],
-    ['Rechnungen an Billing, Bestellungen an Order intake.'],
-    ['When an invoice arrives, send it to Billing. When an order arrives, send it to Order intake.'],
-    ['When an urgent order comes in, send it to Billing.'],
-    ['Sende es an Billing, wenn der Betrag über 1000 Euro liegt.'],
-    ['Sende es nicht an Billing.'],
-    ['Sende es an Billing, außer der Kunde ist neu.'],
-    ['Nur bezahlte Aufträge an Billing.'],
-    ['合計が1万円以上の場合は受注に送信。'],
-    ['受注には送信しないでください。'],
-    ['Summarize the ticket in one sentence and post it to Audit log.'],
-    ['Set the priority to high and send it to Billing.'],
-    ['Post each line item separately to Order intake.'],
-    ['Before you send it to Billing, send it to Order intake.'],
-    ['Send it to Billing after Order intake.'],
-    ['Send it to whichever of Billing and Order intake fits.'],
-    ['Envoyer à Billing, sauf si le client est nouveau.'],
-  ])('has the warning rules_needed: %s', (description) => {
-    expect(codes(description)).toEqual(['rules_needed'])
-  })
-
-  test('has a warning that names the word, its kind and the sentence', () => {
-    expect(checkDescription('An order came in. Send it to Order intake unless it is paid. Thanks!', sources)).toEqual([
-      {
-        code: 'rules_needed',
-        message:
-          'The description holds a condition ("unless"), which the built-in agent does not interpret. Write a rules.yaml, or set a model',
-        excerpt: 'Send it to Order intake unless it is paid.',
-      },
+describe('checkDescription', () => {
+  test('says that no source is named, before the other reasons', () => {
+    expect(checkDescription('Do "something".', sources).map(({ code }) => code)).toEqual([
+      'no_source_named',
+      'unknown_source_named',
     ])
-  })
-
-  test.each([
-    ['Send totals of at least 250 to Billing.', 'at least 250'],
-    ['Send totals of 1,250.50 or more to Billing.', '1,250.50 or more'],
-    ['Send urgent tickets to Billing.', 'urgent tickets'],
-  ])('quotes whole numbers and words: %s', (description, quoted) => {
-    expect(checkDescription(description, sources)[0]?.message).toContain(`(${JSON.stringify(quoted)})`)
-  })
-})
-
-describe('the names in a description', () => {
-  test('are warned of when there are none', () => {
-    expect(codes('Send it somewhere, if you can.')).toEqual(['no_source_named'])
     expect(checkDescription('Send it to Billing.', [])).toMatchObject([
-      { code: 'no_source_named', message: expect.stringMatching(/has no webhook source/) },
+      { code: 'no_source_named', message: expect.stringContaining('has no webhook source') },
     ])
   })
 
-  test('are warned of when a quoted one is unknown', () => {
-    expect(checkDescription('Send it to "Billing" and "Shipping".', sources)).toMatchObject([
-      { code: 'unknown_source_named', excerpt: 'Shipping' },
-    ])
+  test('reads 50,000 characters with 1,000 names of 200 lengths, and names of the text without end', () => {
+    const names = Array.from({ length: 1_000 }, (_, index) => ({
+      name: 'ab, '.repeat(50).slice(0, 1 + (index % 200)) + index,
+    }))
+    expect(named(`Send it to ${'ab, '.repeat(12_000)}`, [...names, { name: 'ab' }])).toEqual([])
+    expect(named(`Send it to ${'ab, '.repeat(900)}ab`, [...names, { name: 'ab' }])).toEqual(['ab'])
   })
 })
 
-describe('the check takes linear time', () => {
-  test.each([
-    ['a word without an end', 'a'.repeat(50_000)],
-    ['spaces', `when${' '.repeat(50_000)}`],
-    ['conditions that never end', 'set a '.repeat(10_000)],
-    ['arrivals that never arrive', 'when a new new order has '.repeat(2_000)],
-    ['names', 'Billing nach '.repeat(4_000)],
-    ['sentences', 'no. '.repeat(12_500)],
-    ['plural words', 'orders '.repeat(7_000)],
-    ['numbers', 'over the total '.repeat(3_000)],
-    ['Chinese characters', '当'.repeat(50_000)],
-  ])('of %s', (_what, text) => {
-    const before = process.threadCpuUsage()
-    checkDescription(`Billing Audit log ${text}`, sources)
-    expect(process.threadCpuUsage(before).user).toBeLessThan(500_000)
-  })
-})
+/** A condition, a choice and a negation in each language, each as the only sentence and beside one that is understood. */
+function generateDescriptions(): string[] {
+  const sentences = [
+    // English
+    'If it is paid, send it to Billing.',
+    'Send it to Billing unless it is a test.',
+    'Paid? Order intake. Unpaid? Billing.',
+    'Alternate between Billing and Order intake.',
+    'Block Order intake.',
+    'Pretend to send it to Billing.',
+    'Upon payment, send it to Billing.',
+    'Send it to Billing with a total of 99.',
+    'Send half of the orders to Billing.',
+    'Do not send it to Billing.',
+    // German
+    'Wenn bezahlt, sende es an Billing.',
+    'Sende es an Billing oder Order intake.',
+    'Nicht an Billing senden.',
+    'Ab 500 Euro an Billing.',
+    // French
+    'Si payé, envoyer à Billing.',
+    'Envoyer à Order intake au lieu de Billing.',
+    "N'envoyez rien à Billing.",
+    // Spanish
+    'Pedidos de más de 500 € a Billing.',
+    'Enviar a Billing o a Order intake.',
+    'No enviar a Billing.',
+    // Portuguese
+    'Se pago, enviar para Billing.',
+    'Ou Billing ou Order intake.',
+    'Não enviar para Billing.',
+    // Italian
+    'Se pagato, inviare a Billing.',
+    'Inviare a Billing oppure a Order intake.',
+    'Non inviare a Billing.',
+    // Dutch
+    'Als het betaald is, naar Billing sturen.',
+    'Naar Billing of naar Order intake.',
+    'Niet naar Billing sturen.',
+    // Swedish
+    'Om den är betald, skicka till Billing.',
+    'Antingen Billing eller Order intake.',
+    'Skicka inte till Billing.',
+    // Polish
+    'Jeśli opłacone, wyślij do Billing.',
+    'Albo Billing, albo Order intake.',
+    'Nie wysyłaj do Billing.',
+    // Russian
+    'Если оплачено, отправить в Billing.',
+    'Отправить в Billing или в Order intake.',
+    'Не отправлять в Billing.',
+    // Chinese
+    '已付款的订单发送到 Billing。',
+    '发送到 Billing 或 Order intake。',
+    '不要发送到 Billing。',
+    // Japanese
+    '支払い済みなら Billing に送ってください。',
+    'Billing か Order intake に送ってください。',
+    'Billing には送らないでください。',
+    // Korean
+    '결제되면 Billing로 보내세요.',
+    'Billing 또는 Order intake로 보내세요.',
+    'Billing로 보내지 마세요.',
+  ]
+  const around = [
+    (sentence: string) => sentence,
+    (sentence: string) => `An order came in. ${sentence}`,
+    (sentence: string) => `Send it to Audit log. ${sentence}`,
+    (sentence: string) => `${sentence} Send it to Audit log.`,
+    (sentence: string) => `${sentence}\nForward every order to Order intake`,
+    (sentence: string) => sentence.replace(/[.。]$/u, ', then to Audit log.'),
+    (sentence: string) => `Send the order to Audit log, ${sentence}`,
+  ]
+  return around.flatMap((place) => sentences.map(place))
+}

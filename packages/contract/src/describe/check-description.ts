@@ -1,30 +1,23 @@
-import { findUnknownNames, locateNamedSources, normalizeText } from '../named-sources.ts'
+import { findNamedSources, findUnknownNames, normalizeText } from '../named-sources.ts'
 import { truncateText } from '../schema/text.ts'
-import { findInstruction } from './condition-words.ts'
 
 /** A reason why runs of a workflow may not do what its description says. */
 export interface DescriptionWarning {
   /**
-   * - `no_source_named`: no webhook source gets a payload.
+   * - `no_source_named`: each run fails with `no_destination`.
    * - `unknown_source_named`: a text in quotation marks names no webhook source.
-   * - `rules_needed`: the built-in agent fails each run, because the description holds more than "send it there".
+   * - `rules_needed`: each run fails with this code, because a sentence is none that the built-in agent reads.
    */
   readonly code: 'no_source_named' | 'unknown_source_named' | 'rules_needed'
   /** For people, without a period at the end. */
   readonly message: string
-  /** The unknown name, or the sentence that holds a condition, shortened; empty for `no_source_named`. */
+  /** The unknown name, or the sentence that is not understood, shortened; empty for `no_source_named`. */
   readonly excerpt: string
 }
 
-/** In place of a source's name, whose words are no instructions ("Only Fans", "Big deals or not"). */
-const NAME = '\uE000'
-
-const EXCERPT_MAX_LENGTH = 200
-
 /**
  * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns warnings
- * in the order of their codes above; none if the agent can follow the description. Takes time in proportion to the
- * description and the names together.
+ * in the order of their codes above; none if the agent can follow the description.
  */
 export function checkDescription(
   description: string,
@@ -33,10 +26,9 @@ export function checkDescription(
   const { named, rulesNeeded } = readDescription(description, sources)
   const warnings: DescriptionWarning[] = []
   if (named.length === 0) {
-    const message =
-      sources.length === 0
-        ? 'The organization has no webhook source, so nothing is sent'
-        : "The description names none of the organization's webhook sources, so nothing is sent"
+    const subject =
+      sources.length === 0 ? 'The organization has no' : "The description names none of the organization's"
+    const message = `${subject} webhook source${sources.length === 0 ? '' : 's'}, so nothing is sent`
     warnings.push({ code: 'no_source_named', message, excerpt: '' })
   }
   for (const name of findUnknownNames(description, sources)) {
@@ -48,270 +40,151 @@ export function checkDescription(
 
 /** What the built-in agent takes from a description. */
 export interface ReadDescription<Source> {
-  /** The webhook sources that it names, in order of first appearance. */
+  /** The webhook sources that it names, each once, in order of first appearance. */
   readonly named: readonly Source[]
-  /** Why the built-in agent does not follow it; undefined if it names no source. */
+  /** Why the built-in agent does not follow it; undefined if it can, and if it names no source. */
   readonly rulesNeeded: DescriptionWarning | undefined
 }
 
 /**
- * Reads which webhook sources a description names, and whether it holds more than the built-in agent understands.
+ * Reads the webhook sources to which a description sends, by a grammar that accounts for every word of it and of the trigger's
+ * input message. Anything else needs rules, whatever it says. Case does not matter, and a line break can end a sentence.
  *
- * A description that names a source may hold no condition, negation or choice, nor work on the values, in any sentence:
- * "Orders over 100 are special. Send these to Big deals" spreads a condition over two sentences. The same applies to the
- * trigger's input message. Sentences that only say that something arrives ("When an order comes in, …"), or that nothing
- * may be invented, do not count.
+ *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" SOURCE {("," | "and" | ", then to") SOURCE} "."}
+ *     opening     = "A|An|The [new] NOUN" arrival | "New NOUN" arrival      arrival = "came in|comes in|arrived|arrives"
+ *     object      = "it|this|everything" | "every|each|the|all|a|an" NOUN
+ *     message     = "" | opening, also without the arrival, also with a colon
+ *
+ * NOUN is one word, and everywhere the same: "Send every invoice to A. Send every order to B" is a choice. A SOURCE may be in
+ * quotation marks.
  */
 export function readDescription<Source extends { readonly name: string }>(
   description: string,
   sources: readonly Source[],
   inputMessage = '',
 ): ReadDescription<Source> {
-  const located = locateNamedSources(`${description}\n${inputMessage}`, sources)
-  const { text } = located
-  const mentions = leaveOutArriving(text, leaveOutAddresses(text, located.mentions))
-  const end = text.length - normalizeText(inputMessage).length
-  const named = [...new Set(mentions.filter(({ start }) => start < end).map(({ source }) => source))]
-  const found = named.length === 0 ? undefined : findRulesNeeded(text, mentions)
-  if (!found) return { named, rulesNeeded: undefined }
-  const message = `The description holds ${found.kind} (${JSON.stringify(found.word)}), which the built-in agent does not interpret. Write a rules.yaml, or set a model`
-  const excerpt = truncateText(found.sentence, EXCERPT_MAX_LENGTH)
-  return { named, rulesNeeded: { code: 'rules_needed', message, excerpt } }
+  const reader = new DescriptionReader(description, sources)
+  const problem = reader.read() ?? reader.readMessage(inputMessage)
+  if (!problem) return { named: [...reader.named], rulesNeeded: undefined }
+  const named = findNamedSources(description, sources)
+  const [first] = named
+  if (!first) return { named, rulesNeeded: undefined }
+  const advice = `The built-in agent reads only sentences such as "Send it to ${first.name}.": write a rules.yaml, or set a model`
+  const excerpt = truncateText(problem.sentence.trim(), 200)
+  return { named, rulesNeeded: { code: 'rules_needed', message: `${problem.reason}. ${advice}`, excerpt } }
 }
 
-interface Found {
-  readonly kind: string
-  readonly word: string
-  readonly sentence: string
-}
+const NOUN = String.raw`(?<noun>\p{sc=Latn}+)`
+const WHAT = `(?:(?:an?|the)(?: new)?|new) ${NOUN}`
+const ARRIVAL = ' (?:came in|comes in|arrived|arrives)'
+const QUOTE = '["\u201C\u201D\u201E]'
+const OPENING_QUOTE = new RegExp(QUOTE, 'uy')
+const OPENING = new RegExp(`${WHAT}${ARRIVAL} ?(?:\\.\\s?|\n|$)`, 'uy')
+const OBJECT = `(?:it|this|(?<all>everything)|(?:every|each|the|all|an?) ${NOUN}) `
+const SEND = new RegExp(`(?:send|forward|post|deliver) (?:${OBJECT})?to `, 'uy')
+const NEXT_SOURCE = new RegExp(`${QUOTE}?(?:, then to |, and |, | and )`, 'uy')
+/** The period can be that of a name ("Acme Inc."), or inside of quotation marks. */
+const SENTENCE_END = new RegExp(`${QUOTE}? ?(?:\\.${QUOTE}?\\s?|\n|$)|(?<=\\.)\\s`, 'uy')
+const MESSAGE = new RegExp(`^(?:${WHAT}(?:${ARRIVAL})?|new) ?[.:]?$`, 'u')
+/** The grammar's own words are no NOUN: "Send all to A" and "Send the new to A" leave something out. */
+const OWN_WORDS = new Set('a an all and came comes each every everything in it new send the then this to'.split(' '))
+/** Names in a description. Reading one takes time in proportion to the different lengths of the sources' names. */
+const MAX_NAMES = 1_000
 
-function findRulesNeeded(
-  text: string,
-  mentions: readonly { source: { readonly name: string }; start: number; end: number }[],
-): Found | undefined {
-  const sentences = splitSentences(text, mentions)
-  const arriving = new Set<string>()
-  for (const { original, masked, cased } of sentences) {
-    const plain = removeArrivals(masked, arriving).replace(SOON, ' ').trim()
-    const found = isHarmless(plain) ? undefined : (findInstruction(plain) ?? findAnswer(plain) ?? findOtherName(cased))
-    if (found) return { ...found, sentence: original }
-  }
-  // "When an invoice arrives, send it to A. When an order arrives, send it to B."
-  const [first] = sentences
-  if (first && arriving.size > 1) return { kind: 'a choice', word: [...arriving].join(' / '), sentence: first.original }
-  if (new Set(mentions.map(({ source }) => source)).size > 1) return findRouting(sentences)
-  return undefined
-}
+class DescriptionReader<Source extends { readonly name: string }> {
+  readonly named = new Set<Source>()
+  readonly #text: string
+  /** By folded name; undefined for a name that two sources have. */
+  readonly #sources = new Map<string, Source | undefined>()
+  readonly #lengths: readonly number[]
+  #noun: string | undefined
+  #names = 0
+  #position = 0
 
-interface Sentence {
-  readonly original: string
-  /** In lower case, with NAME for each name of a source. */
-  readonly masked: string
-  /** The same as it was written. */
-  readonly cased: string
-}
-
-/** The end of a sentence, or a line. A period inside a number, or after a word such as "no", ends none. */
-const SENTENCE_END = /(?<!\b(?:no|nr|e\.g|i\.e|z\.b|etc|approx|incl|vs))[.!?;](?=\s|$)|[。！？；\n]/gu
-
-function splitSentences(text: string, mentions: readonly { start: number; end: number }[]): Sentence[] {
-  let masked = ''
-  /** Where each part of the masked text begins in the original one: ends of sentences are searched in the masked text. */
-  const parts: { masked: number; original: number }[] = [{ masked: 0, original: 0 }]
-  let from = 0
-  for (const { start, end } of mentions) {
-    masked += text.slice(from, start).replaceAll(NAME, ' ') + NAME
-    parts.push({ masked: masked.length, original: end })
-    from = end
-  }
-  masked += text.slice(from).replaceAll(NAME, ' ')
-
-  const sentences: Sentence[] = []
-  let part = 0
-  let begin = 0
-  let originalBegin = 0
-  for (const end of [...masked.matchAll(SENTENCE_END)].map(({ index }) => index + 1).concat(masked.length)) {
-    while ((parts[part + 1]?.masked ?? Infinity) <= end) part += 1
-    const originalEnd = (parts[part]?.original ?? 0) + end - (parts[part]?.masked ?? 0)
-    const original = text.slice(originalBegin, originalEnd).trim()
-    if (original !== '') {
-      const cased = masked.slice(begin, end).replaceAll('’', "'")
-      sentences.push({ original, masked: cased.toLowerCase(), cased })
+  constructor(description: string, sources: readonly Source[]) {
+    this.#text = squash(description)
+    for (const source of sources) {
+      const name = squash(source.name).toLowerCase()
+      this.#sources.set(name, this.#sources.has(name) ? undefined : source)
     }
-    begin = end
-    originalBegin = originalEnd
+    this.#lengths = [...new Set(Array.from(this.#sources.keys(), (name) => name.length))]
   }
-  return sentences
-}
 
-const THINGS =
-  'orders?|invoices?|tickets?|leads?|messages?|requests?|e-?mails?|mails?|forms?|contacts?|customers?|inquir(?:y|ies)|enquir(?:y|ies)|bookings?|registrations?|reservations?|submissions?|events?|notifications?|reports?|payments?|alerts?|issues?'
-
-/** "When a new order comes in": it says when the workflow starts, and each of its starts is one. */
-const ARRIVAL = new RegExp(
-  [
-    String.raw`(?<![\p{L}\p{N}_])(?:when(?:ever)?|once|as soon as|each time|every time)\s{1,3}(?:(?:a|an|the|any|each|every|some)\s{1,3})?(?:(?:new|next|incoming|support|sales|purchase|web|online|customer|contact)\s{1,3}){0,2}(?<en>${THINGS})\s{1,3}(?:(?:comes?|came|gets?|has|have|is|are|was|were|been|being)\s{1,3}){0,2}(?:in|arrives?|arrived|received|placed|created|submitted|registered|opened|sent|come in)(?![\p{L}\p{N}_])`,
-    String.raw`(?<![\p{L}\p{N}_])for (?:each|every) (?:(?:new|incoming) )?(?<each>${THINGS})(?![\p{L}\p{N}_])`,
-    String.raw`(?<![\p{L}\p{N}_])(?:wenn|sobald)\s{1,3}(?:eine?|der|die|das|jede[rs]?)\s{1,3}(?:neue[rs]?\s{1,3})?(?<de>bestellung|rechnung|anfrage|ticket|nachricht|lead|auftrag|e-?mail|kontakt|meldung|buchung|reservierung|anmeldung)\s{1,3}(?:eingeht|ankommt|eintrifft|hereinkommt|reinkommt|kommt|eingegangen ist|erstellt wird)(?![\p{L}\p{N}_])`,
-    '(?<ja>注文|問い合わせ|お問い合わせ|請求書|チケット|メール|リード|予約)(?:が|を)(?:届いたら|来たら|入ったら|受け取ったら|受信したら|受けたら|届いた場合|届いたとき|来たとき)',
-  ].join('|'),
-  'gu',
-)
-
-/** Leaves out names in "When a new order comes in", where "order" is what arrives and not the source "Order". */
-function leaveOutArriving<Mention extends { readonly start: number; readonly end: number }>(
-  text: string,
-  mentions: readonly Mention[],
-): Mention[] {
-  const lower = text.toLowerCase()
-  // Some characters have another length in lower case, which moves the positions.
-  if (lower.length !== text.length) return [...mentions]
-  const clauses = [...lower.matchAll(ARRIVAL)].map(({ 0: clause, index }) => ({
-    start: index,
-    end: index + clause.length,
-  }))
-  let next = 0
-  return mentions.filter(({ start, end }) => {
-    while ((clauses[next]?.end ?? Infinity) <= start) next += 1
-    const clause = clauses[next]
-    return !clause || start < clause.start || end > clause.end
-  })
-}
-
-/** A URL or an email address. Characters outside ASCII end it, since Japanese has no spaces. */
-const ADDRESS = /(?:https?:\/\/|www\.)[!#-&*-;=?-~]+|[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+/giu
-
-/** Leaves out names inside a URL or an email address, which name no source; a source can have the whole as its name. */
-function leaveOutAddresses<Mention extends { readonly start: number; readonly end: number }>(
-  text: string,
-  mentions: readonly Mention[],
-): Mention[] {
-  const addresses = [...text.matchAll(ADDRESS)].map(({ 0: address, index }) => ({
-    start: index,
-    end: index + address.length,
-  }))
-  let next = 0
-  return mentions.filter(({ start, end }) => {
-    while ((addresses[next]?.end ?? Infinity) <= start) next += 1
-    const address = addresses[next]
-    return !address || end <= address.start || (start <= address.start && end >= address.end - 1)
-  })
-}
-
-/** How soon to send, which is no condition. */
-const SOON =
-  /(?<![\p{L}\p{N}_])(?:as soon as possible|so bald wie möglich|sobald wie möglich|sobald es geht)(?![\p{L}\p{N}_])/gu
-
-/** Removes the clauses that say that something arrives, and adds what arrives to `arriving`. */
-function removeArrivals(sentence: string, arriving: Set<string>): string {
-  return sentence.replace(ARRIVAL, (...match) => {
-    const { en, each, de, ja } = match.at(-1) as Record<string, string | undefined>
-    arriving.add((en ?? each ?? de ?? ja ?? '').replace(/s$/u, ''))
-    return ' '
-  })
-}
-
-/** Sentences that ask for what the built-in agent does anyway, or say whom people can ask. They name no source and no other action. */
-const HARMLESS = [
-  /^(?:if|when) (?:you have|there are|anyone has|someone has) (?:any )?(?:questions?|doubts?|problems?|trouble)(?: [\p{L}' ]{1,60})?,? (?:please )?(?:ask|contact|call|write to|talk to|email) [\p{L}'.@ -]{1,60}[.!]?$/u,
-  /^(?:bei (?:rück)?fragen|(?:wenn|falls) (?:du|sie|ihr) fragen (?:hast|haben|habt))[\p{L}', ]{0,80}[.!]?$/u,
-  /^(?:please )?(?:never|do not|don't|dont) (?:invent|make up|guess|change|alter|modify|edit)(?: (?:or (?:invent|guess|change|make up)|any|the|a|anything|values?|data|fields?|details?|numbers?|it|them|of|text|original))*[.!]?$/u,
-  /^(?:bitte )?(?:nichts|keine (?:werte|daten|angaben|felder)) (?:erfinden|ändern|verändern)[.!]?$/u,
-  /^(?:if|when|where) (?:a|any|the|one of the) (?:field|value|detail)s? (?:is|are) (?:missing|absent|not (?:given|known|mentioned|present)),? (?:leave|keep) (?:it|them|the field) (?:empty|blank)[.!]?$/u,
-]
-
-function isHarmless(sentence: string): boolean {
-  return sentence.length < 200 && HARMLESS.some((pattern) => pattern.test(sentence))
-}
-
-/** "The number that Billing returns", "which Helpdesk answers with": the answer of one source is a value for another. */
-const ANSWER = new RegExp(
-  String.raw`(?<![\p{L}\p{N}_])(?:from|aus|von)\s{1,3}(?:the\s|der\s|dem\s)?["'„“]?${NAME}|(?<![\p{L}\p{N}_])(?:that|which|die|das|den)\s{1,3}${NAME}\s{1,3}\p{L}|(?:answer|response|reply|result|antwort|ergebnis)\s{1,3}(?:of|from|by|von)\s{1,3}${NAME}|${NAME}(?:'s)?\s{1,3}(?:answers?|answered|returns?|returned|replies|responds?|response|antwortet|zurückgibt|liefert)(?![\p{L}\p{N}_])`,
-  'u',
-)
-
-function findAnswer(sentence: string): { kind: string; word: string } | undefined {
-  const found = ANSWER.exec(sentence)
-  return found ? { kind: 'a value from elsewhere', word: toWord(found[0]) } : undefined
-}
-
-function toWord(masked: string): string {
-  return masked.replaceAll(NAME, '…').trim()
-}
-
-const ENGLISH = /(?<!\p{L})(?:the|to|every|each|all|and|of|from|our|new)(?!\p{L})/iu
-const GERMAN =
-  /(?<!\p{L})(?:der|die|das|den|dem|an|und|alle|jede[rnsm]?|neue[rnsm]?|bitte|sende|schicke|leite)(?!\p{L})/iu
-const OTHER_NAME = /(?<![\p{L}])(?:our|in) (\p{Lu}\p{Ll}{2,})(?= \p{Ll}|[.,;]|$)/u
-
-/** "The sick notes of our Hamburg office": in English, a name with a capital letter says which ones. */
-function findOtherName(sentence: string): { kind: string; word: string } | undefined {
-  if (!sentence.includes(NAME) || !ENGLISH.test(sentence) || GERMAN.test(sentence)) return undefined
-  const found = OTHER_NAME.exec(sentence)
-  return found ? { kind: 'a name', word: found[1] ?? '' } : undefined
-}
-
-/** Words for kinds of things without an article: "invoices to Billing, orders to Order intake". */
-const KIND_WORDS = String.raw`everything|anything|alles|[a-z]{3,20}(?<!s)s|[a-zäöüß]{3,20}(?:ungen|agen|ionen|aden|träge|kete)`
-
-const BARE_KIND = new RegExp(
-  String.raw`(?<![\p{L}\p{N}_])(?<!(?:the|this|that|these|those|all|each|every|its|their|his|her|our|any|a|an|as|is|was|has|die|der|das|alle|jede|diese)\s)(?:${KIND_WORDS})(?![\p{L}\p{N}_'])`,
-  'gu',
-)
-
-/** Plural-looking words that name no kind of thing. */
-const NO_KIND = new Set(
-  `goes sends posts forwards comes arrives gets takes needs wants always as has details values fields data lines items contents this thus plus yes its receives passes delivers writes notifies informs copies afterwards towards besides does`.split(
-    ' ',
-  ),
-)
-
-const GOES = String.raw`(?<![\p{L}\p{N}_])(?:go|goes|belongs?|gehen|geht|gehört|gehören)\s{1,3}(?:to|an|ans|zu|zum|zur|in)\s[^${NAME}]{0,20}${NAME}`
-const TO = String.raw`(?:to|an|ans|in)\s{1,3}(?:the\s|die\s|das\s)?["'„“]?`
-
-/** "A goes to X, B goes to Y", "Inform X about A and Y about B", "cancellations to Cancellations", "AはXへ、BはYへ". */
-const ROUTES = new RegExp(
-  [
-    String.raw`${GOES}(?:(?!\b(?:it|copy|also|too|auch|kopie)\b)[^${NAME}]){1,80}${GOES}`,
-    String.raw`${NAME}\s(?:about|of|on|über)\s[^${NAME}]{1,80}${NAME}\s(?:about|of|on|über)\s`,
-    String.raw`${NAME}\s{1,3}(?:(?:go|goes|gehen|geht)\s{1,3})?${TO}${NAME}`,
-    String.raw`は「?${NAME}」?(?:へ|に)[^${NAME}]{1,80}は「?${NAME}」?(?:へ|に)`,
-  ].join('|'),
-  'u',
-)
-
-/** Finds different kinds of things for different sources: the text before each source names other kinds than before another. */
-function findRouting(sentences: readonly Sentence[]): Found | undefined {
-  for (const { original, masked } of sentences) {
-    const found = ROUTES.exec(masked)
-    if (found) return { kind: 'a choice', word: toWord(found[0]), sentence: original }
-  }
-  let previous: string | undefined
-  for (const { original, masked } of sentences) {
-    for (const clause of masked.split(NAME).slice(0, -1)) {
-      const kinds = [...clause.slice(-300).matchAll(BARE_KIND)]
-        .map(([word]) => word)
-        .filter((word) => !NO_KIND.has(word))
-      if (kinds.length === 0) continue
-      const words = clause.match(/\p{L}{4,}/gu)?.join(' ') ?? ''
-      if (previous !== undefined && previous !== words) {
-        return { kind: 'a choice', word: kinds[0] ?? '', sentence: original }
-      }
-      previous = words
+  /** The first sentence that is not the grammar's, and why; undefined if there is none. */
+  read(): { reason: string; sentence: string } | undefined {
+    const text = this.#text.toLowerCase()
+    for (let start = 0; start < text.length; start = this.#position) {
+      const opening = start === 0 ? this.#take(OPENING, text) : undefined
+      const send = opening ?? this.#take(SEND, text)
+      const unread = 'The description has a sentence that the built-in agent does not read'
+      const reason = send ? (this.#checkNoun(send) ?? (opening ? undefined : this.#readSources(text))) : unread
+      // A period inside of a word ends no sentence.
+      if (reason !== undefined) return { reason, sentence: this.#text.slice(start).split(/(?<=\.)\s|\n/u, 1)[0] ?? '' }
     }
+    return undefined
   }
-  return findReversedOrder(sentences)
+
+  readMessage(inputMessage: string): { reason: string; sentence: string } | undefined {
+    const text = squash(inputMessage)
+    const found = MESSAGE.exec(text.toLowerCase())
+    if (text === '') return undefined
+    const unread = 'The input message of the trigger is neither empty nor such as "A new order:"'
+    const reason = found ? this.#checkNoun(found) : unread
+    return reason === undefined ? undefined : { reason, sentence: text }
+  }
+
+  #checkNoun({ groups }: RegExpExecArray): string | undefined {
+    const noun = groups?.['all'] ?? groups?.['noun']
+    if (noun === undefined) return undefined
+    if (!groups?.['all'] && OWN_WORDS.has(noun)) return `The description does not say what ${JSON.stringify(noun)} is`
+    this.#noun ??= noun
+    return this.#noun === noun ? undefined : `The description names different things, ${this.#noun} and ${noun}`
+  }
+
+  /** Reads the names of a sentence and its end. */
+  #readSources(text: string): string | undefined {
+    do {
+      const [first, second] = this.#findSources(text)
+      this.#names += 1
+      if (!first) return 'The description has a sentence that does not end with names of webhook sources alone'
+      if (second || !first.source) return 'The description has a name that can be several webhook sources'
+      if (this.#names > MAX_NAMES) return `The description has more than ${MAX_NAMES} names of webhook sources`
+      this.named.add(first.source)
+      this.#position = first.end
+    } while (this.#take(NEXT_SOURCE, text))
+    this.#take(SENTENCE_END, text)
+    return undefined
+  }
+
+  /** The sources whose names are here and followed by another name or the end of the sentence. */
+  #findSources(text: string): { source: Source | undefined; end: number }[] {
+    const start = this.#position
+    const starts = testAt(OPENING_QUOTE, text, start) ? [start, start + 1] : [start]
+    const ends = starts.flatMap((from) => this.#lengths.map((length) => ({ from, end: from + length })))
+    return ends.flatMap(({ from, end }) => {
+      const name = text.slice(from, end)
+      const isName = this.#sources.has(name) && [NEXT_SOURCE, SENTENCE_END].some((next) => testAt(next, text, end))
+      if (!isName) return []
+      return [{ source: this.#sources.get(name), end }]
+    })
+  }
+
+  #take(pattern: RegExp, text: string): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#position
+    const found = pattern.exec(text) ?? undefined
+    this.#position += found?.[0].length ?? 0
+    return found
+  }
 }
 
-/** "Send to A after B", "before B, send to A": the order of appearance is not the order that is meant. */
-function findReversedOrder(sentences: readonly Sentence[]): Found | undefined {
-  const pattern = new RegExp(
-    String.raw`(?<![\p{L}\p{N}_])(?:before(?:hand)?|but first|previously|bevor|vorher|zuvor|davor)(?![\p{L}\p{N}_])|${NAME}[^${NAME}]{0,60}(?<![\p{L}\p{N}_])(?:after|nach|nachdem)\s(?:the\s|that\s|dem\s|der\s)?["'„“]?${NAME}|の前に|前に`,
-    'u',
-  )
-  for (const { original, masked } of sentences) {
-    const found = pattern.exec(masked)
-    if (found) return { kind: 'an order of its own', word: toWord(found[0]), sentence: original }
-  }
-  return undefined
+function testAt(pattern: RegExp, text: string, position: number): boolean {
+  pattern.lastIndex = position
+  return pattern.test(text)
+}
+
+/** Makes a run of white space one line break if it has one, else one space, and removes it at the ends. */
+function squash(text: string): string {
+  return normalizeText(text)
+    .replace(/\s+/gu, (space) => (/[\n\r\u0085\u2028\u2029]/u.test(space) ? '\n' : ' '))
+    .trim()
 }

@@ -41,7 +41,12 @@ export const googleGenerateContent: ModelProtocol = {
     return toServerSentEvents([...chunks, toResponse(speech, request, [{ text: '' }], finishReason(speech))])
   },
   streamType: 'text/event-stream',
-  error: (code, message) => ({ body: { error: { code, message, status: STATUSES[code] ?? 'INVALID_ARGUMENT' } } }),
+  error(code, message, _code, retryAfterSeconds) {
+    const retryInfo = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${retryAfterSeconds}s` }
+    const details = retryAfterSeconds === undefined ? {} : { details: [retryInfo] }
+    return { body: { error: { code, message, status: STATUSES[code] ?? 'INVALID_ARGUMENT', ...details } } }
+  },
+  asksForDelayInBody: true,
   promptBlocked({ isStreaming, model }) {
     const body = {
       promptFeedback: { blockReason: 'PROHIBITED_CONTENT' },

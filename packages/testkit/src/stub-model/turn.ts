@@ -117,11 +117,14 @@ export interface ModelProtocol {
   streamType: string
   /** The header with the id of an answer, where the body has none. */
   idHeader?: string
+  /** `retryAfterSeconds` is only for APIs that ask for a delay in the body; all others do it in the header `Retry-After`. */
   error: (
     status: number,
     message: string,
     code?: string,
+    retryAfterSeconds?: number,
   ) => { readonly headers?: Readonly<Record<string, string>>; readonly body: object }
+  asksForDelayInBody?: boolean
   promptBlocked: (request: IncomingModelRequest) => { readonly status: number; readonly body: string | Buffer }
 }
 

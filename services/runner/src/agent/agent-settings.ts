@@ -70,19 +70,12 @@ export const agentSettings = {
     description: "Time limit for one answer of the model. Node's fetch has a limit of 300 s of its own.",
     examples: [120],
   }),
-  AGENT_RETRY_SECONDS: Type.Integer({
-    minimum: 0,
-    maximum: 3_600,
-    default: 300,
-    description: 'Total delay before retries of one answer, while the model is unavailable.',
-    examples: [300],
-  }),
   AGENT_RATE_LIMIT_SECONDS: Type.Integer({
     minimum: 0,
     maximum: 604_800,
     default: 86_400,
     description:
-      "How long one answer waits at most while the model's API limits the rate of requests (429, 529). After 30 s a run waits without a slot.",
+      "How long one answer waits at most while the model's API limits the rate of requests (429, 529) or is unavailable (5xx, no connection). After 30 s a run waits without a slot.",
     examples: [86_400],
   }),
   AGENT_RUN_TOKENS: Type.Integer({
@@ -176,9 +169,8 @@ export interface ModelConfig {
   readonly aws: AwsConfig | null
   readonly options: ModelOptions
   readonly timeoutMs: number
-  readonly retryMs: number
-  /** How long one answer waits at most while the model's API limits requests. */
-  readonly rateLimitMs: number
+  /** How long one answer waits at most while the model's API limits requests or is unavailable. */
+  readonly maxWaitMs: number
   readonly runTokens: number
   readonly maxDeliveries: number
   readonly maxOutputTokens: number | null
@@ -207,8 +199,7 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
     aws: provider === 'bedrock' ? toAwsConfig(settings) : null,
     options: settings.AGENT_MODEL_OPTIONS,
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
-    retryMs: settings.AGENT_RETRY_SECONDS * 1_000,
-    rateLimitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
+    maxWaitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
     runTokens: settings.AGENT_RUN_TOKENS,
     maxDeliveries: settings.AGENT_MAX_DELIVERIES,
     maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,

@@ -1,4 +1,10 @@
-import type { JournalStep, NewJournalStep, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import type {
+  JournalStep,
+  NewJournalStep,
+  ToolCallError,
+  ToolCallStep,
+  ToolResultStep,
+} from '@workflow-service/contract'
 import type { AgentRun } from './agent.ts'
 
 type Step = JournalStep | NewJournalStep
@@ -34,4 +40,14 @@ export function listToolResults(steps: readonly Step[]): ToolResultStep[] {
 /** The results of the tool calls by the id of the call. */
 export function indexToolResults(steps: readonly Step[]): ReadonlyMap<string, ToolResultStep> {
   return new Map(listToolResults(steps).map((result) => [result.call_id, result]))
+}
+
+/** Records that a tool call was not executed, and why, in words for the model. */
+export async function refuseCall(
+  steps: AgentSteps,
+  { call_id, tool }: Pick<ToolCallStep, 'call_id' | 'tool'>,
+  error: ToolCallError,
+  text: string,
+): Promise<void> {
+  await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text, error } })
 }

@@ -1,4 +1,4 @@
-import type { DeliveryOutcome, JournalStep, NewJournalStep } from '@workflow-service/contract'
+import type { DeliveryOutcome, JournalStep, NewJournalStep, RunPrompt } from '@workflow-service/contract'
 import type { ApprovalRequest, ApprovalState } from '@workflow-service/database'
 
 /**
@@ -25,6 +25,8 @@ export interface AgentRun {
       readonly description: string
       /** The workflow's `rules.yaml`; null if it has none. */
       readonly rulesFileId: string | null
+      /** Files whose names may look like those of rules, and are none. */
+      readonly rulesLikeFiles?: readonly { readonly name: string; readonly path: readonly string[] }[] | null
     }
     /** The trigger's text at the time when the start was accepted; may be empty. */
     readonly inputMessage: string
@@ -61,6 +63,8 @@ export interface AgentRun {
   listFiles(): Promise<readonly AgentFile[]>
   /** A file's content; undefined when the workflow has no such file. */
   readFile(fileId: string): Promise<string | undefined>
+  /** Records what a model is asked with at this point of the journal, for people. */
+  recordPrompt(prompt: RunPrompt): Promise<void>
   /** Appends the steps to the journal, all or none, and resolves when they are durable. */
   append(steps: readonly NewJournalStep[]): Promise<void>
   /**

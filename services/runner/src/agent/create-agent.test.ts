@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { createCapturedLogger, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
 import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
@@ -23,9 +23,8 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
     aws: null,
     options: { call: {}, provider: {} },
     timeoutMs: 10_000,
-    retryMs: 0,
     maxOutputTokens: 500,
-    rateLimitMs: 0,
+    maxWaitMs: 0,
     runTokens: 1_000_000,
     maxDeliveries: 50,
     historyTokens: 1_000,
@@ -35,7 +34,11 @@ async function modelConfig(...turns: Parameters<StubModelServer['script']>): Pro
 
 describe('the agent that the settings select', () => {
   test('is the built-in one or a model, which is called without a key if none is set', async () => {
-    const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    const run = createInMemoryRun({
+      sources: [source],
+      description: 'Send it to Audit log.',
+      context: 'message: hello',
+    })
     await run.execute(
       createAgent(
         await modelConfig({
@@ -46,13 +49,21 @@ describe('the agent that the settings select', () => {
     expect(run.sent).toEqual([])
     expect(server?.requests[0]?.body).toMatchObject({ model: 'stub-1', max_tokens: 500 })
     expect(server?.requests[0]?.headers).not.toHaveProperty('authorization')
-    const other = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    const other = createInMemoryRun({
+      sources: [source],
+      description: 'Send it to Audit log.',
+      context: 'message: hello',
+    })
     await other.execute(builtin)
     expect(other.sent).toHaveLength(1)
   })
 
   test('lets the built-in agent finish a run that it began', async () => {
-    const run = createInMemoryRun({ sources: [source], description: 'Audit log', context: 'hello' })
+    const run = createInMemoryRun({
+      sources: [source],
+      description: 'Send it to Audit log.',
+      context: 'message: hello',
+    })
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(builtin)).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
@@ -62,14 +73,17 @@ describe('the agent that the settings select', () => {
   })
 
   test('fails a run that a model began when no model is set any more', async () => {
-    const run = createInMemoryRun({ sources: [source], description: 'Audit log' })
+    const run = createInMemoryRun({ sources: [source], description: 'Send it to Audit log.' })
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(createAgent(await modelConfig()))).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
-    await expect(run.execute(builtin)).rejects.toMatchObject({
+    const { logger, lines } = createCapturedLogger()
+    await expect(run.execute(createAgent({ kind: 'builtin' }, { logger }))).rejects.toMatchObject({
       code: 'agent_changed',
-      message: 'openai-compatible:stub-1 began this run, but AGENT_MODEL is now builtin',
+      message: "The run cannot go on: the service's model is not available",
     })
+    const error = 'openai-compatible:stub-1 began this run, but AGENT_MODEL is now builtin'
+    expect(lines).toMatchObject([{ msg: 'model.missing', error }])
     expect(run.sent).toEqual([])
   })
 })

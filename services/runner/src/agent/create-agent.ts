@@ -1,4 +1,4 @@
-import { RunError } from '../run-errors.ts'
+import { NOT_AVAILABLE, RunError } from '../run-errors.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import type { Agent } from './agent.ts'
 import { BUILTIN, createBuiltinAgent } from './builtin/builtin-agent.ts'
@@ -16,7 +16,9 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
     const beginning = run.steps.find((step) => step.kind === 'message')
     const isFromBuiltin = beginning?.data.agent === BUILTIN
     if (beginning && !isFromBuiltin && config.kind === 'builtin') {
-      throw new RunError('agent_changed', `${beginning.data.agent} began this run, but AGENT_MODEL is now ${BUILTIN}`)
+      const error = `${beginning.data.agent} began this run, but AGENT_MODEL is now ${BUILTIN}`
+      hooks.logger?.warn({ run_id: run.run.id, organization_id: run.run.organizationId, error }, 'model.missing')
+      throw new RunError('agent_changed', NOT_AVAILABLE)
     }
     const agent = isFromBuiltin ? builtin : await selected
     return agent(run)

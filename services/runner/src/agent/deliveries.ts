@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
 import {
   ANSWER_MAX_LENGTH,
   APPROVAL_DAYS,
+  type DeliveryOutcome,
   type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
@@ -19,6 +21,19 @@ export interface DeliveryCall extends ToolCallStep {
 
 /** The result of a delivery in the journal. */
 export type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
+
+/** Outcomes after which the payload may have arrived, although the endpoint gave no answer (contract README, "Deliveries"). */
+const POSSIBLY_SENT: ReadonlySet<DeliveryOutcome> = new Set(['timed_out', 'unreachable', 'unknown'])
+
+export function mayHaveArrived({ outcome }: Pick<RecordedDelivery, 'outcome'>): boolean {
+  return POSSIBLY_SENT.has(outcome)
+}
+
+/** Whether both are the same JSON, irrespective of the order of the fields. */
+export function isSamePayload(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
+  // JSON has no -0, so one that is read from the journal is 0.
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b)))
+}
 
 export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {
   return call.delivery !== undefined
@@ -117,13 +132,13 @@ function describeForModel({ outcome, status, reason, answer }: RecordedDelivery,
     case 'timed_out':
       return `The request failed: no answer within ${PAYLOAD_DEADLINE_MS / 1_000} seconds. The payload may have arrived nevertheless.`
     case 'unreachable':
-      return `The request failed: the endpoint could not be reached.${formatReason(reason)}`
+      return `The request failed: the endpoint could not be reached, or gave no answer.${formatReason(reason)}`
     case 'refused':
       return `Nothing was sent.${formatReason(reason)}`
     case 'invalid':
       return `Nothing was sent.${formatReason(reason)} Correct the payload and call the tool again.`
     default:
-      return 'The request failed: it was interrupted, and the payload may have arrived nevertheless. Sending it again may deliver it twice.'
+      return 'The request failed: it was interrupted, and the payload may have arrived nevertheless.'
   }
 }
 

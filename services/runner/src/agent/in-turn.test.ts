@@ -50,7 +50,7 @@ test('the payloads of runs that begin at the same time are planned in turns', as
       )
       let isRead = false
       const source = { ...webhookSource('Endpoint', {}), exampleRequestBody: example }
-      return createInMemoryRun({ description: 'Send it to Endpoint.', context: 'x', sources: [source] }).execute(
+      return createInMemoryRun({ description: 'Send it to Endpoint.', context: 'text: y', sources: [source] }).execute(
         createBuiltinAgent(),
       )
     }),

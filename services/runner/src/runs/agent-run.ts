@@ -94,6 +94,7 @@ export function createAgentRun(
     searchSources: (words, limit) => store.searchSources(lease, organizationId, words, limit),
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
+    recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),
     append: (added) => journal.append(added),
     readApproval: (deliveryId) => store.readApproval(lease, organizationId, deliveryId),
     async parkForApproval(payloads) {

@@ -1,4 +1,4 @@
-import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
+import type { JournalStep, NewJournalStep, RunPrompt } from '@workflow-service/contract'
 import {
   appendSteps,
   type ApprovalRequest,
@@ -16,6 +16,7 @@ import {
   readSources,
   readSteps,
   readWorkflowFile,
+  recordRunPrompt,
   searchSources,
   serializeStep,
   type SourceForAgent,
@@ -39,6 +40,8 @@ export interface RunStore {
    * @throws LeaseLostError when nothing was written because the lease is lost.
    */
   appendSteps(lease: ActiveLease, runId: string, position: number, steps: readonly NewJournalStep[]): Promise<void>
+  /** Records what a model is asked with when the journal's next step is at `position`. */
+  recordPrompt(lease: ActiveLease, runId: string, position: number, prompt: RunPrompt): Promise<void>
   /**
    * Increments the attempt counter of the running run and resolves to the new count.
    * @throws LeaseLostError when the lease is lost.
@@ -103,6 +106,7 @@ export function createRunStore(db: Database, owner: string): RunStore {
       const isWritten = await retry(lease, (timeouts) => (timeouts === 0 ? appendBatched(append) : appendAlone(append)))
       if (!isWritten) throw new LeaseLostError()
     },
+    recordPrompt: (lease, runId, position, prompt) => retry(lease, () => recordRunPrompt(db, runId, position, prompt)),
     async countAttempt(lease) {
       const attempts = await retry(lease, () => countAttempt(db, owner, lease))
       if (attempts === undefined) throw new LeaseLostError()

@@ -1,5 +1,5 @@
 import type { Database } from '@workflow-service/database'
-import type { RequestedStart } from './load.ts'
+import { FIELD, type RequestedStart } from './load.ts'
 
 /** A payload as it arrived at an endpoint. */
 export interface Arrival {
@@ -53,7 +53,7 @@ export function countUnfinished(db: Database): Promise<number> {
 export async function checkRecord(db: Database, record: OrganizationRecord): Promise<Findings> {
   const { rows: runs } = await db.pool.query<EndedRun>(
     `SELECT id, session_id AS "sessionId", number::int AS number, status, error, attempts, started_at AS "startedAt",
-       finished_at AS "finishedAt", context
+       finished_at AS "finishedAt", substr(context, ${FIELD.length + 1}) AS context
      FROM starts WHERE organization_id = $1 ORDER BY session_id, number`,
     [record.organizationId],
   )

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Random } from './random.ts'
 
+/** Precedes the text in the context of a start: the payload's field. */
+export const FIELD = 'message: '
+
 /** A start that a caller requested. Its text is unique, so that each payload can be traced to its start. */
 export interface RequestedStart {
   readonly text: string
@@ -89,7 +92,7 @@ export function startLoad(options: LoadOptions): Load {
           'content-type': 'application/json',
           ...(key === undefined ? {} : { 'idempotency-key': key }),
         },
-        body: JSON.stringify({ context: start.text, session_id: sessionId }),
+        body: JSON.stringify({ context: `${FIELD}${start.text}`, session_id: sessionId }),
         signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       })
       body = await answer.json()

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { compile, isRulesFile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
+import {
+  compile,
+  isRulesFile,
+  type JournalStep,
+  type NewJournalStep,
+  type RunPrompt,
+  STEP_DATA,
+} from '@workflow-service/contract'
 import { RunInterruptedError } from '../../src/run-errors.ts'
 import { toAgentSource } from '../../src/runs/agent-run.ts'
 import {
@@ -35,6 +42,8 @@ export interface InMemoryRun {
   readonly steps: readonly JournalStep[]
   /** The payloads that were sent, in order. */
   readonly sent: readonly DeliveryRequest[]
+  /** What the model was asked with, by the position of the next step. */
+  readonly prompts: readonly { readonly position: number; readonly prompt: RunPrompt }[]
   /** Makes the agent end at its next step boundary. */
   interrupt(): void
   /** Makes the agent abandon calls under way. */
@@ -64,6 +73,7 @@ export function webhookSource(
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
   const steps: JournalStep[] = []
   const sent: DeliveryRequest[] = []
+  const prompts: { position: number; prompt: RunPrompt }[] = []
   const results = new Map<string, DeliveryResult>()
   const interrupting = new AbortController()
   const aborting = new AbortController()
@@ -110,6 +120,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
       name: options.name ?? 'Orders',
       description: options.description ?? '',
       rulesFileId: options.files?.find(isRulesFile)?.id ?? null,
+      rulesLikeFiles: (options.files ?? []).map(({ name, path }) => ({ name, path })),
     },
     inputMessage: options.inputMessage ?? '',
     context: options.context ?? '',
@@ -121,6 +132,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
   return {
     steps,
     sent,
+    prompts,
     interrupt: () => interrupting.abort(new RunInterruptedError()),
     abort() {
       interrupting.abort(new RunInterruptedError())
@@ -153,6 +165,10 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
           ),
         listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
         readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
+        recordPrompt: (prompt) => {
+          prompts.push({ position: steps.length, prompt })
+          return Promise.resolve()
+        },
         append: (added) => operate(() => append(added)),
         deliver: (request) => operate(() => deliver(request)),
         readApproval: () => Promise.resolve(undefined),

@@ -57,7 +57,10 @@ export interface RunnerFixture {
   readonly queue: SessionQueue
   /** The log lines of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
-  /** The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". */
+  /**
+   * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without `files`, rules send
+   * them the whole context as the field `message`.
+   */
   createOrganization(options?: {
     description?: string
     files?: readonly { name: string; content: string }[]
@@ -80,6 +83,12 @@ export interface RunnerFixture {
 /** The path of a webhook source's endpoint: `/orders` for "Order intake", `/audit` for "Audit log". */
 function pathOf(name: string): string {
   return { 'Order intake': '/orders', 'Audit log': '/audit' }[name] ?? `/${encodeURIComponent(name)}`
+}
+
+/** Rules that send the context as it is to each of the sources that the description names. */
+function sendContextTo(description: string, sources: readonly string[]): string {
+  const named = sources.filter((name) => description.includes(name))
+  return `deliveries:\n${named.map((name) => `  - { to: ${name}, payload: { message: context } }\n`).join('')}`
 }
 
 /** Sets the fixture up for a test file. */
@@ -145,9 +154,9 @@ export function useRunnerFixture(): RunnerFixture {
     logLines,
     run,
     async createOrganization({
-      description = 'Post the context to Order intake.',
-      files = [],
+      description = 'Post it to Order intake.',
       sources = { 'Order intake': { example: { message: 'text' } }, 'Audit log': { example: { message: 'text' } } },
+      files = [{ name: 'rules.yaml', content: sendContextTo(description, Object.keys(sources)) }],
     } = {}) {
       const named = Object.entries(sources).map(([name, source]) => ({ name, path: pathOf(name), ...source }))
       const paths = named.flatMap(({ path, answer }) => (answer === undefined ? [] : [[path, answer] as const]))

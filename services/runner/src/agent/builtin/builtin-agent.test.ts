@@ -4,9 +4,10 @@ import type { DeliveryResult } from '../agent.ts'
 import { createBuiltinAgent } from './builtin-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
-const audit = webhookSource('Audit log', { message: 'x' })
+const audit = webhookSource('Audit log', { total: 'x', note: null })
 const unnamed = webhookSource('Billing', { message: 'x' })
-const description = 'Forward the order to Order intake, then send it to the Audit log.'
+const description = 'Forward the order to Order intake, then to Audit log.'
+const toOrders = 'Forward the order to Order intake.'
 const context = 'order_id: B-7\ntotal: 42.50'
 const agent = createBuiltinAgent()
 
@@ -16,12 +17,12 @@ describe('the built-in agent', () => {
     await run.execute(agent)
     expect(run.sent.map(({ sourceId, payload }) => [sourceId, payload])).toEqual([
       [orders.id, { order_id: 'B-7', total: 42.5 }],
-      [audit.id, { message: context }],
+      [audit.id, { total: '42.50', note: null }],
     ])
   })
 
   test('records in the journal where each value came from, and the result of each delivery', async () => {
-    const run = createInMemoryRun({ description, context, sources: [orders], inputMessage: 'New order' })
+    const run = createInMemoryRun({ description: toOrders, context, sources: [orders], inputMessage: 'New order' })
     await run.execute(agent)
     expect(run.steps.map(({ kind, data }) => ({ kind, data }))).toEqual([
       { kind: 'message', data: { agent: 'builtin', text: `New order\n\n${context}` } },
@@ -64,23 +65,50 @@ describe('the built-in agent', () => {
     [
       'a value does not fit',
       'order_id: B-7\ntotal: soon',
-      'Nothing was sent to Order intake: values that do not fit: total ("soon" is not a number)',
+      'payload_incomplete',
+      'Nothing was sent to Order intake, Audit log. Values that cannot be used: total of Order intake ("soon" is no number such as 12 or -3.50)',
     ],
     [
-      'the context names nothing',
-      'Please call me back',
-      'Nothing was sent to Order intake: the context names no value for: order_id, total. The built-in agent reads names and values (JSON, "name: value" lines, tables); to understand prose, set a model',
+      'a field has no value',
+      'Order ID: B-7\nTtal: 5',
+      'payload_incomplete',
+      'Nothing was sent to Order intake, Audit log. No value for: total of Order intake, closest name "Ttal"; total of Audit log, closest name "Ttal". Names that no field took: "Ttal"',
     ],
-  ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, message) => {
+    [
+      'no field takes a line',
+      'Order ID: B-7\nTotal: 5\nErratum: 6',
+      'payload_incomplete',
+      'Nothing was sent to Order intake, Audit log. Names that no field took: "Erratum"',
+    ],
+    [
+      'a line is not understood',
+      'Order ID: B-7\n\nTotal: 5\n\nPlease cancel it.',
+      'needs_a_model',
+      'Nothing was sent: line 5 of the context is no "name: value": "Please cancel it.". The built-in agent reads JSON, or lines "name: value"; for other texts, set a model, or write a rules.yaml that reads the text',
+    ],
+  ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, code, message) => {
     const run = createInMemoryRun({ description, context: text, sources: [orders, audit] })
-    const failure = { name: 'RunError', code: 'payload_incomplete', message }
+    const failure = { name: 'RunError', code, message }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.steps.map(({ kind, data }) => [kind, 'code' in data ? data.code : ''])).toEqual([
       ['message', ''],
-      ['note', 'payload_incomplete'],
+      ['note', code],
     ])
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
+  })
+
+  test('records what a person needs to write rules', async () => {
+    const run = createInMemoryRun({ description, context: 'order: B-7\ntotal: soon', sources: [orders, audit] })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'payload_incomplete' })
+    expect(run.steps.at(-1)?.data).toMatchObject({
+      details: {
+        sources: ['Order intake', 'Audit log'],
+        missing: [{ source: 'Order intake', field: 'order_id', closest: 'order' }],
+        unusable: [{ source: 'Order intake', field: 'total', reason: '"soon" is no number such as 12 or -3.50' }],
+        unused: ['order'],
+      },
+    })
   })
 
   test.each([
@@ -97,14 +125,19 @@ describe('the built-in agent', () => {
   test.each([
     ['names no source', [unnamed], /names none of the organization's webhook sources/],
     ['has no source to name', [], /has no webhook source/],
-  ])('succeeds with a note when the description %s', async (_what, sources, text) => {
+  ])('fails with no_destination when the description %s', async (_what, sources, message) => {
     const run = createInMemoryRun({ description, context, sources })
-    await run.execute(agent)
+    const failure = { code: 'no_destination', message: expect.stringMatching(message) }
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
-    expect(run.steps.at(-1)).toMatchObject({
-      kind: 'note',
-      data: { code: 'no_source_named', text: expect.stringMatching(text) },
-    })
+  })
+
+  test('fails with the name of a file that looks like rules and is not followed', async () => {
+    const files = [{ id: 'f', name: 'Rules.yml', path: [], content: 'deliveries: []' }]
+    const run = createInMemoryRun({ description, context, sources: [orders, audit], files })
+    const failure = { code: 'rule_failed', message: expect.stringContaining('not "Rules.yml"') }
+    await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    expect(run.sent).toEqual([])
   })
 
   const outcomes: [Partial<DeliveryResult>, string, string][] = [
@@ -158,7 +191,7 @@ describe('the built-in agent', () => {
 
   test('follows the plan in the journal when sources change between two attempts', async () => {
     const sources = [orders]
-    const run = createInMemoryRun({ description, context, sources })
+    const run = createInMemoryRun({ description: toOrders, context, sources })
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
     sources[0] = audit
@@ -169,7 +202,7 @@ describe('the built-in agent', () => {
 
   test('fails a second attempt from the journal without sending anything', async () => {
     const run = createInMemoryRun({
-      description,
+      description: toOrders,
       context,
       sources: [orders],
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
@@ -199,7 +232,11 @@ describe('the built-in agent', () => {
   test('sends nothing at all when the stored example of a source exceeds a limit', async () => {
     const items = Array.from({ length: 20_000 }, (_, index) => ({ [`n${index % 7}`]: index }))
     const stored = webhookSource('Stored', { items })
-    const run = createInMemoryRun({ description: 'Stored, Audit log', context: 'x', sources: [stored, audit] })
+    const run = createInMemoryRun({
+      description: 'Send it to Stored and Audit log.',
+      context: 'x: 1',
+      sources: [stored, audit],
+    })
     await expect(run.execute(agent)).rejects.toMatchObject({
       code: 'delivery_invalid',
       message: expect.stringMatching(/^Nothing was sent to Stored: its example request body .* 100 /),
@@ -208,45 +245,51 @@ describe('the built-in agent', () => {
   })
 
   describe('with a payload that would be too large', () => {
-    const fields = Array.from({ length: 400 }, (_, index) => [`field ${index} text`, 'x'])
-    const large = webhookSource('Large', Object.fromEntries(fields) as Record<string, unknown>)
-    const longContext = 'y'.repeat(10_000)
+    const names = Array.from({ length: 400 }, (_, index) => `field ${index}`)
 
-    test('sends nothing at all, fails the run with delivery_invalid, and journals nothing of that size', async () => {
-      const run = createInMemoryRun({ description: 'Large, Audit log', context: longContext, sources: [large, audit] })
-      const failure = {
-        name: 'RunError',
-        code: 'delivery_invalid',
-        message: 'Nothing was sent to Large: the payload would be larger than 256 KiB',
-      }
-      await expect(run.execute(agent)).rejects.toMatchObject(failure)
+    test.each([
+      ['values', names, '['.concat('{},'.repeat(2_000), '{}]')],
+      ['KiB', ['n'.repeat(1_000)], '['.concat('{},'.repeat(2_000), '{}]')],
+    ])('of too many %s, sends nothing, and journals nothing of that size', async (_what, fields, items) => {
+      const item = Object.fromEntries(fields.map((name) => [name, null]))
+      const large = webhookSource('Large', { items: [item] })
+      const run = createInMemoryRun({
+        description: 'Send it to Large and Audit log.',
+        context: `{"items": ${items}, "total": "5"}`,
+        sources: [large, audit],
+      })
+      const message = 'Nothing was sent: a payload would have more than 20,000 values or 256 KiB'
+      await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunError', code: 'delivery_invalid', message })
       expect(JSON.stringify(run.steps).length).toBeLessThan(30_000)
-      await expect(run.execute(agent)).rejects.toMatchObject(failure)
       expect(run.sent).toEqual([])
     })
 
     test('sends at most 4 MiB in one run', async () => {
-      const example = Object.fromEntries(fields.slice(0, 25)) as Record<string, unknown>
-      const sources = Array.from({ length: 30 }, (_, index) => webhookSource(`Source ${index}`, example))
-      const names = sources.map(({ name }) => name).join(', ')
-      const run = createInMemoryRun({ description: names, context: longContext, sources })
+      const example = Object.fromEntries(names.map((name) => [name.repeat(12), null]))
+      const sources = Array.from({ length: 100 }, (_, index) => webhookSource(`Source ${index}`, example))
+      const run = createInMemoryRun({
+        description: `Send it to ${sources.map(({ name }) => name).join(', ')}.`,
+        context: '{}',
+        sources,
+      })
       await expect(run.execute(agent)).rejects.toMatchObject({
         code: 'delivery_invalid',
-        message: 'Nothing was sent to Source 16: the payloads of one run would be larger than 4 MiB',
+        message: expect.stringMatching(
+          /^Nothing was sent to Source \d+: the payloads of one run would be larger than 4 MiB$/,
+        ),
       })
       expect(run.sent).toEqual([])
     })
 
     test('keeps the note about many fields with long names short', async () => {
-      const longNames = Object.fromEntries(
-        fields.map(([name = ''], index) => [`${index}${'n'.repeat(100)} ${name}`, 1]),
-      )
-      const source = webhookSource('Large', { parent: longNames })
-      const run = createInMemoryRun({ description: 'Large', context: 'nothing', sources: [source] })
+      const parent = Object.fromEntries(names.map((name) => [name + 'n'.repeat(100), 1]))
+      const run = createInMemoryRun({
+        description: 'Send it to Large.',
+        context: 'nothing: 1',
+        sources: [webhookSource('Large', { parent })],
+      })
       await expect(run.execute(agent)).rejects.toMatchObject({ code: 'payload_incomplete' })
-      const note = run.steps.find(({ kind }) => kind === 'note')
-      expect(note?.data).toMatchObject({ text: expect.stringMatching(/ and 380 more\. /) })
-      expect(JSON.stringify(note?.data).length).toBeLessThan(5_000)
+      expect(JSON.stringify(run.steps.at(-1)?.data).length).toBeLessThan(15_000)
     })
   })
 })

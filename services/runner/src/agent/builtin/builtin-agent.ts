@@ -1,23 +1,23 @@
 import {
-  type DescriptionWarning,
+  findPayloadMismatches,
   type NewJournalStep,
-  type NoteStep,
   PAYLOAD_MAX_BYTES,
+  readDescription,
 } from '@workflow-service/contract'
-import { newId } from '@workflow-service/database'
+import { newDeliveryId } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
-import { type FilledPayload, fillPayload } from './fill-payload.ts'
-import { type FieldList, type FillReport, PayloadTooLargeError } from './fill-state.ts'
-import { PlanError, REFUSALS } from './plan-error.ts'
-import { readDescriptionOnce } from './read-description.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { planByRules } from '../rules/plan-by-rules.ts'
 import { readRules } from '../rules/read-rules.ts'
 import { startText } from '../start-text.ts'
+import { fillPayload, type FilledPayload, formatFilled } from './fill-payload.ts'
+import { refuseIncomplete } from './incomplete-payloads.ts'
+import { PlanError, REFUSALS } from './plan-error.ts'
+import { type ReadContext, readContext } from './read-context.ts'
 
 /** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
 export const BUILTIN = 'builtin'
@@ -54,72 +54,70 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   const sources = await agentRun.listSources()
   try {
     const rules = await readRules(agentRun)
-    if (rules) return [begin, ...(await planByRules(agentRun, rules, { sources, ...RULES_OPTIONS }))]
-    const { named, rulesNeeded } = readDescriptionOnce(run.workflow.description, sources, run.inputMessage)
-    if (rulesNeeded) throw new PlanError('rules_needed', formatWarning(rulesNeeded))
-    if (named.length === 0) return [begin, { kind: 'note', data: noSourceNote(sources) }]
-    return [begin, ...(await planDeliveries(agentRun, named))]
+    if (rules)
+      return [begin, ...(await planByRules(agentRun, rules, { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES }))]
+    return [begin, ...(await planByDescription(agentRun, sources))]
   } catch (error) {
     if (!(error instanceof PlanError)) throw error
-    return [begin, noteRefusal(error)]
+    const { code, message, details } = error
+    return [begin, { kind: 'note', data: { code, text: `${message}.`, ...(details && { details }) } }]
   }
 }
 
-const RULES_OPTIONS = { tool: BUILTIN, maxBytes: RUN_MAX_BYTES, findIncomplete, formatReport }
+/** Plans one delivery to each source that the description names. @throws PlanError if one of the payloads cannot be built. */
+async function planByDescription(agentRun: AgentRun, sources: readonly AgentSourceName[]): Promise<NewJournalStep[]> {
+  const { workflow, inputMessage, context: text } = agentRun.run
+  const { named, rulesNeeded } = readDescription(workflow.description, sources, inputMessage)
+  const details = { sources: named.slice(0, 100).map(({ name }) => name), missing: [], unusable: [], unused: [] }
+  if (rulesNeeded) {
+    const sentence = JSON.stringify(rulesNeeded.excerpt)
+    throw new PlanError('rules_needed', `${rulesNeeded.message}. The sentence is: ${sentence}`, details)
+  }
+  if (named.length === 0) throw new PlanError('no_destination', describeNoDestination(sources), details)
 
-/** Plans one delivery to each source. @throws PlanError if the payload of one of them cannot be built. */
-async function planDeliveries(agentRun: AgentRun, named: readonly AgentSourceName[]): Promise<NewJournalStep[]> {
+  const context = readContext(text)
   const steps: NewJournalStep[] = []
+  const payloads: Parameters<typeof refuseIncomplete>[1][number][] = []
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
+    const { id, name, exampleRequestBody: example } = source
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    const { payload, bytes, report } = await inTurn(() => buildPayload(source, agentRun.run.context, freeBytes))
+    const { filled, bytes } = await inTurn(() => buildPayload(source, context, freeBytes))
     freeBytes -= bytes
-    const note = { code: 'payload_filled', text: `${source.name}: ${formatReport(report)}` }
-    const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
+    payloads.push({ source: name, example, filled })
+    const delivery = { id: newDeliveryId(), source_id: id, source_name: name, payload: filled.payload }
     steps.push(
-      { kind: 'note', data: note },
-      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${steps.length / 2 + 1}`, tool: BUILTIN, delivery } },
+      { kind: 'note', data: { code: 'payload_filled', text: `${name}: ${formatFilled(filled.payload)}` } },
+      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${payloads.length}`, tool: BUILTIN, delivery } },
     )
   }
+  refuseIncomplete(context, payloads)
   return steps
 }
 
-/** @throws PlanError if the payload is incomplete or too large. */
-function buildPayload(source: AgentWebhookSource, context: string, freeBytes: number): FilledPayload {
-  const nothing = `Nothing was sent to ${source.name}`
-  if (source.exampleError !== undefined) throw new PlanError('delivery_invalid', `${nothing}: ${source.exampleError}`)
-  try {
-    const filled = fillPayload(source.exampleRequestBody, context, Math.min(PAYLOAD_MAX_BYTES, freeBytes))
-    const reason = findIncomplete(filled.report)
-    if (reason) throw new PlanError('payload_incomplete', `${nothing}: ${reason}`)
-    return filled
-  } catch (error) {
-    if (!(error instanceof PayloadTooLargeError)) throw error
-    const isRunFull = error.limit === 'bytes' && freeBytes < PAYLOAD_MAX_BYTES
-    const reason = isRunFull
-      ? `the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 / 1024} MiB`
-      : error.message
-    throw new PlanError('delivery_invalid', `${nothing}: ${reason}`)
-  }
+function describeNoDestination(sources: readonly AgentSourceName[]): string {
+  return sources.length === 0
+    ? 'Nothing was sent: the organization has no webhook source'
+    : 'Nothing was sent: the workflow\'s description names none of the organization\'s webhook sources. Add one, such as "Send it to NAME.", or write a rules.yaml'
 }
 
-/**
- * Why a payload must not be sent: a value cannot be used, or there is none. Undefined if it can be sent. `isGiven`: it has
- * values beside those of the report.
- */
-function findIncomplete({ named, unconverted, empty }: FillReport, isGiven = false): string | undefined {
-  if (unconverted.total > 0) return formatFields('values that do not fit', unconverted)
-  // A text without names can be all of a payload, but not a part of one that lacks the rest.
-  if (isGiven || named.total > 0 || empty.total === 0) return undefined
-  return `${formatFields('the context names no value for', empty)}. ${ONLY_NAMES}`
-}
-
-const ONLY_NAMES =
-  'The built-in agent reads names and values (JSON, "name: value" lines, tables); to understand prose, set a model'
-
-function noteRefusal({ code, message }: PlanError): NewJournalStep {
-  return { kind: 'note', data: { code, text: `${message}.` } }
+/** Builds the source's payload, also an incomplete one. @throws PlanError if it would be too large, or not be JSON that can be sent. */
+function buildPayload(
+  { name, exampleRequestBody: example, exampleError }: AgentWebhookSource,
+  context: ReadContext,
+  freeBytes: number,
+): { filled: FilledPayload; bytes: number } {
+  const refuse = (reason: string): PlanError =>
+    new PlanError('delivery_invalid', `Nothing was sent to ${name}: ${reason}`)
+  if (exampleError !== undefined) throw refuse(exampleError)
+  const filled = fillPayload(example, context)
+  const bytes = Buffer.byteLength(JSON.stringify(filled.payload))
+  if (bytes > PAYLOAD_MAX_BYTES) throw refuse(`the payload would be larger than ${PAYLOAD_MAX_BYTES / 1024} KiB`)
+  if (bytes > freeBytes) throw refuse(`the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 ** 2} MiB`)
+  const isComplete = filled.missing.length + filled.unusable.length === 0
+  const [mismatch] = isComplete ? findPayloadMismatches(example, filled.payload) : []
+  if (mismatch) throw refuse(`${mismatch.field}: ${mismatch.message}`)
+  return { filled, bytes }
 }
 
 function failIfRefused({ all }: AgentSteps): void {
@@ -130,34 +128,6 @@ function failIfRefused({ all }: AgentSteps): void {
   }
 }
 
-function formatWarning({ message, excerpt }: DescriptionWarning): string {
-  return `${message}. The sentence is: ${JSON.stringify(excerpt)}`
-}
-
-function noSourceNote(sources: readonly AgentSourceName[]): NoteStep {
-  const text =
-    sources.length === 0
-      ? 'The organization has no webhook source, so nothing was sent.'
-      : "The workflow's description names none of the organization's webhook sources, so nothing was sent. Add a source's name to the description."
-  return { code: 'no_source_named', text }
-}
-
-function formatReport({ named, wholeContext, empty }: FillReport): string {
-  const parts = [
-    formatFields('filled by name', named),
-    formatFields('filled with the whole context', wholeContext),
-    formatFields('left empty, not in the context', empty),
-  ]
-  return parts.filter((part) => part !== '').join('; ') || 'the example has no fields'
-}
-
-function formatFields(title: string, { listed, total }: FieldList): string {
-  if (total === 0) return ''
-  const more = total > listed.length ? ` and ${total - listed.length} more` : ''
-  return `${title}: ${listed.join(', ')}${more}`
-}
-
-/** A result with neither delivery nor error is in journals from before a plan sent all or nothing: its payload was too large. */
 function failUnlessAllAccepted(steps: AgentSteps): void {
   const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
   const [first] = failed

@@ -1,494 +1,189 @@
-import { countJsonBytes, type JsonSchema, PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
+import { PAYLOAD_MAX_BYTES, PAYLOAD_MAX_VALUES } from '@workflow-service/contract'
 import {
-  type DecimalSeparator,
-  decimalSeparatorOf,
-  findCurrency,
-  hasCurrency,
-  toCurrencyCode,
-} from './convert-number.ts'
-import {
-  type Conversion,
-  describeValue,
-  isAbsent,
-  isUnclearList,
-  toBoolean,
-  toJson,
-  toNumber,
-  toTextLike,
-} from './convert-value.ts'
-import { type ExampleField, type ExampleLevel, type ExampleObject, itemLevelSchema } from './example-level.ts'
-import { indexExample } from './example-index.ts'
-import { readLineItem } from './line-item.ts'
-import { hasType, listTypes } from './example-schema.ts'
-import { type FillReport, FillState } from './fill-state.ts'
-import { type FieldMatches, matchFields } from './match-fields.ts'
-import { unitOf } from './name-unit.ts'
-import { toWords } from './name-words.ts'
-import { normalizeName } from './normalize-name.ts'
-import {
-  type ContextObject,
-  type ContextValue,
-  isContextObject,
-  type KnownNames,
-  type ReadContext,
-  RepeatedValue,
-  toObject,
-} from './context-value.ts'
-import { readContext } from './parse-context.ts'
+  allowsAnyField,
+  allowsAnyValue,
+  inferShape,
+  ISO_DATE_TIME,
+  type ObjectShape,
+  type PayloadShape,
+} from '@workflow-service/contract/payload-shape'
+import { type Conversion, describeValue, toBoolean, toNumber } from './convert-value.ts'
+import { foldName } from './fold-name.ts'
+import { PlanError } from './plan-error.ts'
+import { type ContextObject, type ContextValue, isContextObject, NumberText } from './read-context.ts'
+import { parseStructure, type ReadContext } from './read-context.ts'
 
-/** A payload in the shape of the example, and where the value of each field came from. */
+/** A payload, and why it must not be sent: fields without a value, and those whose value cannot be used. Each list names at most 20. */
 export interface FilledPayload {
   readonly payload: Record<string, unknown>
-  /** The size of its JSON in UTF-8. */
-  readonly bytes: number
-  readonly report: FillReport
+  readonly missing: readonly string[]
+  readonly unusable: readonly { readonly field: string; readonly reason: string }[]
 }
+
+const LISTED_FIELDS = 20
 
 /**
- * Builds a payload in the shape of the example from the context (services/runner/README.md, "What the built-in agent
- * understands"). Each field gets the value that the context names, converted to the example's type; otherwise, if it is a
- * text field whose name ends with one of TEXT_WORDS, the whole context; otherwise the empty value of its type. It never gets
- * a value of the example. A payload with unconverted values in its report must not be sent. The same input always gives the
- * same payload.
- * @throws PayloadTooLargeError as soon as the payload has more than `maxBytes` or PAYLOAD_MAX_VALUES values.
+ * Builds the payload that the context gives for the example (contract README, "The built-in agent"). Each field gets the value at its
+ * own path. Without one it is `null` if the example holds null there, and else missing: no field is left empty.
+ * @throws PlanError `delivery_invalid` before a payload exceeds a limit.
  */
-export function fillPayload(
-  example: Record<string, unknown>,
-  context: string,
-  maxBytes = PAYLOAD_MAX_BYTES,
-): FilledPayload {
-  const index = indexExample(example)
-  const fill = new FillState(maxBytes, index)
-  const level = index.level(index.schema)
-  const wholeText = context === '' ? null : { text: context, bytes: countJsonBytes(context) }
-  const { values, lists, problem } = readContext(context, knownNames(level, fill))
-  const given = placeLists(level, values, lists, fill)
-  Object.assign(fill, findNotation([values, ...lists.flat()]))
-  const payload = fillLevel(index.schema, given.values, { path: [], wholeText, fill }, given.matches)
-  if (fill.report.named.total > 0) {
-    if (problem !== undefined) fill.report.unconverted.add([], problem)
-    for (const each of given.problems) fill.report.unconverted.add([], each)
-  }
-  return { payload, bytes: fill.bytes, report: fill.report }
+export function fillPayload(example: Record<string, unknown>, context: ReadContext): FilledPayload {
+  const filler = new Filler()
+  const shape = inferShape(example)
+  const payload = shape.object ? filler.fillObject(shape.object, toScope(shape, context), []) : {}
+  return { payload, missing: filler.missing, unusable: filler.unusable }
 }
 
-/** The names that the reader of the context looks for. */
-function knownNames(level: ExampleLevel, fill: FillState): KnownNames {
-  const itemLevels = level.lists.map((list) => fill.example.level(itemLevelSchema(list.schema) ?? {}))
-  const lists = new Set(level.lists)
-  const isPlainField = (words: string): boolean =>
-    [...(level.byWords.get(words) ?? []), ...(level.byLastWords.get(words) ?? [])].some((field) => !lists.has(field))
+/** The value of a field, or why it cannot be used; undefined if there is none. */
+type Found = Conversion<ContextValue> | undefined
+
+/** Where the values of an object's fields are: an object of JSON, or the lines of a text, which have whole paths as names. */
+type Scope = { readonly object: ContextObject } | { readonly findLine: (path: string) => Found }
+
+function toScope(shape: PayloadShape, context: ReadContext): Scope {
+  if ('json' in context) return { object: isContextObject(context.json) ? context.json : {} }
+  const paths = Map.groupBy(listPaths(shape), foldName)
   return {
-    isField: (words) => hasWords(level, words) || itemLevels.some((each) => hasWords(each, words)),
-    isSection: (words) => level.sections.has(words),
-    isList: (words) => level.byWords.get(words)?.some(isListField) === true,
-    isItemField: (words) => !isPlainField(words) && itemLevels.some((each) => hasWords(each, words)),
-    itemNameField: (words) => {
-      const index = level.lists.findIndex((list) => list.lastWords === words)
-      const names = ['name', 'title', 'product', 'description']
-      return isPlainField(words) ? undefined : names.find((name) => itemLevels[index]?.byWords.has(name))
+    findLine(path) {
+      const line = context.lines.get(foldName(path))
+      const [first, second] = paths.get(foldName(path)) ?? []
+      if (line && second !== undefined) return { error: `${first} and ${second} are one name in a text; use JSON` }
+      if (line && line.values.length > 1) return { error: `${JSON.stringify(line.name)} has different values` }
+      const [text = ''] = line?.values ?? []
+      return text === '' ? undefined : { value: text }
     },
   }
 }
 
-function isListField({ schema }: ExampleField): boolean {
-  return listTypes(schema).some((type) => type['type'] === 'array')
+/** The paths of all fields that hold values, without those of list items: `customer.name`, `lines`. */
+export function listPaths({ object }: PayloadShape, path = ''): string[] {
+  return Array.from(object?.fields ?? [], ([name, field]) => {
+    return hasFields(field) ? listPaths(field, `${path}${name}.`) : [`${path}${name}`]
+  }).flat()
 }
 
-function hasWords({ byWords, byLastWords, byFewerWords }: ExampleLevel, words: string): boolean {
-  return byWords.has(words) || byLastWords.has(words) || byFewerWords.has(words)
+function hasFields(shape: PayloadShape): shape is PayloadShape & { object: ObjectShape } {
+  return shape.object !== null && !allowsAnyField(shape.object)
 }
 
-interface PlacedLists {
-  readonly values: ContextObject
-  readonly matches: FieldMatches
-  readonly problems: readonly string[]
-}
+class Filler {
+  readonly missing: string[] = []
+  readonly unusable: { field: string; reason: string }[] = []
+  #values = 0
+  #length = 0
 
-/**
- * Gives the lists of the context without a name to the lists of the example: a list of objects at least half of whose names
- * match the fields of the items. Where the example has no such list, the rows are values like others, and have to be equal.
- */
-function placeLists(
-  level: ExampleLevel,
-  values: ContextObject,
-  lists: ReadContext['lists'],
-  fill: FillState,
-): PlacedLists {
-  const problems: string[] = []
-  const entries = Object.entries(values)
-  for (const rows of lists) {
-    const names = [...new Set(rows.flatMap((row) => Object.keys(row)))]
-    const fitting = level.lists.filter((list) => fitsItems(names, list, fill))
-    const others = names.filter((name) => !fitting.some((list) => isItemName(name, list, fill)))
-    for (const name of others) {
-      // A list of one object is that object: its values are there already.
-      const added = rows.flatMap((row) =>
-        Object.hasOwn(row, name) && row[name] !== values[name] ? [row[name] ?? ''] : [],
-      )
-      const words = toWords(name)
-      const isKnown = hasWords(level, words) || level.sections.has(words)
-      if (isKnown && added.length > 1 && added.some((value) => Array.isArray(value) || isContextObject(value))) {
-        problems.push(
-          `the context has ${rows.length} objects with ${JSON.stringify(name.slice(0, 50))}, where the example has one`,
-        )
-      } else for (const value of added) entries.push([name, value])
+  fillObject(shape: ObjectShape, scope: Scope, path: readonly string[]): Record<string, unknown> {
+    if (allowsAnyField(shape))
+      return 'object' in scope ? (this.#copy(scope.object, path) as Record<string, unknown>) : {}
+    const entries: [string, unknown][] = []
+    for (const [name, field] of shape.fields) {
+      this.#count(name.length)
+      const value = this.#fillField(name, { field, shape, scope, path: [...path, name] })
+      if (value !== undefined) entries.push([name, value])
     }
+    return Object.fromEntries(entries)
   }
-  const all = toObject(entries)
-  const matches = matchFields(level, all, fill.example.isIdentifier)
-  const free = [...lists, ...matches.unusedLists]
-  const wanted = level.lists.map((list) => ({
-    list,
-    fits: free.filter((rows) => fitsItems([...new Set(rows.flatMap((row) => Object.keys(row)))], list, fill)),
-  }))
-  for (const { list, fits } of wanted) {
-    const [rows, ...others] = fits
-    if (!rows || matches.values.has(list)) continue
-    const isShared = wanted.some(
-      (other) => other.list !== list && other.fits.includes(rows) && !matches.values.has(other.list),
-    )
-    if (others.length > 0 || isShared)
-      problems.push(`it is not clear which list of the context is ${list.path.join('.')}`)
-    else matches.values.set(list, [...rows])
+
+  #fillField(
+    name: string,
+    { field, shape, scope, path }: { field: PayloadShape; shape: ObjectShape; scope: Scope; path: readonly string[] },
+  ): unknown {
+    const isJson = 'object' in scope
+    const found = isJson
+      ? findInObject(scope.object, name, shape)
+      : hasFields(field)
+        ? undefined
+        : scope.findLine(path.join('.'))
+    if (found)
+      return 'error' in found ? this.#refuse(path, found.error) : this.#convert(field, found.value, path, !isJson)
+    if (!shape.required.has(name)) return undefined
+    if (field.scalars.has('null')) return null
+    // The fields of an object that is missing are what the context lacks. In lines they have names of their own.
+    return hasFields(field) ? this.fillObject(field.object, isJson ? { object: {} } : scope, path) : this.#miss(path)
   }
-  return { values: all, matches, problems }
-}
 
-function fitsItems(names: readonly string[], list: ExampleField, fill: FillState): boolean {
-  const matched = names.filter((name) => isItemName(name, list, fill)).length
-  const items = fill.example.level(itemLevelSchema(list.schema) ?? {})
-  return matched > 0 && matched * 2 >= names.length && matched * 2 >= items.object.required.length
-}
-
-function isItemName(name: string, list: ExampleField, fill: FillState): boolean {
-  const items = fill.example.level(itemLevelSchema(list.schema) ?? {})
-  return items.byKey.has(normalizeName(name)) || hasWords(items, toWords(name))
-}
-
-interface Notation {
-  /** The separator before decimals that the numbers show; undefined if there is none, or both. */
-  readonly decimal: DecimalSeparator | undefined
-  /** The code of the only currency of the amounts; undefined if there is none, or several. */
-  readonly currency: string | undefined
-  /** Whether any amount has a currency. */
-  readonly hasCurrency: boolean
-}
-
-/** How the context writes numbers. */
-function findNotation(values: readonly ContextValue[]): Notation {
-  const separators = new Set<DecimalSeparator>()
-  const currencies = new Set<string | undefined>()
-  const visit = (value: ContextValue, depth: number): void => {
-    if (typeof value === 'string') {
-      const separator = decimalSeparatorOf(value)
-      if (separator) separators.add(separator)
-      if (value.length <= 100 && /\p{N}/u.test(value) && hasCurrency(value)) currencies.add(findCurrency(value))
-    } else if (depth < 4 && value instanceof RepeatedValue) for (const each of value.values) visit(each, depth + 1)
-    else if (depth < 4 && (Array.isArray(value) || isContextObject(value))) {
-      for (const each of Object.values(value)) visit(each, depth + 1)
+  /** The value of a field in JSON; undefined if it is refused. `isLine`: the value is the text of a line. */
+  #convert(shape: PayloadShape, value: ContextValue, path: readonly string[], isLine = false): unknown {
+    if (allowsAnyValue(shape)) return this.#copy(value, path)
+    const { object, list, scalars } = shape
+    if (value === null) return scalars.has('null') ? null : this.#miss(path)
+    if (isContextObject(value) && object) return this.fillObject(object, { object: value }, path)
+    this.#count(typeof value === 'string' ? value.length : 0)
+    if (Array.isArray(value) && list)
+      return value.map((item, index) => this.#convert(list, item, [...path, `${index}`]))
+    if (typeof value === 'string' && scalars.has('string')) {
+      const isFitting = !shape.isDate || value === '' || ISO_DATE_TIME.test(value)
+      return isFitting ? value : this.#refuse(path, `${describeValue(value)} is no date such as 2026-01-31`)
     }
+    // A line can hold a list in JSON.
+    const parsed = isLine && typeof value === 'string' && (list ?? object) ? parseStructure(value) : undefined
+    if (parsed !== undefined) return this.#convert(shape, parsed, path)
+    const isNumber = (scalars.has('number') || scalars.has('integer')) && typeof value !== 'boolean'
+    const tried = [...(isNumber ? [toNumber(value)] : []), ...(scalars.has('boolean') ? [toBoolean(value)] : [])]
+    const converted = tried.find((result) => 'value' in result) ?? tried[0]
+    if (converted && 'value' in converted) return converted.value
+    const expected = object ? 'an object' : list ? 'a list, which only JSON has' : 'a text'
+    return this.#refuse(path, converted?.error ?? `${describeValue(value)} is not ${expected}`)
   }
-  for (const value of values) visit(value, 0)
-  const [decimal] = separators
-  const [currency] = currencies
-  return {
-    decimal: separators.size === 1 ? decimal : undefined,
-    currency: currencies.size === 1 ? currency : undefined,
-    hasCurrency: currencies.size > 0,
-  }
-}
 
-/** The position of an object or value in the payload. */
-interface Position {
-  readonly path: readonly string[]
-  readonly fill: FillState
-  /** The text for text fields; null inside lists, where every item would repeat it. */
-  readonly wholeText: { readonly text: string; readonly bytes: number } | null
-}
-
-/** Fills one object of the example from one object of the context: the whole payload, or an item of a list. */
-interface Scope {
-  readonly matches: ReadonlyMap<ExampleField, ContextValue>
-  readonly position: Position
-}
-
-function fillLevel(
-  schema: JsonSchema,
-  context: ContextObject,
-  position: Position,
-  known?: FieldMatches,
-): Record<string, unknown> {
-  const { fill, path } = position
-  const level = fill.example.level(schema)
-  const { values, ambiguous, related } = known ?? matchFields(level, context, fill.example.isIdentifier)
-  for (const { name, field } of related) {
-    const names = `${JSON.stringify(name.slice(0, 50))} may be meant, or not`
-    fill.report.unconverted.add([...path, ...field.path], names)
-  }
-  for (const { name, fields } of ambiguous) {
-    const names = fields.slice(0, 3).map((field) => field.path.join('.'))
-    fill.report.unconverted.add(path, `${JSON.stringify(name.slice(0, 50))} can be ${names.join(' or ')}`)
-  }
-  return fillObject({ matches: values, position }, level.object)
-}
-
-function fillObject(scope: Scope, object: ExampleObject): Record<string, unknown> {
-  const { fill } = scope.position
-  fill.addValue(2)
-  const entries: [string, unknown][] = []
-  for (const field of selectFields(scope, object)) {
-    fill.addBytes(field.nameBytes + (entries.length === 0 ? 1 : 2))
-    entries.push([field.name, field.object ? fillObject(scope, field.object) : fillField(scope, field)])
-  }
-  return Object.fromEntries(entries)
-}
-
-/** The required fields, and the optional ones that the context names, in the order of the example. */
-function selectFields({ matches }: Scope, { fields, required, hasOptional }: ExampleObject): readonly ExampleField[] {
-  if (!hasOptional) return fields
-  return matches.size === 0 ? required : fields.filter((field) => field.isRequired || matches.has(field))
-}
-
-function fillField(scope: Scope, field: ExampleField): unknown {
-  const { path: levelPath, fill, wholeText } = scope.position
-  const path = [...levelPath, ...field.path]
-  const found = scope.matches.get(field)
-  const currency = findCurrencyCode(field, found, fill)
-  if (currency !== undefined) {
-    if ('error' in currency) {
-      fill.report.unconverted.add(path, currency.error)
-      return addEmptyValue(field.schema, fill)
+  /** The value as it is in the context. */
+  #copy(value: ContextValue, path: readonly string[]): unknown {
+    this.#count(typeof value === 'string' ? value.length : 0)
+    if (value instanceof NumberText) {
+      const number = toNumber(value)
+      return 'value' in number ? number.value : this.#refuse(path, number.error)
     }
-    fill.report.named.add(path, found === undefined || found === '' ? 'from the amounts' : undefined)
-    fill.addValue(countJsonBytes(currency.value))
-    return currency.value
+    if (Array.isArray(value)) return value.map((item) => this.#copy(item, path))
+    if (!isContextObject(value)) return value
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.#copy(item, path)]))
   }
-  if (found !== undefined && found !== null && found !== '' && !isEmptyFor(field.schema, found)) {
-    const mark = fill.mark()
-    const placeholder = findPlaceholder(field, found)
-    const converted = placeholder ?? convert(field.schema, found, { ...scope.position, path })
-    if ('value' in converted) {
-      fill.report.named.add(path)
-      return converted.value
-    }
-    fill.rollBack(mark)
-    fill.report.unconverted.add(path, converted.error)
-    return addEmptyValue(field.schema, fill)
+
+  #miss(path: readonly string[]): undefined {
+    if (this.missing.length < LISTED_FIELDS) this.missing.push(path.join('.'))
   }
-  if (found === '' && levelPath.length > 0 && needsValue(field.schema)) {
-    fill.report.unconverted.add(path, 'it is blank')
-    return addEmptyValue(field.schema, fill)
+
+  #refuse(path: readonly string[], reason: string): undefined {
+    if (this.unusable.length < LISTED_FIELDS) this.unusable.push({ field: path.join('.') || 'the context', reason })
   }
-  if (wholeText && found === undefined && field.isText) {
-    fill.report.wholeContext.add(path)
-    fill.addValue(wholeText.bytes)
-    return wholeText.text
-  }
-  fill.report.empty.add(path)
-  return addEmptyValue(field.schema, fill)
-}
 
-const PLACEHOLDER =
-  /^[(<[]?(?:t\.?b\.?[acd]\.?|to be (?:determined|announced|confirmed|defined|decided)|unknown|not (?:known|yet known|available|sure|specified|given|provided)|see (?:attachment|attached|above|below|pdf)|as (?:before|above|usual)|same as (?:above|before)|unbekannt|noch (?:offen|unklar|nicht bekannt)|wird nachgereicht|folgt|siehe (?:anhang|oben|unten)|wie (?:oben|gehabt|immer)|未定|不明|後日連絡|\?+)[)>\]]?[.!]?$/iu
-
-/** Fields for which such a word is a value: "Status: unknown". */
-const STATES = /(?:^| )(?:status|state|type|category|note|description|result|reason|title|subject)(?: |$)/
-
-/** Fields of one value. */
-const SINGLE = /(?:^| )(?:id|sku|reference|status|priority|currency|name|email|phone|date|country|city|zip)(?: |$)/
-
-/** A text that gives no value, or several, for a field of one: "tbd", "12 and 13", "chair or stool". */
-function findPlaceholder({ lastWords, isText, schema }: ExampleField, value: ContextValue): Conversion | undefined {
-  const types = listTypes(schema).map((type) => type['type'])
-  if (Array.isArray(value) && value.length > 1 && !types.includes('array') && SINGLE.test(lastWords)) {
-    return { error: 'a list has more than one value' }
-  }
-  if (typeof value !== 'string' || isText || value.length > 80) return undefined
-  const text = value.trim()
-  if (PLACEHOLDER.test(text) && !STATES.test(lastWords)) return { error: `${describeValue(value)} is no value` }
-  const isChoice = /(?:^| )(?:id|sku|product|colou?r|size|variant|priority)(?: |$)/.test(lastWords) && CHOICE.test(text)
-  const isPostalCodeToo = /(?:^| )city(?: |$)/.test(lastWords) && /^(?:[A-Z]{1,2}-?)?\d{4,6}\s+\p{L}/u.test(text)
-  const isChange =
-    /(?:^| )(?:id|sku|product|colou?r|size|priority|status|phone|address|street|city)(?: |$)/.test(lastWords) &&
-    CHANGE.test(text)
-  const isSeveral = /(?:^| )id(?: |$)/.test(lastWords) && /\d\S*\s+(?:and|und|&|と)\s+\S*\d/u.test(text)
-  return isChoice || isChange || isSeveral || isPostalCodeToo
-    ? { error: `${describeValue(value)} has more than one value` }
-    : undefined
-}
-
-/** "red -> blue", "blue (was red)" */
-const CHANGE =
-  /\S\s*(?:-+>|=>|→|⇒)\s*\S|[(,（]\s?(?:was|were|formerly|previously|not|instead of|vorher|bisher|früher|statt|nicht|war|以前|変更前)[\s:：]|~~/iu
-
-const CHOICE = /^\S+(?: \S+){0,2} (?:or|oder) \S+(?: \S+){0,2}$|または|もしくは/iu
-
-/**
- * The code for a field that has such a code in the example: of "EUR", "€" or "Euro", or of the amounts if the context does
- * not name it. Undefined if the field is another one, or the context has no currency.
- */
-function findCurrencyCode(
-  field: ExampleField,
-  found: ContextValue | undefined,
-  fill: FillState,
-): Conversion | undefined {
-  if ((found !== undefined && typeof found !== 'string') || !isCurrencyField(field, fill)) return undefined
-  if (found === undefined || isAbsent(found)) {
-    if (!fill.hasCurrency) return undefined
-    const error = 'the amounts have no currency, or several, with a single code'
-    return fill.currency === undefined ? { error } : { value: fill.currency }
-  }
-  const code = toCurrencyCode(found)
-  if (code === undefined) return { error: `${describeValue(found)} is not one currency` }
-  const isOther = fill.currency !== undefined && fill.currency !== code
-  return isOther ? { error: `${describeValue(found)} is not the currency of the amounts` } : { value: code }
-}
-
-/** Whether the example has the code of a currency there. */
-function isCurrencyField({ lastWords, schema }: ExampleField, { example }: FillState): boolean {
-  const texts = example.samples(schema)?.texts ?? []
-  return /(?:^| )currency(?: |$)/.test(lastWords) && texts.length > 0 && texts.every((text) => /^[A-Z]{3}$/.test(text))
-}
-
-/** Whether a blank cell of a table is no value of the field: only a text can be empty. */
-function needsValue(schema: JsonSchema): boolean {
-  const types = listTypes(schema).map((type) => type['type'])
-  return types.length > 0 && !types.includes('string') && !types.includes('null')
-}
-
-/** Whether the text says that there is no value: "Due date: n/a". For yes or no, "none" may be no. */
-function isEmptyFor(schema: JsonSchema, value: ContextValue): boolean {
-  const isBoolean = listTypes(schema).some((type) => type['type'] === 'boolean')
-  return isAbsent(value) && !(isBoolean && 'value' in toBoolean(value))
-}
-
-function addEmptyValue(schema: JsonSchema, fill: FillState): unknown {
-  const { json, values } = fill.example.emptyValue(schema)
-  fill.addValue(Buffer.byteLength(json), values)
-  return JSON.parse(json)
-}
-
-/** On an error, what was added to the position's FillState has to be rolled back. */
-function convert(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
-  const types = listTypes(schema)
-  if (value instanceof RepeatedValue) {
-    const isList = types.length === 0 || types.some((type) => type['type'] === 'array')
-    return isList ? convert(schema, [...value.values], position) : convertRepeated(schema, value, position)
-  }
-  if (types.length === 0) return addJson(value, position)
-  const sameType = types.find((type) => hasType(value, type))
-  let error: string | undefined
-  // Each type once: trying the same one twice at every level of nested lists doubled the time with each level.
-  for (const type of sameType ? [sameType, ...types.filter((other) => other !== sameType)] : types) {
-    const mark = position.fill.mark()
-    const converted = convertTo(type, value, position, schema)
-    if ('value' in converted) return converted
-    position.fill.rollBack(mark)
-    error ??= converted.error
-  }
-  return { error: error ?? 'does not fit' }
-}
-
-/** Converts each value of a name that occurs more than once: they must be equal. */
-function convertRepeated(schema: JsonSchema, { values }: RepeatedValue, position: Position): Conversion {
-  let first: { json: string; conversion: Conversion } | undefined
-  for (const value of values) {
-    const mark = position.fill.mark()
-    const conversion = convert(schema, value, position)
-    if ('error' in conversion) return conversion
-    const json = JSON.stringify(conversion.value)
-    if (first) position.fill.rollBack(mark)
-    first ??= { json, conversion }
-    if (first.json !== json)
-      return { error: `the context has different values: ${describeValue(new RepeatedValue(values))}` }
-  }
-  return first?.conversion ?? { error: 'there is no value' }
-}
-
-function convertTo(type: JsonSchema, value: ContextValue, position: Position, schema: JsonSchema): Conversion {
-  const { fill, path } = position
-  switch (type['type']) {
-    case 'string':
-      return addPlain(toTextLike(value, fill.example.textKind(schema)), position)
-    case 'number': {
-      const numbers = fill.example.samples(schema)?.numbers ?? []
-      const isFraction = numbers.length > 0 && numbers.every((number) => number > 0 && number < 1)
-      const words = toWords(path.at(-1) ?? '')
-      const isCents = /(?:^| )(?:cent|minor)(?: |$)/.test(words)
-      const names = words.split(' ')
-      const units = names.flatMap((word) => unitOf(word) ?? [])
-      return addPlain(toNumber(value, { decimal: fill.decimal, isFraction, isCents, units, names }), position)
-    }
-    case 'boolean':
-      return addPlain(toBoolean(value), position)
-    case 'array':
-      return toList((type['items'] as JsonSchema | undefined) ?? {}, value, position)
-    case 'object':
-      return fillItem(type, value, position)
-    default:
-      return addPlain(value === null ? { value } : { error: `${describeValue(value)} is not null` }, position)
+  /** Bounds the memory of a payload that could not be sent: the items of a list repeat the names of the example. */
+  #count(length: number): void {
+    this.#values += 1
+    this.#length += length
+    if (this.#values <= PAYLOAD_MAX_VALUES && this.#length <= PAYLOAD_MAX_BYTES) return
+    const limits = `${PAYLOAD_MAX_VALUES.toLocaleString('en')} values or ${PAYLOAD_MAX_BYTES / 1024} KiB`
+    throw new PlanError('delivery_invalid', `Nothing was sent: a payload would have more than ${limits}`)
   }
 }
 
-/** Counts an attempt to convert a value to a string, number, boolean or null, and the bytes of its result. */
-function addPlain(conversion: Conversion, { fill }: Position): Conversion {
-  fill.addValue('value' in conversion ? countJsonBytes(conversion.value) : 0)
-  return conversion
+/** The names of an object by their folded form. */
+const foldedNames = new WeakMap<object, ReadonlyMap<string, readonly string[]>>()
+
+function foldNames(key: object, names: () => Iterable<string>): ReadonlyMap<string, readonly string[]> {
+  const folded = foldedNames.get(key) ?? Map.groupBy(names(), foldName)
+  foldedNames.set(key, folded)
+  return folded
 }
 
-/** Takes the value as it is, where the example allows any value or any field. */
-function addJson(value: ContextValue, { fill, path }: Position): Conversion {
-  const conversion = toJson(value, path.length, () => fill.addValue(0))
-  if ('value' in conversion) fill.addBytes(Buffer.byteLength(JSON.stringify(conversion.value)))
-  return conversion
+/** The value of the name itself, or else of one that differs in case, separators or accents and is no other field. */
+function findInObject(object: ContextObject, name: string, { fields }: ObjectShape): Found {
+  if (Object.hasOwn(object, name)) return { value: object[name] ?? null }
+  const alike = foldNames(object, () => Object.keys(object)).get(foldName(name)) ?? []
+  const names = alike.filter((other) => !fields.has(other))
+  const [first] = names
+  if (first === undefined) return undefined
+  const twins = foldNames(fields, () => fields.keys()).get(foldName(name)) ?? []
+  if (twins.length > 1) return { error: `${twins.join(' and ')} are alike, so that the context must have these names` }
+  const values = new Set(names.map((other) => JSON.stringify(object[other])))
+  if (values.size > 1) return { error: `${JSON.stringify(names).slice(0, 200).toWellFormed()} have different values` }
+  return { value: object[first] ?? null }
 }
 
-/** The items of a list, the parts of `a, b` or `a; b`, or the value as the only item. */
-function toList(itemSchema: JsonSchema, value: ContextValue, position: Position): Conversion {
-  const { fill } = position
-  const isOfNumbers = itemSchema['type'] === 'number' && typeof value === 'string'
-  if (isOfNumbers && !/[;\s]/u.test(value) && /^\d+,\d+$/.test(value)) {
-    return { error: `${describeValue(value)} is one number, or two` }
-  }
-  if (itemSchema['type'] === 'string' && typeof value === 'string' && isUnclearList(value)) {
-    return { error: `${describeValue(value)} is one item, or several` }
-  }
-  // "1,5, 2,5" has commas of two kinds.
-  const decimals = isOfNumbers && /\d,\d/.test(value) && /,\s/.test(value) ? value.split(/,\s+|;/u) : undefined
-  const lineItems = decimals ? undefined : readLineItems(itemSchema, value, position)
-  const items =
-    lineItems ??
-    decimals ??
-    (Array.isArray(value) ? value : typeof value === 'string' ? fill.splitItems(value) : [value])
-  const converted: unknown[] = []
-  fill.addValue(2)
-  for (const [index, item] of items.entries()) {
-    if (index > 0) fill.addBytes(1)
-    const result = convert(itemSchema, item, { fill, path: [...position.path, String(index)], wholeText: null })
-    if ('error' in result) return result
-    converted.push(result.value)
-  }
-  return { value: converted }
-}
-
-/** The items of a list in words: lines, or parts between commas, such as "2 x chairs". Undefined unless all are such. */
-function readLineItems(itemSchema: JsonSchema, value: ContextValue, { fill }: Position): ContextObject[] | undefined {
-  const schema = listTypes(itemSchema).find((type) => type['type'] === 'object')
-  if (!schema || (typeof value !== 'string' && !Array.isArray(value))) return undefined
-  const { object } = fill.example.level(schema)
-  const readAll = (texts: readonly ContextValue[]): ContextObject[] | undefined => {
-    const items = texts.map((text) => (typeof text === 'string' ? readLineItem(text, object) : undefined))
-    return items.length > 0 && items.every((item) => item !== undefined) ? items : undefined
-  }
-  if (typeof value !== 'string') return readAll(value)
-  const lines = value.split('\n').filter((line) => line.trim() !== '')
-  const parts = fill.splitItems(value)
-  return lines.length === 1 && parts.length > 1 ? readAll(parts) : readAll(lines)
-}
-
-function fillItem(schema: JsonSchema, value: ContextValue, position: Position): Conversion {
-  if (!isContextObject(value)) return addPlain({ error: `${describeValue(value)} is not an object` }, position)
-  if (position.fill.example.level(schema).object.fields.length === 0) return addJson(value, position)
-  return { value: fillLevel(schema, value, { ...position, wholeText: null }) }
+/** Says in the journal where the values of a payload came from. */
+export function formatFilled(payload: Record<string, unknown>): string {
+  const fields = Object.keys(payload).map((name) => name.slice(0, 200).toWellFormed())
+  const more = fields.length > LISTED_FIELDS ? ` and ${fields.length - LISTED_FIELDS} more` : ''
+  return fields.length === 0
+    ? 'the example has no fields'
+    : `filled by name: ${fields.slice(0, LISTED_FIELDS).join(', ')}${more}`
 }

@@ -30,7 +30,7 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
       abort.throwIfAborted()
       if (deadline.aborted) {
         const message = `The model did not answer within ${config.timeoutMs / 1_000} s`
-        throw new ModelError('model_unavailable', message, 'transient')
+        throw new ModelError('model_unavailable', 'unavailable', { message })
       }
       throw toModelError(error, config.apiKey, now)
     }

@@ -15,15 +15,19 @@ const usage = {
 }
 const answer: ModelAnswer = { parts: [], finishReason: 'stop', rawFinishReason: null, usage, responseId: null }
 const limited = (retryAfterMs: number | null = null) =>
-  new ModelError('model_unavailable', 'It is limited', 'limited', retryAfterMs)
-const unavailable = new ModelError('model_unavailable', 'It is unavailable', 'transient')
+  new ModelError('model_unavailable', 'limited', { message: 'It is limited', retryAfterMs })
+const unavailable = (retryAfterMs: number | null = null) =>
+  new ModelError('model_unavailable', 'unavailable', { message: 'It is unavailable', detail: 'secret', retryAfterMs })
+const unreadable = new ModelError('model_answer_invalid', 'unreadable', { message: 'It is unreadable' })
 
-/** Asks a model that gives these errors first, with a clock that only delays move. */
-async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions> = {}) {
+/** Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move. */
+async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions> = {}, requestMs = 0) {
   let nowMs = 1_000_000
   const delays: number[] = []
   const notes: string[] = []
   const queue = [...errors]
+  const reported: string[] = []
+  let requests = 0
   const recorded: number[] = []
   const gate: ModelGate = {
     reserve: () => Promise.resolve({ delayMs: 0, isReserved: true }),
@@ -34,17 +38,19 @@ async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions>
   const result = await askWithRetries(
     () => {
       const error = queue.shift()
+      requests += 1
+      nowMs += requestMs
       return error ? Promise.reject(error) : Promise.resolve(answer)
     },
     question,
     {
       model: 'openai:x',
-      retryMs: 300_000,
-      rateLimitMs: 3_600_000,
-      limited: { sinceMs: null, parks: 0 },
+      maxWaitMs: 3_600_000,
+      waited: { sinceMs: null, parks: 0 },
       signal: new AbortController().signal,
       abort: new AbortController().signal,
       onNote: async (code) => void notes.push(code),
+      onError: ({ detail }) => void reported.push(detail),
       ...changes,
       gate,
       clock: {
@@ -57,12 +63,12 @@ async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions>
       },
     },
   ).catch((error: unknown) => error)
-  return { result, delays, notes, recorded }
+  return { result, delays, notes, recorded, reported, requests }
 }
 
 /** Asks a model that limits one request, in a run that was parked before, and resolves to how long the run is parked. */
 async function park(parks: number, retryAfterMs: number): Promise<number> {
-  const { result } = await ask([limited(retryAfterMs)], { limited: { sinceMs: 1_000_000, parks } })
+  const { result } = await ask([limited(retryAfterMs)], { waited: { sinceMs: 1_000_000, parks } })
   return (result as RunParkedError).delayMs
 }
 
@@ -88,7 +94,7 @@ describe('a request that the API limits', () => {
     expect(recorded).toEqual(Array.from({ length: 6 }, () => 1_000))
     expect(new Set(notes)).toEqual(new Set(['model_limited']))
     expect((await ask(Array.from({ length: 7 }, () => limited(0)))).result).toBe(answer)
-    expect((await ask(Array.from({ length: 6 }, () => unavailable))).result).toBeInstanceOf(RunError)
+    expect((await ask(Array.from({ length: 6 }, () => unreadable))).result).toBeInstanceOf(RunError)
   })
 
   test('parks its run instead of waiting for more than 30 s in its slot', async () => {
@@ -96,10 +102,9 @@ describe('a request that the API limits', () => {
     expect(once.result).toMatchObject({
       name: 'RunParkedError',
       delayMs: 60_250,
-      message:
-        'The API of openai:x limits requests. The run waits, and continues at 1970-01-01 00:17:40 UTC or a little later.',
+      message: 'It is limited. The run waits, and continues at 1970-01-01 00:17:40 UTC or a little later.',
     })
-    expect(once).toMatchObject({ delays: [], notes: ['model_limited', 'run_parked'] })
+    expect(once).toMatchObject({ delays: [], notes: ['run_parked'] })
     const often = await ask(Array.from({ length: 10 }, () => limited()))
     expect(often.result).toMatchObject({ name: 'RunParkedError', delayMs: 10_000 })
     expect(often.delays.reduce((sum, delay) => sum + delay, 0)).toBeLessThanOrEqual(30_000)
@@ -111,10 +116,53 @@ describe('a request that the API limits', () => {
   })
 
   test('fails when its time is over, over all attempts at the run', async () => {
-    const { result } = await ask([limited(60_000)], { limited: { sinceMs: 1_000_000 - 3_580_000, parks: 9 } })
+    const { result } = await ask([limited(60_000)], { waited: { sinceMs: 1_000_000 - 3_580_000, parks: 9 } })
     expect(result).toMatchObject({
       code: 'model_unavailable',
-      message: 'It is limited (gave up after 3,580 s)',
+      message: "The run cannot go on: the service's model is not available (gave up after 3,580 s)",
+    })
+  })
+})
+
+describe('a request to an API that is unavailable', () => {
+  test('is repeated after growing delays, and parks its run instead of holding its slot for more than 30 s', async () => {
+    const short = await ask([unavailable(), unavailable()])
+    expect(short).toMatchObject({ result: answer, delays: [1_000, 2_000], notes: ['model_retry', 'model_retry'] })
+    expect(short.recorded).toEqual([])
+    const long = await ask(Array.from({ length: 9 }, () => unavailable()))
+    expect(long.result).toMatchObject({ name: 'RunParkedError', delayMs: 16_000 })
+    expect(long).toMatchObject({ delays: [1_000, 2_000, 4_000, 8_000], requests: 5 })
+    expect(long.reported).toEqual(Array.from({ length: 5 }, () => 'secret'))
+  })
+
+  test('parks its run at once when the request itself took more than 30 s', async () => {
+    const { result, delays, requests } = await ask([unavailable()], {}, 120_000)
+    expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 10_000 })
+    expect({ delays, requests }).toEqual({ delays: [], requests: 1 })
+  })
+
+  test('is made once each time its run continues, after growing pauses', async () => {
+    const pauses = [0, 1, 2, 3, 4, 5, 6].map(async (parks) => {
+      const { result, requests } = await ask([unavailable()], { waited: { sinceMs: 999_000, parks } }, 31_000)
+      return [(result as RunParkedError).delayMs, requests]
+    })
+    const seconds = [10, 20, 40, 80, 160, 300, 300]
+    expect(await Promise.all(pauses)).toEqual(seconds.map((each) => [each * 1_000, 1]))
+    const probe = await ask([unavailable()], { waited: { sinceMs: 999_000, parks: 1 } })
+    expect(probe).toMatchObject({ result: { delayMs: 20_000 }, delays: [], notes: ['run_parked'] })
+  })
+
+  test('parks its run for as long as the API asks for', async () => {
+    const { result, requests } = await ask([unavailable(3_000_000)])
+    expect(result).toMatchObject({ name: 'RunParkedError', delayMs: 3_001_000 })
+    expect(requests).toBe(1)
+  })
+
+  test('fails the run when its time is over, and says to the organization only that the model is not available', async () => {
+    const { result } = await ask([unavailable()], { waited: { sinceMs: 1_000_000 - 3_600_000, parks: 20 } })
+    expect(result).toMatchObject({
+      code: 'model_unavailable',
+      message: "The run cannot go on: the service's model is not available (gave up after 3,600 s)",
     })
   })
 })

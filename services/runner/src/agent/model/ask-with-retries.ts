@@ -1,21 +1,22 @@
 import { backoff } from '@workflow-service/service-kit'
-import { RunError, RunParkedError } from '../../run-errors.ts'
+import { NOT_AVAILABLE, RunError, RunParkedError } from '../../run-errors.ts'
 import { sleep } from '../../sleep.ts'
 import { ModelError } from './model-error.ts'
 import type { ModelGate } from './model-gate.ts'
 import type { AskModel, ModelAnswer, ModelQuestion } from './model-question.ts'
 
-/** Requests for one answer after transient errors before the run fails. */
-const MAX_REQUESTS = 6
-const FIRST_DELAY_MS = 1_000
-const MAX_DELAY_MS = 60_000
+/** Requests for one answer while the API gives unreadable ones, before the run fails. */
+const MAX_UNREADABLE = 6
 
-/** Delays after a limited request, on top of what the API asks for: the gate sets the pace. */
-const FIRST_LIMITED_DELAY_MS = 250
-const MAX_LIMITED_DELAY_MS = 8_000
-/** A run that would wait longer for the model's rate limit gives its slot back. */
+/** Delays in the slot, on top of what the API asks for. After a limit they are short: the gate sets the pace. */
+const IN_SLOT_DELAYS = {
+  limited: { firstMs: 250, maxMs: 8_000 },
+  unavailable: { firstMs: 1_000, maxMs: 60_000 },
+  unreadable: { firstMs: 1_000, maxMs: 60_000 },
+} as const
+/** A run that would wait longer for an answer, its failed requests included, gives its slot back. */
 export const PARK_AFTER_MS = 30_000
-/** How long a run is parked after its own limited requests, at least; twice as long each further time. The gate spreads the others. */
+/** How long a run is parked after its own failed requests, at least; twice as long each further time. The gate spreads the others. */
 const FIRST_PARK_MS = 10_000
 const MAX_PARK_MS = 300_000
 
@@ -28,8 +29,8 @@ export interface ModelClock {
 
 export const systemClock: ModelClock = { now: Date.now, random: Math.random, sleep }
 
-/** How an answer has waited for the model's rate limit so far, in earlier attempts too. */
-export interface LimitedSoFar {
+/** How an answer has waited for the model so far, in earlier attempts too. */
+export interface WaitedSoFar {
   /** Since when, in milliseconds since 1970; null if it has not. */
   readonly sinceMs: number | null
   /** How many times its run was parked. */
@@ -38,30 +39,31 @@ export interface LimitedSoFar {
 
 export interface RetryOptions {
   readonly model: string
-  readonly retryMs: number
-  readonly rateLimitMs: number
+  /** How long one answer waits at most while the API limits requests or is unavailable. */
+  readonly maxWaitMs: number
   readonly gate: ModelGate
   readonly clock: ModelClock
-  readonly limited: LimitedSoFar
+  readonly waited: WaitedSoFar
   /** Ends the delay before a retry. */
   readonly signal: AbortSignal
   /** Ends a request under way. */
   readonly abort: AbortSignal
   /** Writes a note to the journal. */
   readonly onNote: (code: RetryNote, text: string) => Promise<void>
+  /** Called with the error of each request, for the operator. */
+  readonly onError: (error: ModelError) => void
 }
 
 /** Codes of the journal's notes about requests that are repeated. */
-export type RetryNote = 'model_retry' | typeof LIMITED_NOTE | typeof PARKED_NOTE
-export const LIMITED_NOTE = 'model_limited'
-export const PARKED_NOTE = 'run_parked'
+export const RETRY_NOTES = { retry: 'model_retry', limited: 'model_limited', parked: 'run_parked' } as const
+export type RetryNote = (typeof RETRY_NOTES)[keyof typeof RETRY_NOTES]
 
 /**
  * Asks the model for one answer, and repeats the request while that may help.
  *
- * After a transient error it repeats it after a growing delay or the one that the API asks for, up to MAX_REQUESTS requests and
- * `retryMs` of delays. While the API limits requests, only time bounds the repetition: `rateLimitMs`, over all attempts. Each
- * request then waits for its turn at the gate; a run that would wait for more than PARK_AFTER_MS in total is parked.
+ * While the API limits requests or is unavailable, only time bounds the repetition: `maxWaitMs`, over all attempts. Each request waits
+ * for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is parked, and a parked run of an unavailable
+ * API makes one request each time. After an unreadable answer it repeats the request up to MAX_UNREADABLE times.
  * @throws RunError with the error's code when no retry helps; RunParkedError; ModelError of the kind `too_long`; the reason of the
  * signal that aborted.
  */
@@ -70,93 +72,95 @@ export async function askWithRetries(
   question: ModelQuestion,
   options: RetryOptions,
 ): Promise<ModelAnswer> {
-  const { retryMs, clock, signal, abort, onNote } = options
-  const wait = createLimitedWait(options)
-  const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true, random: clock.random })
-  let waitedMs = 0
-  for (let request = 1; ;) {
+  const { clock, signal, abort, onNote, onError } = options
+  const wait = createWait(options)
+  const nextDelayMs = createDelays('unreadable', clock)
+  for (let unreadable = 0; ;) {
     await wait.forTurn()
+    const askedMs = clock.now()
     const answer = await ask(question, abort).catch((error: unknown) => {
       if (error instanceof ModelError) return error
       throw error
     })
     if (!(answer instanceof ModelError)) return answer
+    onError(answer)
     signal.throwIfAborted()
-    const { code, kind, message, retryAfterMs } = answer
+    const { code, kind, message } = answer
     if (kind === 'too_long') throw answer
     if (kind === 'permanent') throw new RunError(code, message)
-    if (kind === 'limited') {
-      await wait.afterLimit(answer)
+    if (kind !== 'unreadable') {
+      await wait.afterFailure(answer, kind, clock.now() - askedMs)
       continue
     }
-    const delayMs = retryAfterMs ?? Math.round(nextDelayMs())
-    if (request === MAX_REQUESTS || waitedMs + delayMs > retryMs) {
-      const why =
-        request === MAX_REQUESTS
-          ? `, ${formatSeconds(waitedMs)} of delays in total`
-          : `: the next one would have to wait ${formatSeconds(delayMs)}`
-      throw new RunError(code, `${message} (gave up after request ${request} of ${MAX_REQUESTS}${why})`)
-    }
-    request += 1
-    const next = `The next request follows in ${formatSeconds(delayMs)} (${request} of ${MAX_REQUESTS}).`
-    await onNote('model_retry', `${message}. ${next}`)
+    unreadable += 1
+    if (unreadable === MAX_UNREADABLE) throw new RunError(code, `${message} (gave up after ${MAX_UNREADABLE} requests)`)
+    const delayMs = Math.round(nextDelayMs())
+    const next = `The next request follows in ${formatSeconds(delayMs)} (${unreadable + 1} of ${MAX_UNREADABLE}).`
+    await onNote(RETRY_NOTES.retry, `${message}. ${next}`)
     await clock.sleep(delayMs, signal)
-    waitedMs += delayMs
   }
 }
 
-/** The waiting for the model's rate limit: in the run's slot at first, then without one. */
-function createLimitedWait({ model, rateLimitMs, gate, clock, limited, signal, abort, onNote }: RetryOptions) {
-  const nextDelayMs = backoff({
-    firstMs: FIRST_LIMITED_DELAY_MS,
-    maxMs: MAX_LIMITED_DELAY_MS,
-    hasJitter: true,
-    random: clock.random,
-  })
-  let sinceMs = limited.sinceMs
+function createDelays(kind: keyof typeof IN_SLOT_DELAYS, { random }: ModelClock): () => number {
+  return backoff({ ...IN_SLOT_DELAYS[kind], hasJitter: true, random })
+}
+
+/** The waiting for the model: in the run's slot at first, then without one. */
+function createWait({ model, maxWaitMs, gate, clock, waited, signal, abort, onNote }: RetryOptions) {
+  const nextDelayMs = { limited: createDelays('limited', clock), unavailable: createDelays('unavailable', clock) }
+  let sinceMs = waited.sinceMs
   let inSlotMs = 0
 
   const sleepInSlot = async (delayMs: number): Promise<void> => {
     await clock.sleep(delayMs, signal)
     inSlotMs += delayMs
   }
-  const park = async (delayMs: number): Promise<never> => {
+  const park = async (delayMs: number, why: string): Promise<never> => {
     sinceMs ??= clock.now()
-    const leftMs = sinceMs + rateLimitMs - clock.now()
-    if (leftMs <= 0) throw givenUp(`The requests to ${model} are limited`, sinceMs)
+    const leftMs = sinceMs + maxWaitMs - clock.now()
+    if (leftMs <= 0) throw givenUp(sinceMs)
     const parkedMs = Math.round(Math.min(delayMs, leftMs))
     const until = new Date(clock.now() + parkedMs).toISOString().slice(0, 19).replace('T', ' ')
-    const text = `The API of ${model} limits requests. The run waits, and continues at ${until} UTC or a little later.`
-    await onNote(PARKED_NOTE, text)
+    const text = `${why}. The run waits, and continues at ${until} UTC or a little later.`
+    await onNote(RETRY_NOTES.parked, text)
     throw new RunParkedError(text, parkedMs)
   }
-  const givenUp = (message: string, firstMs: number): RunError =>
-    new RunError('model_unavailable', `${message} (gave up after ${formatSeconds(clock.now() - firstMs)})`)
+  const givenUp = (firstMs: number): RunError =>
+    new RunError('model_unavailable', `${NOT_AVAILABLE} (gave up after ${formatSeconds(clock.now() - firstMs)})`)
 
   return {
     /** Waits for the request's turn at the gate. */
     async forTurn(): Promise<void> {
       let isRepeated = false
       for (;;) {
-        const maxDelayMs = PARK_AFTER_MS - inSlotMs
+        const maxDelayMs = Math.max(0, PARK_AFTER_MS - inSlotMs)
         const { delayMs, isReserved } = await gate.reserve(model, { maxDelayMs, isRepeated }, abort)
-        if (delayMs > maxDelayMs) await park(delayMs)
+        if (delayMs > maxDelayMs) await park(delayMs, "The model's API limits requests")
         if (delayMs > 0) await sleepInSlot(delayMs)
         if (!isReserved) continue
         if (!gate.isBlocked(model)) return
         isRepeated = true
       }
     },
-    /** Waits after a request that the API limited. */
-    async afterLimit({ message, retryAfterMs }: ModelError): Promise<void> {
-      await gate.recordLimit(model, retryAfterMs ?? 0, abort)
+    /** Waits after a request that failed, and that took `requestMs` in the slot. */
+    async afterFailure(
+      { message, retryAfterMs }: ModelError,
+      kind: 'limited' | 'unavailable',
+      requestMs: number,
+    ): Promise<void> {
+      const isLimited = kind === 'limited'
+      if (isLimited) await gate.recordLimit(model, retryAfterMs ?? 0, abort)
       sinceMs ??= clock.now()
-      const delayMs = Math.round((retryAfterMs ?? 0) + nextDelayMs())
-      if (clock.now() + delayMs > sinceMs + rateLimitMs) throw givenUp(message, sinceMs)
-      await onNote(LIMITED_NOTE, `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`)
-      if (inSlotMs + delayMs <= PARK_AFTER_MS) return await sleepInSlot(delayMs)
-      const growingMs = Math.min(FIRST_PARK_MS * 2 ** limited.parks, MAX_PARK_MS)
-      await park(Math.max(delayMs, growingMs) * (1 + clock.random() / 2))
+      inSlotMs += requestMs
+      const delayMs = Math.round((retryAfterMs ?? 0) + nextDelayMs[kind]())
+      if (clock.now() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
+      if ((isLimited || waited.parks === 0) && inSlotMs + delayMs <= PARK_AFTER_MS) {
+        const text = `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`
+        await onNote(isLimited ? RETRY_NOTES.limited : RETRY_NOTES.retry, text)
+        return await sleepInSlot(delayMs)
+      }
+      const growingMs = Math.min(FIRST_PARK_MS * 2 ** waited.parks, MAX_PARK_MS)
+      await park(Math.max(delayMs, growingMs) * (1 + clock.random() / 2), message)
     },
   }
 }

@@ -1,9 +1,14 @@
-import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
-import type { AssistantContent, ModelMessage, ToolContent } from 'ai'
-import { indexToolResults } from '../agent-steps.ts'
+import {
+  type AssistantMessagePart,
+  END_RUN,
+  type JournalStep,
+  listConversation,
+  type NewJournalStep,
+} from '@workflow-service/contract'
+import type { AssistantContent, ModelMessage } from 'ai'
 import type { AgentRun } from '../agent.ts'
 import { markUntrusted, UNTRUSTED_TEXT_RULE } from '../untrusted-text.ts'
-import { END_RUN, SEARCH_SOURCES } from './model-tools.ts'
+import { SEARCH_SOURCES } from './model-tools.ts'
 import type { PromptHistory } from './session-history.ts'
 
 /**
@@ -58,54 +63,24 @@ export function formatFirstMessage(
     .join('\n\n')
 }
 
-const CALL_A_TOOL = `Your answer called no tool, so nothing was done and the run has not ended. Call a tool if something is left to do; otherwise call ${END_RUN}.`
-
-/** Builds the conversation from the journal alone, so that a resumed run has the same conversation. */
+/** The conversation in the form of the AI SDK. */
 export function toMessages(first: string, steps: readonly (JournalStep | NewJournalStep)[]): ModelMessage[] {
-  const messages: ModelMessage[] = [{ role: 'user', content: first }]
-  const results = indexToolResults(steps)
-  for (const step of steps) {
-    if (step.kind !== 'model_answer') continue
-    // No API accepts an empty message.
-    if (step.data.parts.length > 0) {
-      messages.push({ role: 'assistant', content: step.data.parts.map(toAssistantPart) })
-    }
-    const calls = listToolCalls(step.data)
-    const content = calls.flatMap(({ call_id, tool }): ToolContent => {
-      const result = results.get(call_id)
-      if (!result) return []
-      const output = { type: result.ok ? ('text' as const) : ('error-text' as const), value: result.text }
-      return [{ type: 'tool-result', toolCallId: call_id, toolName: toToolName(tool), output }]
+  return listConversation(first, steps).map((message): ModelMessage => {
+    if (message.role === 'user') return { role: 'user', content: message.text }
+    if (message.role === 'assistant') return { role: 'assistant', content: message.parts.map(toAssistantPart) }
+    const content = message.results.map(({ call_id: toolCallId, tool: toolName, ok, text: value }) => {
+      const output = { type: ok ? ('text' as const) : ('error-text' as const), value }
+      return { type: 'tool-result' as const, toolCallId, toolName, output }
     })
-    if (content.length > 0) messages.push({ role: 'tool', content })
-    if (calls.length === 0) messages.push({ role: 'user', content: CALL_A_TOOL })
-  }
-  return messages
-}
-
-export type ToolCallPart = Extract<ModelAnswerPart, { type: 'tool_call' }>
-
-export function listToolCalls(answer: ModelAnswerStep): ToolCallPart[] {
-  return answer.parts.filter((part) => part.type === 'tool_call')
+    return { role: 'tool', content }
+  })
 }
 
 type AssistantPart = Exclude<AssistantContent, string>[number]
-
-function toAssistantPart(part: ModelAnswerPart): AssistantPart {
-  const options = part.provider_options ? { providerOptions: part.provider_options as ProviderOptions } : {}
-  if (part.type !== 'tool_call') return { type: part.type, text: part.text, ...options }
-  // Model APIs require an object here, even if the model wrote something else.
-  const input = isObject(part.arguments) ? part.arguments : { unreadable: part.arguments }
-  return { type: 'tool-call', toolCallId: part.call_id, toolName: toToolName(part.tool), input, ...options }
-}
-
 type ProviderOptions = Extract<AssistantPart, { type: 'text' }>['providerOptions']
 
-/** A tool name that the model invented may contain characters that its own API rejects. */
-function toToolName(name: string): string {
-  return name.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, 64) || 'unnamed'
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function toAssistantPart(part: AssistantMessagePart): AssistantPart {
+  const options = part.provider_options ? { providerOptions: part.provider_options as ProviderOptions } : {}
+  if (part.type !== 'tool_call') return { type: part.type, text: part.text, ...options }
+  return { type: 'tool-call', toolCallId: part.call_id, toolName: part.tool, input: part.arguments, ...options }
 }

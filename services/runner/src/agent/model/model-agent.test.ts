@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import {
+  createCapturedLogger,
   freePort,
   type ModelAnswer,
   type ModelRequest,
@@ -21,7 +22,7 @@ import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, AgentRun, EarlierRun } from '../agent.ts'
 import type { ModelClock } from './ask-with-retries.ts'
-import { listToolCalls } from './conversation.ts'
+import { listConversation, listToolCalls } from '@workflow-service/contract'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'
 import { MAX_TOOL_CALLS_PER_ANSWER, MODEL_ANSWER_MAX_BYTES } from './model-limits.ts'
 
@@ -47,8 +48,11 @@ const idle = end('nothing_to_do')
 let server: StubModelServer | undefined
 let servers: StubModelServer[] = []
 let delays: number[] = []
+/** The lines of the operator's log. */
+let logged: Record<string, unknown>[] = []
 
 afterEach(async () => {
+  logged = []
   await Promise.all(servers.map((each) => each.close()))
   servers = []
   delays = []
@@ -84,8 +88,7 @@ async function createScriptedAgent(
     aws: null,
     options: { call: {}, provider: {} },
     timeoutMs: 20_000,
-    retryMs: 300_000,
-    rateLimitMs: 3_600_000,
+    maxWaitMs: 3_600_000,
     runTokens: 1_000_000,
     maxDeliveries: 50,
     maxOutputTokens: null,
@@ -93,7 +96,9 @@ async function createScriptedAgent(
     isStreaming: variant.isStreaming,
     ...options.config,
   }
-  return createModelAgent(config, options.hooks, clock)
+  const { logger, lines } = createCapturedLogger()
+  logged = lines
+  return createModelAgent(config, { logger, ...options.hooks }, clock)
 }
 
 function requests(): ModelRequest[] {
@@ -149,6 +154,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     expect(run.sent).toMatchObject([{ sourceId: orders.id, payload: { order_id: 'B-7', total: 42.5 } }])
     expect(run.steps.map(({ kind }) => kind)).toEqual([
       'message',
+      'note',
       'model_answer',
       'tool_call',
       'tool_result',
@@ -162,7 +168,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
       [100, 20],
       [150, 10],
     ])
-    expect(run.steps[1]).toMatchObject({
+    expect(run.steps[2]).toMatchObject({
       data: {
         model: `${variant.provider}:stub-1`,
         latency_ms: expect.any(Number),
@@ -215,7 +221,7 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
       message: expect.stringContaining('more than 100 tool calls'),
     })
     expect(run.sent).toEqual([])
-    expect(run.steps.map(({ kind }) => kind)).toEqual(['message'])
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note'])
     expect(requests()).toHaveLength(1)
   })
 
@@ -313,8 +319,8 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     })
     const run = createInMemoryRun({ sources })
     await run.execute(agent)
-    expect(run.steps[1]).toMatchObject({
-      data: { text: 'The model did not answer within 1 s. The next request follows in 1 s (2 of 6).' },
+    expect(run.steps[2]).toMatchObject({
+      data: { text: 'The model did not answer within 1 s. The next request follows in 1 s or later.' },
     })
   })
 
@@ -324,12 +330,21 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
     [403, 'model_unauthorized'],
     [404, 'model_not_found'],
     [413, 'model_request_refused'],
-  ])('does not repeat a request after %i', async (status, code) => {
-    const agent = await createScriptedAgent(variant, [{ failure: 'status', status, message: `no ${apiKey} for you` }])
-    const error = createInMemoryRun({ sources }).execute(agent)
-    await expect(error).rejects.toMatchObject({ code, message: expect.stringContaining('no [hidden] for you') })
-    expect(requests()).toHaveLength(1)
-  })
+  ])(
+    'does not repeat a request after %i, and logs for the operator what the organization does not read',
+    async (status, code) => {
+      const agent = await createScriptedAgent(variant, [{ failure: 'status', status, message: `no ${apiKey} for you` }])
+      const error = createInMemoryRun({ sources }).execute(agent)
+      await expect(error).rejects.toMatchObject({
+        code,
+        message: "The run cannot go on: the service's model is not available",
+      })
+      expect(logged).toMatchObject([
+        { msg: 'model.request_failed', code, error: expect.stringContaining('no [hidden] for you') },
+      ])
+      expect(requests()).toHaveLength(1)
+    },
+  )
 
   test.each(['before', 'after'] as const)(
     'continues with the same tool calls after a crash right %s any step',
@@ -355,16 +370,17 @@ describe.each(variants)('an agent with a model, %s', (_name, variant) => {
 describe('an agent with a model', () => {
   const variant: Variant = { provider: 'openai-compatible', isStreaming: false }
 
-  test('fails the run when the model stays unavailable', async () => {
+  test('fails the run when the model stays unavailable for longer than set', async () => {
     const agent = await createScriptedAgent(variant, [], {
       otherwise: { failure: 'status', status: 503, message: 'overloaded' },
+      config: { maxWaitMs: 0 },
     })
     await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
       name: 'RunError',
       code: 'model_unavailable',
-      message: "The model's API answered 503: overloaded (gave up after request 6 of 6, 31 s of delays in total)",
+      message: "The run cannot go on: the service's model is not available (gave up after 0 s)",
     })
-    expect(delays).toEqual([1_000, 2_000, 4_000, 8_000, 16_000])
+    expect(delays).toEqual([])
   })
 
   test('fails after 20 answers, and not before', async () => {
@@ -385,7 +401,7 @@ describe('an agent with a model', () => {
     })
     await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
       code: 'token_budget_exceeded',
-      message: 'The model was not done after 1000 tokens; AGENT_RUN_TOKENS allows 1000',
+      message: 'The model was not done after 1000 tokens; a run may use 1000',
     })
     expect(requests()).toHaveLength(2)
   })
@@ -409,10 +425,8 @@ describe('an agent with a model', () => {
         config: { baseUrl: `http://127.0.0.1:${port}/v1`, aws },
       })
       try {
-        await expect(createInMemoryRun().execute(agent)).rejects.toMatchObject({
-          code: 'model_request_refused',
-          message: expect.stringContaining('redirect'),
-        })
+        await expect(createInMemoryRun().execute(agent)).rejects.toMatchObject({ code: 'model_request_refused' })
+        expect(logged[0]?.['error']).toContain('redirect')
       } finally {
         redirecting.close()
         other.close()
@@ -435,14 +449,15 @@ describe('an agent with a model', () => {
     expect(run.sent).toHaveLength(4)
   })
 
-  test('fails the run when the server cannot be reached', async () => {
+  test('parks the run when the server cannot be reached', async () => {
     const agent = await createScriptedAgent(variant, [], {
       config: { baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
     })
     await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
-      code: 'model_unavailable',
-      message: expect.stringMatching(/^The model could not be reached: .*ECONNREFUSED/),
+      name: 'RunParkedError',
+      message: expect.stringMatching(/^The model's API cannot be reached\. The run waits/),
     })
+    expect(logged[0]?.['error']).toMatch(/ECONNREFUSED$/)
   })
 
   test('repeats the request when a stream ends before the answer does', async () => {
@@ -455,8 +470,8 @@ describe('an agent with a model', () => {
     const agent = await createScriptedAgent({ ...variant, isStreaming: true }, turns)
     const run = createInMemoryRun({ sources })
     await run.execute(agent)
-    expect(run.steps.map(({ kind }) => kind).slice(0, 3)).toEqual(['message', 'note', 'model_answer'])
-    expect(run.steps[2]).toMatchObject({ data: { parts: [{ type: 'text', text: 'Nothing.' }, { tool: 'end_run' }] } })
+    expect(run.steps.map(({ kind }) => kind).slice(0, 4)).toEqual(['message', 'note', 'note', 'model_answer'])
+    expect(run.steps[3]).toMatchObject({ data: { parts: [{ type: 'text', text: 'Nothing.' }, { tool: 'end_run' }] } })
   })
 
   test('ends at the next step boundary when the runner stops, also before a retry', async () => {
@@ -492,7 +507,7 @@ describe('an agent with a model', () => {
       },
     ])
     await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
-    expect(run.steps.map(({ kind }) => kind)).toEqual(['message'])
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note'])
   })
 
   test('fails a run at once when the quota of the API is used up', async () => {
@@ -646,6 +661,7 @@ describe('a run with a model', () => {
     ['a claim is followed by the call', [talk, send, talk, done]],
     ['an empty answer is followed by a call', [{ text: '' }, idle]],
     ['a pause is followed by a call', [paused, idle]],
+    ['its payload was accepted and the model then writes only texts', [send, talk, { text: '' }]],
     ['the end comes first in an answer, with calls that succeed', [endAt('done', sendOrder, sendAudit)]],
     [
       'the end was refused, because a call beside it failed',
@@ -771,16 +787,72 @@ describe('a run with a model', () => {
     const search = { toolCalls: [{ name: 'search_sources', arguments: { query: 'Topic 7x' } }] }
     const turns = [search, { toolCalls: [{ name: 'send_to_source_7', arguments: { n: 7 } }] }, done]
     const agent = await createScriptedAgent(variant, turns)
-    const run = createInMemoryRun({ sources: many, description: 'Send it to Source 3.' })
+    const run = createInMemoryRun({ sources: many, description: 'Send it to the right one.' })
     run.crashAt({ operation: 4, when: 'after' })
     await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
     await run.execute(agent)
     const tools = requests().map(({ body }) => (body['tools'] as { name: string }[]).map(({ name }) => name))
-    expect(tools[0]).toEqual(['end_run', 'search_sources', 'send_to_source_3'])
+    expect(tools[0]).toEqual(['end_run', 'search_sources'])
     expect(tools[1]).toContain('send_to_source_7')
-    expect(read(0)).toContain('There are 24 more webhook sources without a tool')
+    expect(read(0)).toContain('There are 25 more webhook sources without a tool')
     expect(run.sent).toMatchObject([{ sourceId: many[7]!.id, payload: { n: 7 } }])
+  })
+
+  test('that names its sources has no other tool, and the journal says why', async () => {
+    const payroll = webhookSource('Payroll', { amount: 1 })
+    const turns = [{ toolCalls: [{ name: 'send_to_payroll', arguments: { amount: 9 } }] }, send, done]
+    const agent = await createScriptedAgent(variant, turns)
+    const run = createInMemoryRun({ sources: [...sources, payroll], description: 'Send it to Order intake.' })
+    await run.execute(agent)
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
+    const tools = requests()[0]?.conversation.tools.map(({ name }) => name)
+    expect(tools).toEqual(['end_run', 'send_to_order_intake'])
+    const text =
+      'Tools that send: "Order intake", which the workflow\'s description names. The 2 other webhook sources of the organization have none in this run.'
+    expect(run.steps[1]).toMatchObject({ kind: 'note', data: { code: 'sources_selected', text } })
+  })
+
+  test('records what each request says, before it is sent', async () => {
+    const talkAndSend: ModelTurn = { text: 'I send it.', toolCalls: [{ name: 'Send to?', arguments: {} }, sendOrder] }
+    const agent = await createScriptedAgent(variant, [talkAndSend, talk, send, done])
+    let timedOut = false
+    const run = createInMemoryRun({
+      sources,
+      context: 'order B-7',
+      endpoint: () => (timedOut ? {} : ((timedOut = true), { outcome: 'timed_out', status: null })),
+    })
+    await expect(run.execute(agent)).rejects.toBeInstanceOf(RunError)
+    expect(run.prompts).toHaveLength(requests().length)
+    for (const [index, { position, prompt }] of run.prompts.entries()) {
+      const { instructions, tools, messages } = requests()[index]!.conversation
+      expect(prompt.instructions).toBe(instructions)
+      expect(prompt.tools).toEqual(
+        tools.map((tool) => expect.objectContaining({ name: tool.name, schema: tool.schema })),
+      )
+      const recorded = listConversation(prompt.message, run.steps.slice(0, position)).map((message) =>
+        message.role === 'user'
+          ? message.text
+          : message.role === 'tool'
+            ? message.results.map(({ text }) => text)
+            : message.parts.map((part) => (part.type === 'tool_call' ? part.tool : part.text)),
+      )
+      const sent = messages.map(({ role, text, calls, results }) =>
+        role === 'assistant'
+          ? [...(text === '' ? [] : [text]), ...calls.map(({ name }) => name)]
+          : results.length > 0
+            ? results.map((result) => result.text)
+            : text,
+      )
+      expect(recorded).toEqual(sent)
+    }
+    expect(run.prompts.map(({ prompt }) => prompt.tools.some(({ name }) => name === 'send_again'))).toEqual([
+      false,
+      true,
+      true,
+      true,
+    ])
+    expect(JSON.stringify(run.prompts)).not.toContain(apiKey)
   })
 
   test('refuses a search for more than 1,000 characters', async () => {
@@ -826,7 +898,7 @@ describe('the earlier runs of the session', () => {
     ]) {
       expect(read(0)).toContain(text)
     }
-    expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'model_answer', 'tool_call', 'tool_result'])
+    expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'model_answer', 'tool_call', 'tool_result'])
   })
 
   test('are left out, oldest first and whole, beyond the token budget, with a note', async () => {
@@ -843,7 +915,7 @@ describe('the earlier runs of the session', () => {
       kind: 'note',
       data: {
         code: 'history_shortened',
-        text: 'The session has 4 earlier runs; the model sees the newest 2, since more would exceed AGENT_HISTORY_TOKENS (1000).',
+        text: 'The session has 4 earlier runs; the model sees the newest 2, since more would exceed 1000 tokens.',
       },
     })
   })

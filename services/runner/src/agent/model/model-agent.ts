@@ -1,30 +1,38 @@
-import { isDeepStrictEqual } from 'node:util'
-import { type ModelAnswerStep, type NewJournalStep, type ToolCallError, truncateText } from '@workflow-service/contract'
-import { newId } from '@workflow-service/database'
-import { NO_TRACING, type Tracing } from '@workflow-service/service-kit'
+import {
+  END_RUN,
+  fitRunPrompt,
+  listToolCalls,
+  type ModelAnswerStep,
+  type NewJournalStep,
+  type RunPrompt,
+  type ToolCallPart,
+  truncateText,
+} from '@workflow-service/contract'
+import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps } from '../agent-steps.ts'
+import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
 import type { Agent, AgentFile, AgentRun } from '../agent.ts'
-import { type DeliveryCall, formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
+import { formatDelivery } from '../deliveries.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
-import {
-  askWithRetries,
-  LIMITED_NOTE,
-  type LimitedSoFar,
-  type ModelClock,
-  PARKED_NOTE,
-  systemClock,
-} from './ask-with-retries.ts'
-import { formatFirstMessage, formatInstructions, listToolCalls, type ToolCallPart, toMessages } from './conversation.ts'
+import { askWithRetries, type ModelClock, RETRY_NOTES, systemClock, type WaitedSoFar } from './ask-with-retries.ts'
+import { formatFirstMessage, formatInstructions, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
-import { createToolbox, END_RUN, runReadingTool, type Toolbox } from './model-tools.ts'
-import { failUnlessSuccessful, findEnding, findObstacle, isInterrupted, isUnusable } from './run-ending.ts'
+import { createToolbox, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+import {
+  failUnlessSuccessful,
+  findEnding,
+  findObstacle,
+  hasAcceptedDelivery,
+  isInterrupted,
+  isUnusable,
+} from './run-ending.ts'
 import { type SelectedSources, selectSources } from './select-sources.ts'
+import { deliver, listUncertain, sendAgain } from './send-payload.ts'
 import { formatHistory, type PromptHistory } from './session-history.ts'
 import { traceRequests } from './trace-requests.ts'
 
@@ -41,6 +49,8 @@ export interface AgentHooks {
   readonly tracing?: Tracing
   /** The pace that all runners share. Default: none. */
   readonly modelGate?: ModelGate
+  /** For the operator. Default: nothing is logged. */
+  readonly logger?: Pick<Logger, 'info' | 'warn'>
 }
 
 /** What executing a run with a model needs. */
@@ -52,6 +62,8 @@ interface Context {
   readonly ask: AskModel
   readonly gate: ModelGate
   readonly clock: ModelClock
+  /** Writes to the operator's log, with the ids of the run. */
+  readonly log: (level: 'info' | 'warn', event: string, fields: Readonly<Record<string, unknown>>) => void
 }
 
 /** What the model can use in its next answer. */
@@ -75,7 +87,17 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
   const model = `${config.provider}:${config.modelName}`
   return async (run) => {
     run.signal.throwIfAborted()
-    const ctx = { run, steps: openAgentSteps(run), config, model, ask, gate: hooks.modelGate ?? OPEN_GATE, clock }
+    const { id: run_id, organizationId: organization_id } = run.run
+    const ctx: Context = {
+      run,
+      steps: openAgentSteps(run),
+      config,
+      model,
+      ask,
+      gate: hooks.modelGate ?? OPEN_GATE,
+      clock,
+      log: (level, event, fields) => hooks.logger?.[level]({ run_id, organization_id, model, ...fields }, event),
+    }
     const { steps } = ctx
     const files = await run.listFiles()
     let prompt = await createPrompt(ctx, files)
@@ -85,16 +107,16 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       const answers = listAnswers(steps)
       const last = answers.at(-1)
       if (last) {
-        failIfIncomplete(last)
-        const foundBefore = listFoundSources(steps).length
+        failIfIncomplete(ctx, last)
+        const before = promptBasis(steps)
         await executeToolCalls(ctx, prompt.toolbox, last)
         const ending = findEnding(steps.all)
         if (ending) return failUnlessSuccessful(steps.all, ending)
         if (endsWithoutCall(last)) return failIfNothingAccepted(steps)
-        failIfUnusableTwice(steps)
-        if (listFoundSources(steps).length > foundBefore) prompt = await createPrompt(ctx, files)
+        if (isUnusableTwice(steps)) return await endUnusable(ctx)
+        if (promptBasis(steps) !== before) prompt = await createPrompt(ctx, files)
       }
-      failIfSpent(config, answers)
+      failIfSpent(ctx, answers)
       run.signal.throwIfAborted()
       let answered
       try {
@@ -127,40 +149,45 @@ function listFoundSources({ all }: AgentSteps): string[] {
   return listToolResults(all).flatMap(({ found_source_ids = [] }) => found_source_ids)
 }
 
+/** What the steps change in the prompt's tools. */
+function promptBasis(steps: AgentSteps): string {
+  return [...listFoundSources(steps), ...listUncertain(steps.all).map(({ call_id }) => call_id)].join()
+}
+
 function hasNote({ all }: AgentSteps, code: string): boolean {
   return all.some((step) => step.kind === 'note' && step.data.code === code)
 }
 
 async function createPrompt({ run, steps, config }: Context, files: readonly AgentFile[]): Promise<Prompt> {
   const sources = await selectSources(run, listFoundSources(steps))
-  const toolbox = createToolbox(sources.available, files, { hasSearch: sources.leftOut.length > 0 })
+  const toolbox = createToolbox(sources.available, files, {
+    hasSearch: sources.searchable.length > 0,
+    again: listUncertain(steps.all),
+  })
   const isHalved = hasNote(steps, HISTORY_HALVED)
   return { sources, toolbox, history: await formatHistory(run, { budgetTokens: config.historyTokens, isHalved }) }
 }
 
 function firstSteps(
   { run, model, config }: Context,
-  { history: { shownRuns, totalRuns }, sources: { leftOut } }: Prompt,
+  { history: { shownRuns, totalRuns }, sources: { reason } }: Prompt,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: model, text: startText(run.run) } }]
   if (shownRuns < totalRuns) {
-    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed AGENT_HISTORY_TOKENS (${config.historyTokens}).`
+    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${config.historyTokens} tokens.`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
-  if (leftOut.length > 0) {
-    const text = `The organization has many webhook sources: those that the workflow's description names have tools, and a search finds the ${leftOut.length} others.`
-    steps.push({ kind: 'note', data: { code: 'sources_left_out', text } })
-  }
+  if (reason !== null) steps.push({ kind: 'note', data: { code: 'sources_selected', text: reason } })
   return steps
 }
 
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
-async function askModel({ run, steps, config, model, ask, gate, clock }: Context, prompt: Prompt) {
-  const question: ModelQuestion = {
-    instructions: formatInstructions(run.run, prompt.sources.leftOut.length, prompt.toolbox.notes),
-    messages: toMessages(formatFirstMessage(run.run, prompt.history), steps.all),
-    tools: prompt.toolbox.definitions,
-  }
+async function askModel({ run, steps, config, model, ask, gate, clock, log }: Context, prompt: Prompt) {
+  const instructions = formatInstructions(run.run, prompt.sources.searchable.length, prompt.toolbox.notes)
+  const message = formatFirstMessage(run.run, prompt.history)
+  const tools = prompt.toolbox.definitions
+  await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
+  const question: ModelQuestion = { instructions, messages: toMessages(message, steps.all), tools }
   let startedMs = 0
   const askTimed: AskModel = (...args) => {
     startedMs = performance.now()
@@ -168,28 +195,35 @@ async function askModel({ run, steps, config, model, ask, gate, clock }: Context
   }
   const answer = await askWithRetries(askTimed, question, {
     model,
-    retryMs: config.retryMs,
-    rateLimitMs: config.rateLimitMs,
+    maxWaitMs: config.maxWaitMs,
     gate,
     clock,
-    limited: findLimit(steps),
+    waited: findWait(steps),
     signal: run.signal,
     abort: run.abort,
     onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
+    onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
   })
   return { answer, latencyMs: performance.now() - startedMs }
 }
 
-/** How the next answer has waited for the model's rate limit, by the notes after the last answer. */
-function findLimit({ all }: AgentSteps): LimitedSoFar {
+/** The tools as people read them. */
+function listDefinitions(tools: ModelQuestion['tools']): RunPrompt['tools'] {
+  return Object.entries(tools).map(([name, { description, inputSchema }]) => {
+    const schema = typeof inputSchema === 'object' && 'jsonSchema' in inputSchema ? inputSchema.jsonSchema : null
+    return { name, description: String(description ?? ''), schema }
+  })
+}
+
+/** How the next answer has waited for the model, by the notes after the last answer. */
+function findWait({ all }: AgentSteps): WaitedSoFar {
+  const codes: readonly string[] = Object.values(RETRY_NOTES)
   const waiting = all.slice(all.findLastIndex(({ kind }) => kind === 'model_answer') + 1)
-  const notes = waiting.filter(
-    (step) => step.kind === 'note' && (step.data.code === LIMITED_NOTE || step.data.code === PARKED_NOTE),
-  )
+  const notes = waiting.filter((step) => step.kind === 'note' && codes.includes(step.data.code))
   const first = notes[0]
   return {
     sinceMs: first && 'createdAt' in first ? first.createdAt.getTime() : null,
-    parks: notes.filter(({ data }) => 'code' in data && data.code === PARKED_NOTE).length,
+    parks: notes.filter(({ data }) => 'code' in data && data.code === RETRY_NOTES.parked).length,
   }
 }
 
@@ -204,11 +238,12 @@ async function halveHistory({ steps }: Context, { history }: Prompt, { code, mes
 }
 
 /** Fails the run for an answer that is cut off or refused, before any of its tool calls is executed. */
-function failIfIncomplete(answer: ModelAnswerStep): void {
+function failIfIncomplete({ log }: Context, answer: ModelAnswerStep): void {
   if (answer.finish_reason === 'length') {
+    log('warn', 'model.limit_reached', { setting: 'AGENT_MAX_OUTPUT_TOKENS' })
     throw new RunError(
       'model_answer_cut_off',
-      `The model's answer ${answer.turn} was cut off at its length limit, so none of its tool calls was executed; raise AGENT_MAX_OUTPUT_TOKENS or make the workflow's task smaller`,
+      `The model's answer ${answer.turn} was cut off at its length limit, so none of its tool calls was executed; make the workflow's task smaller`,
     )
   }
   if (answer.finish_reason === 'content-filter') {
@@ -217,26 +252,48 @@ function failIfIncomplete(answer: ModelAnswerStep): void {
   }
 }
 
-function failIfUnusableTwice(steps: AgentSteps): void {
-  const [before, last] = listAnswers(steps).slice(-2)
-  if (!before || !last || ![before, last].every((answer) => isUnusable(steps.all, answer))) return
+function isUnusableTwice(steps: AgentSteps): boolean {
+  const lastTwo = listAnswers(steps).slice(-2)
+  return lastTwo.length === 2 && lastTwo.every((answer) => isUnusable(steps.all, answer))
+}
+
+/** The note of a run that succeeded although its model did not call `end_run`. */
+const ENDED_WITHOUT_CALL = 'ended_without_call'
+
+/**
+ * Ends a run whose model gave two unusable answers in turn. It has succeeded if its payloads were accepted and the model only wrote
+ * text: smaller models forget `end_run`.
+ * @throws RunError if it has not.
+ */
+async function endUnusable({ steps }: Context): Promise<void> {
+  const last = listAnswers(steps).at(-1)
+  if (!last) return
+  const hasOnlyText = !isInterrupted(last) && listToolCalls(last).length === 0
+  if (hasOnlyText && hasAcceptedDelivery(steps.all)) {
+    failUnlessSuccessful(steps.all, { status: 'done', reason: '' })
+    const text = `The model wrote texts in place of a call of ${END_RUN}. The run has succeeded, because its payloads were accepted.`
+    if (!hasNote(steps, ENDED_WITHOUT_CALL))
+      await steps.append({ kind: 'note', data: { code: ENDED_WITHOUT_CALL, text } })
+    return
+  }
   const how = isInterrupted(last)
     ? `ended for an unknown reason (${last.raw_finish_reason ?? last.finish_reason})`
-    : listToolCalls(last).length === 0
+    : hasOnlyText
       ? 'called no tool'
       : 'claimed to be done although no payload was accepted'
   throw new RunError('model_answer_invalid', `The model was asked again, and its answer ${last.turn} ${how}`)
 }
 
-function failIfSpent({ runTokens }: ModelConfig, answers: readonly ModelAnswerStep[]): void {
+function failIfSpent({ config: { runTokens }, log }: Context, answers: readonly ModelAnswerStep[]): void {
   if (answers.length >= MAX_TURNS) {
     throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
   }
   const used = answers.reduce((sum, answer) => sum + (answer.input_tokens ?? 0) + (answer.output_tokens ?? 0), 0)
   if (used >= runTokens) {
+    log('warn', 'model.limit_reached', { setting: 'AGENT_RUN_TOKENS' })
     throw new RunError(
       'token_budget_exceeded',
-      `The model was not done after ${used} tokens; AGENT_RUN_TOKENS allows ${runTokens}`,
+      `The model was not done after ${used} tokens; a run may use ${runTokens}`,
     )
   }
 }
@@ -273,6 +330,8 @@ async function executeToolCalls(ctx: Context, toolbox: Toolbox, answer: ModelAns
       await refuseCall(steps, part, 'invalid_call', part.fault)
     } else if (isEnd(part)) {
       await endRun(steps, answer, part)
+    } else if (part.tool === SEND_AGAIN) {
+      await sendAgain(ctx, part)
     } else if (part.source_id === null) {
       await read(run, steps, part)
     } else {
@@ -283,15 +342,6 @@ async function executeToolCalls(ctx: Context, toolbox: Toolbox, answer: ModelAns
 
 function isEnd({ tool }: ToolCallPart): boolean {
   return tool === END_RUN
-}
-
-async function refuseCall(
-  steps: AgentSteps,
-  { call_id, tool }: ToolCallPart,
-  error: ToolCallError,
-  text: string,
-): Promise<void> {
-  await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text, error } })
 }
 
 async function endRun(steps: AgentSteps, answer: ModelAnswerStep, part: ToolCallPart): Promise<void> {
@@ -311,66 +361,4 @@ async function read(run: AgentRun, steps: AgentSteps, part: ToolCallPart): Promi
     { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
     { kind: 'tool_result', data: { call_id, tool, ...result } },
   )
-}
-
-async function deliver(
-  { run, steps, config }: Context,
-  toolbox: Toolbox,
-  part: ToolCallPart,
-  sourceId: string,
-): Promise<void> {
-  const planned = listPlannedDeliveries(steps)
-  const call = planned.find(({ call_id }) => call_id === part.call_id)
-  if (call) return await steps.append(await sendDelivery(run, steps, call))
-  const { name, payload } = toDelivery(toolbox, part, sourceId)
-  const results = indexToolResults(steps.all)
-  const isDuplicate = planned.some(
-    ({ call_id, delivery }) =>
-      delivery.source_id === sourceId &&
-      results.get(call_id)?.delivery?.outcome === 'accepted' &&
-      isDeepStrictEqual(delivery.payload, payload),
-  )
-  if (isDuplicate) {
-    const text = `Nothing was sent: ${name} has accepted the same payload before in this run.`
-    return await refuseCall(steps, part, 'duplicate_payload', text)
-  }
-  if (planned.length >= config.maxDeliveries) {
-    const text = `Nothing was sent: this run has reached its limit of ${config.maxDeliveries} payloads. It cannot send more; end the run and say what is left undone.`
-    return await refuseCall(steps, part, 'too_many_deliveries', text)
-  }
-  await steps.append(await sendDelivery(run, steps, await planDelivery(steps, part, { sourceId, name, payload })))
-}
-
-/** The deliveries in the journal, sent or about to be. */
-function listPlannedDeliveries(steps: AgentSteps): DeliveryCall[] {
-  return steps.all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
-}
-
-/** The name of the source and the payload, as they were when the model answered. */
-function toDelivery(
-  toolbox: Toolbox,
-  part: ToolCallPart,
-  sourceId: string,
-): { readonly name: string; readonly payload: Record<string, unknown> } {
-  const args = part.arguments as Record<string, unknown>
-  // Answers that were recorded before they had the source's name have no payload either.
-  if (part.source_name === undefined) {
-    return { name: toolbox.sourceName(sourceId), payload: toolbox.toPayload(sourceId, args) }
-  }
-  return { name: part.source_name, payload: part.payload ?? args }
-}
-
-/** Writes the payload and its delivery id to the journal before it is sent. */
-async function planDelivery(
-  steps: AgentSteps,
-  { call_id, tool }: ToolCallPart,
-  {
-    sourceId,
-    name,
-    payload,
-  }: { readonly sourceId: string; readonly name: string; readonly payload: Record<string, unknown> },
-): Promise<DeliveryCall> {
-  const call = { call_id, tool, delivery: { id: newId(), source_id: sourceId, source_name: name, payload } }
-  await steps.append({ kind: 'tool_call', data: call })
-  return call
 }

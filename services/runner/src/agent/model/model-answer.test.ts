@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { compile, ModelAnswerStep } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import type { ModelAnswer } from './model-question.ts'
-import { listToolCalls } from './conversation.ts'
+import { listToolCalls } from '@workflow-service/contract'
 import { toAnswerStep } from './model-answer.ts'
 import { createToolbox } from './model-tools.ts'
 

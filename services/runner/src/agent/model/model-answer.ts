@@ -1,6 +1,11 @@
-import { type ModelAnswerPart, type ModelAnswerStep, truncateText } from '@workflow-service/contract'
+import {
+  listToolCalls,
+  type ModelAnswerPart,
+  type ModelAnswerStep,
+  type ToolCallPart,
+  truncateText,
+} from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
-import { listToolCalls, type ToolCallPart } from './conversation.ts'
 import type { ModelAnswer } from './model-question.ts'
 import type { Toolbox } from './model-tools.ts'
 import { parseArguments } from './parse-arguments.ts'

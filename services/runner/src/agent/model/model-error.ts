@@ -1,5 +1,6 @@
 import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
+import { NOT_AVAILABLE } from '../../run-errors.ts'
 import { ModelAnswerLimitError } from './model-limits.ts'
 
 export type ModelErrorCode =
@@ -14,24 +15,38 @@ export type ModelErrorCode =
 /**
  * What can be done about an error of the model:
  * `limited`: the API asks to wait (429, 529): repeat the request for as long as AGENT_RATE_LIMIT_SECONDS allows.
- * `transient`: another request may succeed.
+ * `unavailable`: the API cannot answer (5xx, no connection, no answer in time): the same, with growing pauses.
+ * `unreadable`: the answer is not what the API documents: another request may succeed.
  * `too_long`: a shorter question may be accepted.
  * `permanent`: no further request helps.
  */
-export type ModelErrorKind = 'limited' | 'transient' | 'too_long' | 'permanent'
+export type ModelErrorKind = 'limited' | 'unavailable' | 'unreadable' | 'too_long' | 'permanent'
 
-/** Why a request to the model failed. `code` and `message` become the run's error if no retry succeeds. */
+/**
+ * Why a request to the model failed. `code` and `message` become the run's error if no further request succeeds: the organization reads
+ * them. `detail` is for the log of the operator.
+ */
 export class ModelError extends Error {
   readonly code: ModelErrorCode
   readonly kind: ModelErrorKind
+  readonly detail: string
   /** The delay that the model's API asks for, if any. */
   readonly retryAfterMs: number | null
 
-  constructor(code: ModelErrorCode, message: string, kind: ModelErrorKind, retryAfterMs: number | null = null) {
+  constructor(
+    code: ModelErrorCode,
+    kind: ModelErrorKind,
+    {
+      message,
+      detail = message,
+      retryAfterMs = null,
+    }: { message: string; detail?: string; retryAfterMs?: number | null },
+  ) {
     super(message)
     this.name = 'ModelError'
     this.code = code
     this.kind = kind
+    this.detail = detail
     this.retryAfterMs = retryAfterMs
   }
 }
@@ -47,71 +62,72 @@ const CONTEXT_TOO_LONG =
 
 /**
  * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects carry
- * the request with the key and must not reach a log.
+ * the request with the key and must not reach a log. What the API says reaches the organization only where its own text is the cause.
  */
 export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
   const causes = listCauses(error)
   const exceeded = causes.find((cause) => cause instanceof ModelAnswerLimitError)
-  if (exceeded) return new ModelError('model_answer_invalid', exceeded.message, 'permanent')
+  if (exceeded) return new ModelError('model_answer_invalid', 'permanent', { message: exceeded.message })
   if (causes.some(({ message }) => message === 'unexpected redirect')) {
-    return new ModelError(
-      'model_request_refused',
-      "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL",
-      'permanent',
-    )
+    const detail = "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL"
+    return new ModelError('model_request_refused', 'permanent', { message: NOT_AVAILABLE, detail })
   }
   if (!APICallError.isInstance(error)) {
     const code = networkCode(error)
-    if (code) return new ModelError('model_unavailable', `The model could not be reached: ${code}`, 'transient')
-    return new ModelError(
-      'model_answer_invalid',
-      `The model's answer does not follow its API: ${describe(error, apiKey)}`,
-      'transient',
-    )
+    if (code) return unreachable(code)
+    const detail = `The model's answer does not follow its API: ${describe(error, apiKey)}`
+    return new ModelError('model_answer_invalid', 'unreadable', { message: UNREADABLE, detail })
   }
   const { statusCode: status } = error
-  const detail = `: ${describe(error, apiKey)}`
-  if (status === undefined) {
-    return new ModelError(
-      'model_unavailable',
-      `The model could not be reached: ${networkCode(error) ?? describe(error, apiKey)}`,
-      'transient',
-    )
-  }
+  const said = describe(error, apiKey)
+  const brokenBy = networkCode(error)
+  // A connection that breaks in the middle of an answer leaves the status of its beginning.
+  if (status === undefined || (status < 300 && brokenBy !== undefined)) return unreachable(brokenBy ?? said)
   const text = `${error.message} ${error.responseBody ?? ''}`.slice(0, 10_000)
+  const answered = `The model's API answered ${status}`
   if (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)) {
-    const message = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY${detail}`
-    return new ModelError('model_quota_exceeded', message, 'permanent')
+    const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
+    return new ModelError('model_quota_exceeded', 'permanent', { message: NOT_AVAILABLE, detail })
   }
   if (status === 400 && PROMPT_FILTERED.test(text)) {
-    return new ModelError(
-      'model_refused',
-      `The content filter of the model's API rejected the prompt${detail}`,
-      'permanent',
-    )
+    const message = `The content filter of the model's API rejected the prompt: ${said}`
+    return new ModelError('model_refused', 'permanent', { message })
   }
-  if (status === 429 || status === 529) {
-    const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())
-    return new ModelError('model_unavailable', `The model's API answered ${status}${detail}`, 'limited', retryAfterMs)
-  }
-  if (status === 408 || status === 409 || status >= 500) {
-    const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now())
-    return new ModelError('model_unavailable', `The model's API answered ${status}${detail}`, 'transient', retryAfterMs)
+  const kind = kindOf(status)
+  if (kind !== undefined) {
+    const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now()) ?? readRetryDelay(text)
+    const detail = `${answered}: ${said}`
+    return new ModelError('model_unavailable', kind, { message: answered, detail, retryAfterMs })
   }
   if (status === 401 || status === 403) {
-    const message = `The model's API answered ${status}; check AGENT_API_KEY${detail}`
-    return new ModelError('model_unauthorized', message, 'permanent')
+    const detail = `${answered}; check AGENT_API_KEY: ${said}`
+    return new ModelError('model_unauthorized', 'permanent', { message: NOT_AVAILABLE, detail })
   }
   if (status === 404) {
-    const message = `The model's API answered 404; check AGENT_MODEL and AGENT_BASE_URL${detail}`
-    return new ModelError('model_not_found', message, 'permanent')
+    const detail = `${answered}; check AGENT_MODEL and AGENT_BASE_URL: ${said}`
+    return new ModelError('model_not_found', 'permanent', { message: NOT_AVAILABLE, detail })
   }
   // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
-  if (status < 300)
-    return new ModelError('model_answer_invalid', `The model's answer cannot be read${detail}`, 'transient')
-  const kind =
-    (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text) ? 'too_long' : 'permanent'
-  return new ModelError('model_request_refused', `The model's API answered ${status}${detail}`, kind)
+  if (status < 300) {
+    const detail = `The model's answer cannot be read: ${said}`
+    return new ModelError('model_answer_invalid', 'unreadable', { message: UNREADABLE, detail })
+  }
+  const isTooLong = (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text)
+  return isTooLong
+    ? new ModelError('model_request_refused', 'too_long', { message: `The prompt is too long for the model: ${said}` })
+    : new ModelError('model_request_refused', 'permanent', { message: NOT_AVAILABLE, detail: `${answered}: ${said}` })
+}
+
+const UNREADABLE = "The model's answer cannot be read"
+
+function unreachable(why: string): ModelError {
+  const message = "The model's API cannot be reached"
+  return new ModelError('model_unavailable', 'unavailable', { message, detail: `${message}: ${why}` })
+}
+
+function kindOf(status: number): 'limited' | 'unavailable' | undefined {
+  if (status === 429 || status === 529) return 'limited'
+  return status === 408 || status === 409 || status >= 500 ? 'unavailable' : undefined
 }
 
 /** The delay in milliseconds of `retry-after-ms` or `Retry-After` (RFC 9110, 10.2.3: seconds or a date). */
@@ -120,6 +136,12 @@ export function readRetryAfter(headers: Record<string, string | undefined>, now:
   const date = after.endsWith(' GMT') ? Date.parse(after) : Number.NaN
   const delayMs = isDecimal(inMs) ? Number(inMs) : isDecimal(after) ? Number(after) * 1_000 : date - now
   return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(delayMs)) : null
+}
+
+/** The delay in milliseconds of Google's `RetryInfo` in the body of an error (google.rpc.RetryInfo): seconds such as "34.07s". */
+function readRetryDelay(body: string): number | null {
+  const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/u.exec(body) ?? []
+  return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
 }
 
 /** The error code of the system or of undici in the chain of causes (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */

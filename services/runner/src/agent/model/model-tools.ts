@@ -1,6 +1,8 @@
-import { derivePayloadSchema, truncateText } from '@workflow-service/contract'
+import { derivePayloadSchema, END_RUN, type SendAgain, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
+import { toStorableText } from '../../storable-text.ts'
 import type { AgentFile, AgentRun, AgentWebhookSource } from '../agent.ts'
+import type { DeliveryCall } from '../deliveries.ts'
 import { markUntrusted } from '../untrusted-text.ts'
 import { toToolSchema } from './tool-schema.ts'
 
@@ -21,9 +23,11 @@ const MAX_QUERY_LENGTH = 1_000
 /** Characters of a found source's description; its tool has all of it. */
 const MAX_FOUND_DESCRIPTION_LENGTH = 300
 
-/** The tool that ends the run. */
-export const END_RUN = 'end_run'
 export const SEARCH_SOURCES = 'search_sources'
+/** The tool that sends a payload again which may have arrived. */
+export const SEND_AGAIN = 'send_again'
+/** Characters of the reason to send a payload again. */
+const MAX_REASON_LENGTH = 500
 
 /** The tools of one run: one per webhook source, those that read, and `end_run`. */
 export interface Toolbox {
@@ -41,18 +45,18 @@ export interface Toolbox {
 
 export type ToolEntry =
   | { readonly kind: 'source'; readonly source: AgentWebhookSource }
-  | { readonly kind: 'reading' | 'end' }
+  | { readonly kind: 'reading' | 'again' | 'end' }
 
-/** Creates the tools: those for files if there are any, and the search if `hasSearch`. */
+/** Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries again. */
 export function createToolbox(
   sources: readonly AgentWebhookSource[],
   files: readonly AgentFile[],
-  { hasSearch = false }: { readonly hasSearch?: boolean } = {},
+  { hasSearch = false, again = [] }: { readonly hasSearch?: boolean; readonly again?: readonly DeliveryCall[] } = {},
 ): Toolbox {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
   const notes: string[] = []
-  const add = (tools: ToolSet, kind: 'reading' | 'end'): void => {
+  const add = (tools: ToolSet, kind: 'reading' | 'again' | 'end'): void => {
     for (const [name, definition] of Object.entries(tools)) {
       entries.set(name, { kind })
       definitions[name] = definition
@@ -71,6 +75,7 @@ export function createToolbox(
     entries.set(name, { kind: 'source', source })
     definitions[name] = tool({ description: text, inputSchema: jsonSchema(schema) })
   }
+  if (again.length > 0) add(sendAgainTools(again), 'again')
   const bySourceId = new Map(sources.map((source) => [source.id, source]))
   return {
     definitions,
@@ -119,6 +124,39 @@ export function readEnding(args: unknown): Ending | undefined {
   const { status, reason } = (typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>
   const known = ENDINGS.find((ending) => ending === status)
   return known === undefined || typeof reason !== 'string' ? undefined : { status: known, reason }
+}
+
+function sendAgainTools(deliveries: readonly DeliveryCall[]): ToolSet {
+  return {
+    [SEND_AGAIN]: tool({
+      description:
+        'Sends the payload of a delivery again which failed, but may have arrived: the endpoint may then act twice. Call it only if the workflow asks for it or if that does no harm.',
+      inputSchema: jsonSchema({
+        type: 'object',
+        properties: {
+          delivery_id: {
+            type: 'string',
+            enum: deliveries.map(({ delivery }) => delivery.id),
+            description: 'The delivery that failed.',
+          },
+          reason: {
+            type: 'string',
+            description:
+              'Why the payload is sent although it may have arrived, in one sentence for the people who read the log.',
+          },
+        },
+        required: ['delivery_id', 'reason'],
+        additionalProperties: false,
+      }),
+    }),
+  }
+}
+
+/** Reads the arguments of `send_again`; undefined if they are not valid. */
+export function readSendAgain(args: unknown): SendAgain | undefined {
+  const { delivery_id, reason } = (typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>
+  if (typeof delivery_id !== 'string' || typeof reason !== 'string' || reason.trim() === '') return undefined
+  return { delivery_id, reason: truncateText(toStorableText(reason.trim()), MAX_REASON_LENGTH) }
 }
 
 const searchTools = {

@@ -8,6 +8,7 @@ import {
 import { createInMemoryRun, type InMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
+import { RunParkedError } from '../../run-errors.ts'
 import { createModelAgent } from './model-agent.ts'
 
 const PROVIDERS: ModelProtocolName[] = ['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock']
@@ -32,6 +33,16 @@ const files = [{ id: 'f1', name: 'prices.md', path: ['docs'], content: '# Prices
 const sendOrder = { name: 'send_to_order_intake', arguments: { order_id: 'B-7', total: 42.5 } }
 const sendOther = { name: 'send_to_order_intake', arguments: { order_id: 'B-8', total: 1 } }
 const sends: ModelTurn = { toolCalls: [sendOrder] }
+/** The endpoint gives no answer to this order in time. */
+const sendsSlow: ModelTurn = { toolCalls: [{ ...sendOrder, arguments: { order_id: 'slow', total: 1 } }] }
+const sendsSlowReordered: ModelTurn = { toolCalls: [{ ...sendOrder, arguments: { total: 1, order_id: 'slow' } }] }
+/** Sends what may have arrived again, as the tool that the request has then asks for it. */
+const sendsAgain: ModelTurn = ({ conversation }) => {
+  const { schema } = conversation.tools.find(({ name }) => name === 'send_again')!
+  const { delivery_id: id } = schema['properties'] as Record<string, { enum: string[] }>
+  const reason = 'The endpoint ignores repeated orders.'
+  return { toolCalls: [{ name: 'send_again', arguments: { delivery_id: id!.enum[0], reason } }] }
+}
 const endRun = { name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }
 const ends: ModelTurn = ({ conversation }) =>
   conversation.tools.some(({ name }) => name === endRun.name) ? { toolCalls: [endRun] } : { text: 'Done.' }
@@ -62,7 +73,12 @@ async function execute(
     sources,
     files,
     context: 'Order B-7 for 42.50',
-    endpoint: ({ payload }) => ('order_id' in payload ? {} : { outcome: 'invalid', reason: 'order_id is missing' }),
+    endpoint: ({ payload }) =>
+      payload['order_id'] === 'slow'
+        ? { outcome: 'timed_out', status: null }
+        : 'order_id' in payload
+          ? {}
+          : { outcome: 'invalid', reason: 'order_id is missing' },
   })
   const error = await run.execute(agent).then(
     () => null,
@@ -159,15 +175,29 @@ const ODDITIES: Record<string, Oddity> = {
   'a slow drip': { turns: [{ toolCalls: [sendOrder], dripMs: 1 }, ends], sent: ['B-7'] },
   'a drip that takes too long': {
     turns: [{ text: 'x'.repeat(500), toolCalls: [sendOrder], dripMs: 100 }],
-    config: { timeoutMs: 300, retryMs: 0 },
+    config: { timeoutMs: 300, maxWaitMs: 0 },
     error: 'model_unavailable',
     sent: [],
   },
   silence: {
     turns: [{ failure: 'hang' }],
-    config: { timeoutMs: 300, retryMs: 0 },
+    config: { timeoutMs: 300, maxWaitMs: 0 },
     error: 'model_unavailable',
     sent: [],
+  },
+  'a payload that may have arrived, and an ordinary call with the same one': {
+    turns: [
+      sendsSlow,
+      sendsSlowReordered,
+      { toolCalls: [{ ...endRun, arguments: { status: 'failed', reason: 'No.' } }] },
+    ],
+    error: 'delivery_timed_out',
+    sent: ['slow'],
+  },
+  'a payload that may have arrived, and is sent again because the model says so': {
+    turns: [sendsSlow, sendsSlowReordered, sendsAgain, ends],
+    error: 'delivery_timed_out',
+    sent: ['slow', 'slow'],
   },
   'a huge answer': {
     turns: [{ text: 'x'.repeat(9 * 1_048_576), toolCalls: [sendOrder] }, ends],
@@ -182,5 +212,50 @@ describe.each(VARIANTS)('a run with a model of %s, %s', (provider, _form, isStre
     const result = await execute(provider, isStreaming, turns, config)
     expect(result.server.violations).toEqual([])
     expect({ error: result.error, sent: result.sent }).toEqual({ error, sent })
+  })
+})
+
+describe.each(VARIANTS)('an outage of %s, %s', (provider, _form, isStreaming) => {
+  const outages: [string, ModelTurn][] = [
+    ['503', { failure: 'status', status: 503 }],
+    ['500', { failure: 'status', status: 500 }],
+    ['a proxy that finds no server', { failure: 'status', status: 502, body: '<html>' }],
+    ['broken connections', { failure: 'reset' }],
+    ['answers that break off', { text: 'A long answer that never comes to its end', isCutOff: true }],
+  ]
+  test.each(outages)('of 60 s with %s loses no run, and sends nothing twice', async (_what, failure) => {
+    let nowMs = Date.now()
+    const endMs = nowMs + 60_000
+    const failsUntil = (turn: ModelTurn, timeMs: number): ModelTurn => {
+      const next: ModelTurn = (request, index) => {
+        const current = nowMs < timeMs ? failure : turn
+        if (nowMs < timeMs) server.script(next)
+        return typeof current === 'function' ? current(request, index) : current
+      }
+      return next
+    }
+    const server = await startServer([sends, failsUntil(ends, endMs)])
+    const sleep = async (delayMs: number) => void (nowMs += delayMs)
+    const clock = { now: () => nowMs, random: () => 0, sleep }
+    const agent = createModelAgent(modelConfig({ provider, isStreaming, baseUrl: server.baseUrl }), {}, clock)
+    const run = createInMemoryRun({ sources })
+    const executeToEnd = (): Promise<void> =>
+      run.execute(agent).catch((error: unknown) => {
+        if (!(error instanceof RunParkedError)) throw error
+        nowMs += error.delayMs
+        return executeToEnd()
+      })
+    await executeToEnd()
+    expect(run.sent).toHaveLength(1)
+    expect(nowMs).toBeGreaterThanOrEqual(endMs)
+    expect(server.left).toBe(0)
+  })
+
+  test('parks its run for as long as the API asks for', async () => {
+    const { run, error } = await execute(provider, isStreaming, [
+      { failure: 'status', status: 503, retryAfterSeconds: 3_600 },
+    ])
+    expect(error).toMatch(/^RunParkedError: The model's API answered 503\. The run waits, and continues at .* UTC/)
+    expect(run.steps.at(-1)).toMatchObject({ kind: 'note', data: { code: 'run_parked' } })
   })
 })

@@ -1,4 +1,4 @@
-import { isExactNumber } from './parse-arguments.ts'
+import { isExactNumber } from '../exact-number.ts'
 
 /** Quick and rare: no other answer is searched. */
 const MAY_BE_INEXACT = /\d\.\d{15}|\.\d+[eE]|\d{15}\.\d|\d[eE]\+?\d/

@@ -1,9 +1,16 @@
-import type { JournalStep, ModelAnswerStep, NewJournalStep, ToolResultStep } from '@workflow-service/contract'
+import {
+  END_RUN,
+  type JournalStep,
+  listToolCalls,
+  type ModelAnswerStep,
+  type NewJournalStep,
+  type ToolCallPart,
+  type ToolResultStep,
+} from '@workflow-service/contract'
 import { RunError } from '../../run-errors.ts'
 import { indexToolResults } from '../agent-steps.ts'
 import { formatDelivery } from '../deliveries.ts'
-import { listToolCalls, type ToolCallPart } from './conversation.ts'
-import { type Ending, END_RUN, readEnding } from './model-tools.ts'
+import { type Ending, readEnding } from './model-tools.ts'
 
 type Steps = readonly (JournalStep | NewJournalStep)[]
 
@@ -45,7 +52,7 @@ export function findObstacle(steps: Steps, answer: ModelAnswerStep, call: ToolCa
 
 const NOTHING_ACCEPTED = `The run has not ended: no payload was accepted, so nothing was done. Call the tools that send payloads; if the workflow asks for none, call ${END_RUN} with nothing_to_do; if the task cannot be done, with failed.`
 
-function hasAcceptedDelivery(steps: Steps): boolean {
+export function hasAcceptedDelivery(steps: Steps): boolean {
   return listCalls(steps).some(({ result }) => result?.delivery?.outcome === 'accepted')
 }
 
@@ -90,14 +97,19 @@ function findOpenFailure(steps: Steps): RunError | undefined {
   const lastSuccess = calls.findLast(({ result }) => result?.ok)?.turn ?? 0
   const open: { readonly turn: number; readonly sourceId: string | null; readonly error: RunError }[] = []
   for (const { turn, call, result } of calls) {
-    const sourceId = call.source_id
-    if (!result || result.error === 'duplicate_payload' || (sourceId === null && turn <= lastSuccess)) continue
+    const sourceId = result?.delivery?.source_id ?? call.source_id
+    if (!result || isRepetition(result) || (sourceId === null && turn <= lastSuccess)) continue
     const corrected = open.findIndex((failure) => failure.sourceId === sourceId && failure.turn < turn)
     if (corrected !== -1) open.splice(corrected, 1)
     const error = toError(call, result)
     if (error) open.push({ turn, sourceId, error })
   }
   return open.at(-1)?.error
+}
+
+/** Whether nothing was sent because the payload was sent before: that corrects no failure, and is none. */
+function isRepetition({ error }: ToolResultStep): boolean {
+  return error === 'duplicate_payload' || error === 'may_have_arrived'
 }
 
 function toError(call: ToolCallPart, { ok, delivery, error, text }: ToolResultStep): RunError | undefined {

@@ -1,11 +1,13 @@
-import { findNamedSources } from '@workflow-service/contract'
+import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-service/contract'
 import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
-/** Up to this number, each source has a tool. Of more sources, only those have one that the description names or a search found. */
+/** Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found. */
 export const MAX_UNNAMED_SOURCES = 20
 /** OpenAI accepts at most 128 tools; the margin is for the other tools and for APIs with lower limits. */
 export const MAX_SOURCE_TOOLS = 100
+/** Characters of the names of sources in a note. */
+const MAX_NAMES_LENGTH = 2_000
 /** The examples of all tools together, as JSON: their schemas are in every request to the model. */
 const MAX_EXAMPLE_BYTES = 2 * 1_048_576
 
@@ -13,24 +15,30 @@ const MAX_EXAMPLE_BYTES = 2 * 1_048_576
 export interface SelectedSources {
   /** Those with a tool. */
   readonly available: readonly AgentWebhookSource[]
-  /** Those without one; a search finds them. */
-  readonly leftOut: readonly AgentSourceName[]
+  /** Those that get a tool when a search finds them. */
+  readonly searchable: readonly AgentSourceName[]
+  /** Which have a tool and why, for people; null without any source. */
+  readonly reason: string | null
 }
 
 /**
- * Selects the sources that get tools: all of a few; of many, those that the workflow's description names, then those that searches
- * found, which are in the journal.
+ * Selects the sources that get tools (README, "Least privilege"): those that the workflow's description or `rules.yaml` names, and no
+ * others. If none is named: all of a few; of many, those that searches found, which are in the journal.
  */
 export async function selectSources(
-  run: Pick<AgentRun, 'run' | 'listSources' | 'readSources'>,
+  run: Pick<AgentRun, 'run' | 'listSources' | 'readSources' | 'readFile'>,
   foundIds: readonly string[] = [],
 ): Promise<SelectedSources> {
   const sources = await run.listSources()
+  const { description, rulesFileId } = run.run.workflow
+  const rules = rulesFileId === null ? '' : ((await run.readFile(rulesFileId)) ?? '')
+  const byDescription = findNamedSources(description, sources)
+  const byRules = findNamedSources(rules, sources)
+  const named = [...new Set([...byDescription, ...byRules])]
   const byId = new Map(sources.map((source) => [source.id, source]))
-  const named = findNamedSources(run.run.workflow.description, sources)
   const found = foundIds.flatMap((id) => byId.get(id) ?? [])
-  const unnamed = sources.length <= MAX_UNNAMED_SOURCES ? sources : []
-  const inOrder = [...new Set([...named, ...found, ...unnamed])]
+  const isMany = sources.length > MAX_UNNAMED_SOURCES
+  const inOrder = named.length > 0 ? named : isMany ? found : sources
   const available: AgentWebhookSource[] = []
   let bytes = 0
   for await (const source of readInParts(run, inOrder.slice(0, MAX_SOURCE_TOOLS))) {
@@ -39,5 +47,26 @@ export async function selectSources(
     available.push(source)
   }
   const availableIds = new Set(available.map(({ id }) => id))
-  return { available, leftOut: sources.filter(({ id }) => !availableIds.has(id)) }
+  const others = sources.filter(({ id }) => !availableIds.has(id))
+  const namedBy = [
+    byDescription.length > 0 ? "the workflow's description" : '',
+    byRules.length > 0 ? RULES_FILE_NAME : '',
+  ]
+  return {
+    available,
+    searchable: named.length > 0 ? [] : others,
+    reason: sources.length === 0 ? null : describeSelection(available, others.length, namedBy.filter(Boolean)),
+  }
+}
+
+function describeSelection(available: readonly AgentSourceName[], others: number, namedBy: readonly string[]): string {
+  const names = truncateText(available.map(({ name }) => JSON.stringify(name)).join(', '), MAX_NAMES_LENGTH)
+  if (namedBy.length > 0) {
+    const rest = others === 0 ? '' : ` The ${others} other webhook sources of the organization have none in this run.`
+    return `Tools that send: ${names || 'none'}, which ${namedBy.join(' and ')} names.${rest}`
+  }
+  const why = `Neither the workflow's description nor ${RULES_FILE_NAME} names a webhook source`
+  return others === 0
+    ? `${why}, so all of the organization have a tool: ${names}.`
+    : `${why}, and the organization has many: the ${others} without a tool get one when the model searches for them.`
 }

@@ -1,8 +1,9 @@
+import { END_RUN } from '@workflow-service/contract'
 import type { AgentRun, EarlierRun } from '../agent.ts'
 import { indexToolResults } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
 import { startText } from '../start-text.ts'
-import { END_RUN, readEnding } from './model-tools.ts'
+import { readEnding } from './model-tools.ts'
 
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50

@@ -17,10 +17,10 @@ function ruledRun(rules: string, options: InMemoryRunOptions = {}) {
     description: 'Never send anything to Support desk.',
     sources: [bigDeals, desk],
     files: [
-      { id: randomUUID(), name: 'rules.yaml', path: ['old'], content: 'not read: in a folder' },
+      { id: randomUUID(), name: 'about.md', path: ['old'], content: 'not read' },
       { id: randomUUID(), name: 'rules.yaml', path: [], content: rules },
     ],
-    context: 'Total: 250.50\nCustomer name: Ada\nSubject: Broken',
+    context: 'Total: 250.50\nCustomer name: Ada\nCustomer e-mail: ada@home.test\nSubject: Broken\nTags: ["b"]',
     ...options,
   })
 }
@@ -40,10 +40,13 @@ describe('the built-in agent with rules', () => {
 `)
     await run.execute(agent)
     expect(run.sent.map(({ sourceId, payload }) => ({ sourceId, payload }))).toEqual([
-      { sourceId: bigDeals.id, payload: { channel: '#support', cents: 25_050, customer: { name: 'Ada', email: '' } } },
+      {
+        sourceId: bigDeals.id,
+        payload: { channel: '#support', cents: 25_050, customer: { name: 'Ada', email: 'ada@home.test' } },
+      },
     ])
     expect(run.steps.flatMap((step) => (step.kind === 'note' ? [step.data.text] : []))).toEqual([
-      expect.stringContaining('Big deals: given by rules.yaml: channel, cents; filled by name: customer.name'),
+      expect.stringContaining('Big deals: given by rules.yaml: channel, cents; filled by name: customer'),
     ])
   })
 
@@ -56,7 +59,7 @@ describe('the built-in agent with rules', () => {
     await run.execute(agent)
     expect(run.sent.map(({ payload }) => payload)).toEqual([
       { channel: 'Orders', cents: 3, customer: { name: 'Ada', email: 'ada@shop.test' } },
-      { channel: '2026-01-31T08:59:58.123Z', cents: 4, customer: { name: 'BOB', email: '' } },
+      { channel: '2026-01-31T08:59:58.123Z', cents: 4, customer: { name: 'BOB', email: 'ada@home.test' } },
       { subject: 'broken', tags: ['x', ''] },
     ])
   })
@@ -88,7 +91,7 @@ describe('the built-in agent with rules', () => {
     [
       'of the second payload',
       'deliveries:\n  - to: Big deals\n  - to: Support desk\n    payload: { subject: number(fields.subject) }',
-      /^rules\.yaml, line 4, delivery 2, payload\.subject: "Broken" is not a number/,
+      /^rules\.yaml, line 4, delivery 2, payload\.subject: "Broken" is no number/,
     ],
     [
       'of a type',
@@ -121,17 +124,21 @@ describe('the built-in agent with rules', () => {
   })
 
   test.each([
-    ['a value that is not given does not fit', '{ to: Support desk, payload: { tags: ["1"] } }', 'cents'],
-    ['nothing is given, and the context names nothing', '{ to: Support desk }', 'nothing'],
+    ['a value that is not given does not fit', '{ to: Support desk, payload: { tags: ["1"] } }', 'cents: soon'],
+    ['one that is not given has no value', '{ to: Support desk, payload: { tags: ["1"] } }', 'sents: 5'],
+    ['nothing is given, and the context names nothing', '{ to: Support desk }', ''],
   ])('sends nothing of the run if %s', async (_name, rule, context) => {
     const bill = webhookSource('Support desk', { cents: 1, tags: [1] })
-    const run = ruledRun(`deliveries: [{ to: Big deals, payload: { cents: 1 } }, ${rule}]`, {
-      sources: [bigDeals, bill],
-      context: context === 'cents' ? 'cents: soon' : 'Nothing to see here',
-    })
+    const run = ruledRun(
+      `deliveries: [{ to: Big deals, payload: { channel: context, cents: 1, customer: { name: context, email: context } } }, ${rule}]`,
+      {
+        sources: [bigDeals, bill],
+        context,
+      },
+    )
     expect(await errorOf(run)).toMatchObject({
       code: 'payload_incomplete',
-      message: expect.stringContaining('Nothing was sent to Support desk: '),
+      message: expect.stringContaining('Nothing was sent to Support desk. '),
     })
     expect(run.sent).toEqual([])
   })
@@ -162,7 +169,8 @@ describe('the built-in agent with rules', () => {
   })
 
   test('continues with the same payloads after a crash', async () => {
-    const rules = 'deliveries: [{ to: Big deals, payload: { cents: "size(context)" } }, { to: Support desk }]'
+    const rules =
+      'deliveries: [{ to: Big deals, payload: { cents: "size(context)", channel: context } }, { to: Support desk }]'
     const run = ruledRun(rules)
     await executeWithCrashes(run, agent, 'after')
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([bigDeals.id, desk.id])
@@ -178,5 +186,99 @@ describe('the built-in agent with rules', () => {
     const run = ruledRun(rules, { context })
     await run.execute(agent)
     expect(run.sent.map(({ payload }) => payload)).toEqual([{ subject: '12345678901234567890', tags: ['2.5', '4'] }])
+  })
+
+  describe('for each item of a list', () => {
+    const stock = webhookSource('Stock', { sku: 'A', order: 'A', quantity: 1 })
+    const each = `deliveries:
+  - to: Stock
+    for_each: fields.lines
+    when: number(item.quantity) > 0.0
+    payload: { order: fields.order_id }
+`
+
+    test('sends one payload, with the other fields from the item by name', async () => {
+      const lines = [
+        { SKU: 'B', quantity: '2' },
+        { sku: 'C', Quantity: 0 },
+        { sku: 'D', quantity: 5 },
+      ]
+      const run = ruledRun(each, { sources: [stock], context: JSON.stringify({ order_id: 'A-7', sku: 'X', lines }) })
+      await run.execute(agent)
+      expect(run.sent.map(({ payload }) => payload)).toEqual([
+        { sku: 'B', order: 'A-7', quantity: 2 },
+        { sku: 'D', order: 'A-7', quantity: 5 },
+      ])
+    })
+
+    test.each([
+      [
+        'an item without a value',
+        { order_id: 'A', lines: [{ quantity: 1 }] },
+        'payload_incomplete',
+        /No value for: sku/,
+      ],
+      [
+        'more than 50 items',
+        { order_id: 'A', lines: Array.from({ length: 51 }, () => ({ sku: 'A', quantity: 1 })) },
+        'rule_failed',
+        /for_each: a run sends at most 50/,
+      ],
+      [
+        'no list',
+        { order_id: 'A', lines: { sku: 'A' } },
+        'rule_failed',
+        /line 3, delivery 1, for_each: must be a list/,
+      ],
+    ])('sends nothing for %s', async (_what, context, code, message) => {
+      const run = ruledRun(each, { sources: [stock], context: JSON.stringify(context) })
+      expect(await errorOf(run)).toMatchObject({ code, message: expect.stringMatching(message) })
+      expect(run.sent).toEqual([])
+    })
+
+    test('of a context that is a list', async () => {
+      const rules = 'deliveries: [{ to: Stock, for_each: items, payload: { order: item.sku } }]'
+      const run = ruledRun(rules, { sources: [stock], context: '[{"sku": "B", "quantity": 2}]' })
+      await run.execute(agent)
+      expect(run.sent.map(({ payload }) => payload)).toEqual([{ sku: 'B', order: 'B', quantity: 2 }])
+    })
+  })
+
+  test.each([
+    [
+      'Total: 5\nTOTAL: 6',
+      'text(fields.total)',
+      'rule_failed',
+      /payload\.subject: the context has different values for "total"/,
+    ],
+    ['{"a_b": 1, "aB": 2}', 'text(fields.AB)', 'rule_failed', /different values for "AB"/],
+    ['Total: 5\nTotal: 6', 'has(fields.total) ? "x" : "y"', 'rule_failed', /different values/],
+    ['note:', 'text(fields.note)', 'rule_failed', /there is no field "note"/],
+    ['{"note": null}', 'text(fields.note)', 'rule_failed', /null is no text/],
+    ['{"note": []}', 'text(fields.note)', 'rule_failed', /a list is no text/],
+    [
+      'Please call me back',
+      'has(fields.note) ? "x" : "y"',
+      'needs_a_model',
+      /line 1 of the context is no "name: value"/,
+    ],
+    ['Please call me back', 'string(size(fields))', 'needs_a_model', /line 1/],
+  ])('gives no value that the context does not have: %j, %s', async (context, subject, code, message) => {
+    const rules = `deliveries: [{ to: Support desk, payload: { subject: '${subject}', tags: [] } }]`
+    const run = ruledRun(rules, { context })
+    expect(await errorOf(run)).toMatchObject({ code, message: expect.stringMatching(message) })
+    expect(run.sent).toEqual([])
+  })
+
+  test.each([
+    ['{"a_b": 1, "aB": 2}', 'text(fields.aB)', '2'],
+    ['Total: 1,250.50 EUR', 'string(number(fields.total))', '1250.5'],
+    ['Total: €12,5', 'string(number(fields.total))', '12.5'],
+    ['Please call me back', 'context', 'Please call me back'],
+  ])('gives the value that the context has: %j, %s', async (context, subject, value) => {
+    const rules = `deliveries: [{ to: Support desk, payload: { subject: '${subject}', tags: [] } }]`
+    const run = ruledRun(rules, { context })
+    await run.execute(agent)
+    expect(run.sent[0]?.payload['subject']).toBe(value)
   })
 })

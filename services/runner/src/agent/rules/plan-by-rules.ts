@@ -3,18 +3,19 @@ import {
   type NewJournalStep,
   PAYLOAD_MAX_BYTES,
   RULES_FILE_NAME,
+  RULES_MAX_DELIVERIES,
 } from '@workflow-service/contract'
-import { newId } from '@workflow-service/database'
+import { newDeliveryId } from '@workflow-service/database'
 import type { Rule, Rules } from '@workflow-service/rules'
 import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
-import { type FilledPayload, fillPayload } from '../builtin/fill-payload.ts'
-import { type FillReport, PayloadTooLargeError } from '../builtin/fill-state.ts'
-import { parseContext } from '../builtin/parse-context.ts'
+import { type FilledPayload, fillPayload, formatFilled } from '../builtin/fill-payload.ts'
+import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
+import { type ContextValue, isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { type JsonObject, mergeValues, withoutFields } from './merge-values.ts'
-import { RULE_CONVERSIONS } from './rule-conversions.ts'
+import { RULE_CONVERSIONS, toContextValue } from './rule-conversions.ts'
 import { toRuleFields } from './rule-fields.ts'
 
 /** What the agent plans with. */
@@ -24,10 +25,6 @@ interface PlanOptions {
   readonly tool: string
   /** All payloads of the run together. */
   readonly maxBytes: number
-  /** Why a payload must not be sent; undefined if it can be. `isGiven`: the rules give a value of it. */
-  readonly findIncomplete: (report: FillReport, isGiven: boolean) => string | undefined
-  /** Says in the journal where the values of a payload came from. */
-  readonly formatReport: (report: FillReport) => string
 }
 
 /** A delivery whose condition is met. */
@@ -35,16 +32,18 @@ interface AskedDelivery {
   readonly rule: Rule
   readonly sourceId: string
   readonly values: JsonObject
+  /** Where the fields that the rules do not give are filled from: the context, or the item of `for_each`. */
+  readonly context: ReadContext | Error
 }
 
 /**
  * Plans the deliveries that the rules ask for, in the order of the file. Fields that the rules do not give are filled by name.
- * @throws PlanError `rule_failed` with the place and the reason, or `payload_incomplete`; then nothing is sent.
+ * @throws PlanError `rule_failed` with the place and the reason, `payload_incomplete` or `needs_a_model`; then nothing is sent.
  */
 export async function planByRules(
   agentRun: AgentRun,
   rules: Rules,
-  { sources, tool, maxBytes, findIncomplete, formatReport }: PlanOptions,
+  { sources, tool, maxBytes }: PlanOptions,
 ): Promise<NewJournalStep[]> {
   const asked = await evaluateRules(agentRun, rules, sources)
   if (asked.length === 0) return [{ kind: 'note', data: NO_RULE_MATCHED }]
@@ -54,24 +53,23 @@ export async function planByRules(
   for await (const source of readInParts(agentRun, read)) byId.set(source.id, source)
   const steps: NewJournalStep[] = []
   let freeBytes = maxBytes
-  for (const [index, { rule, sourceId, values }] of asked.entries()) {
-    const source = byId.get(sourceId)
+  for (const [index, delivery] of asked.entries()) {
+    const { rule, values } = delivery
+    const source = byId.get(delivery.sourceId)
     const problem = source ? source.exampleError : 'the webhook source was deleted'
     if (!source || problem !== undefined) throw failAt(rule, ['to'], problem ?? '')
-    const { payload, report } = await inTurn(() => fillByRule(rule, source, values, agentRun.run.context))
+    const { payload, filled } = await inTurn(() => fillByRule(delivery, source))
     const names = Object.keys(values)
-    const reason = report && findIncomplete(report, names.length > 0)
-    if (reason) throw new PlanError('payload_incomplete', `Nothing was sent to ${source.name}: ${reason}`)
     freeBytes -= Buffer.byteLength(JSON.stringify(payload))
     if (freeBytes < 0) {
       throw failAt(rule, [], `the payloads of one run would be larger than ${maxBytes / 1024 / 1024} MiB`)
     }
     const given = names.length > 0 ? [`given by ${RULES_FILE_NAME}: ${names.join(', ')}`] : []
-    const text = [...given, ...(report ? [formatReport(report)] : [])].join('; ')
-    const delivery = { id: newId(), source_id: source.id, source_name: source.name, payload }
+    const text = [...given, ...(filled ? [formatFilled(filled)] : [])].join('; ')
+    const planned = { id: newDeliveryId(), source_id: source.id, source_name: source.name, payload }
     steps.push(
       { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${text}` } },
-      { kind: 'tool_call', data: { call_id: `${tool}-${index + 1}`, tool, delivery } },
+      { kind: 'tool_call', data: { call_id: `${tool}-${index + 1}`, tool, delivery: planned } },
     )
   }
   return steps
@@ -91,51 +89,83 @@ async function evaluateRules(
   const { found, errors } = findSources(rules, sources)
   const [unknown] = errors
   if (unknown) throw new PlanError('rule_failed', unknown.message)
+  const context = readOrError(run.context)
+  const isUnreadable = context instanceof Error
+  let needsFields = false
+  const fields = toRuleFields(isUnreadable ? undefined : context, () => (needsFields = true))
   const evaluation = createEvaluation({
-    fields: toRuleFields(parseContext(run.context)),
+    ...fields,
     context: run.context,
     inputMessage: run.inputMessage,
     workflow: run.workflow,
     now: new Date(run.acceptedAt),
     conversions: RULE_CONVERSIONS,
   })
+  const evaluate = <Result>(work: () => Result): Result => {
+    const result = toResult(work)
+    // Rules can do without the values of the context, so that they only fail if they ask for one.
+    if (needsFields && isUnreadable) throw context
+    if ('error' in result) throw result.error
+    return result.value
+  }
   const asked: AskedDelivery[] = []
   for (const [index, rule] of rules.deliveries.entries()) {
     const sourceId = found[index]?.id ?? ''
-    await inTurn(() => {
-      if (orFail(() => rule.applies(evaluation))) {
-        asked.push({ rule, sourceId, values: orFail(() => rule.values(evaluation)) })
-      }
-    })
+    const expanded = await inTurn(() => evaluate(() => rule.expand(evaluation)))
+    for (const { evaluation: own, item } of expanded) {
+      await inTurn(() => {
+        if (!evaluate(() => rule.applies(own))) return
+        const from = item === undefined ? context : { json: toObject(toContextValue(item)) }
+        asked.push({ rule, sourceId, values: evaluate(() => rule.values(own)), context: from })
+      })
+      if (asked.length <= RULES_MAX_DELIVERIES) continue
+      throw failAt(rule, ['for_each'], `a run sends at most ${RULES_MAX_DELIVERIES} payloads`)
+    }
   }
   return asked
 }
 
-/** The payload, and where its other values came from. */
-function fillByRule(
-  rule: Rule,
-  { exampleRequestBody: example }: AgentWebhookSource,
-  values: JsonObject,
-  context: string,
-): { payload: Record<string, unknown>; report: FillReport | undefined } {
-  const open = withoutFields(example, values)
-  const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
-  const filled = isAllGiven ? undefined : fillOpen(rule, open, context)
-  const payload = mergeValues(example, filled?.payload ?? {}, values)
-  checkPayload(rule, example, payload)
-  return { payload, report: filled?.report }
-}
-
-function fillOpen(rule: Rule, open: Record<string, unknown>, context: string): FilledPayload {
+function readOrError(context: string): ReadContext | PlanError {
   try {
-    return fillPayload(open, context)
+    return readContext(context)
   } catch (error) {
-    throw error instanceof PayloadTooLargeError ? failAt(rule, [], error.message) : error
+    if (error instanceof PlanError) return error
+    throw error
   }
 }
 
-function checkPayload(rule: Rule, example: Record<string, unknown>, payload: Record<string, unknown>): void {
-  const [mismatch] = findPayloadMismatches(example, payload)
+function toObject(value: ContextValue) {
+  return isContextObject(value) ? value : {}
+}
+
+/** The payload, and the part of it that was filled by name. */
+function fillByRule(
+  { rule, values, context }: AskedDelivery,
+  { name: source, exampleRequestBody: example }: AgentWebhookSource,
+): { payload: Record<string, unknown>; filled: Record<string, unknown> | undefined } {
+  const open = withoutFields(example, values)
+  const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
+  const filled = isAllGiven ? undefined : fillOpen(open, context)
+  const payload = mergeValues(example, filled?.payload ?? {}, values)
+  const isComplete = !filled || filled.missing.length + filled.unusable.length === 0
+  checkPayload(rule, example, payload, isComplete)
+  if (filled && !(context instanceof Error)) refuseIncomplete(context, [{ source, example: open, filled }], true)
+  return { payload, filled: filled?.payload }
+}
+
+function fillOpen(open: Record<string, unknown>, context: ReadContext | Error): FilledPayload {
+  if (context instanceof Error) throw context
+  return fillPayload(open, context)
+}
+
+function checkPayload(
+  rule: Rule,
+  example: Record<string, unknown>,
+  payload: Record<string, unknown>,
+  isComplete: boolean,
+): void {
+  const mismatches = findPayloadMismatches(example, payload)
+  const mismatch = mismatches.find(({ code }) => isComplete || code !== 'missing')
   if (mismatch) {
     const steps = mismatch.field === 'body' ? [] : mismatch.field.split('.')
     throw failAt(rule, ['payload', ...steps], mismatch.message)
@@ -149,12 +179,12 @@ function failAt(rule: Rule, steps: readonly string[], reason: string): PlanError
   return new PlanError('rule_failed', rule.errorAt(steps, reason).message)
 }
 
-/** Runs the work; an error of the rules fails the run. */
-function orFail<Result>(work: () => Result): Result {
+/** Runs the work. An error of the rules fails the run. */
+function toResult<Result>(work: () => Result): { value: Result } | { error: unknown } {
   try {
-    return work()
+    return { value: work() }
   } catch (error) {
-    if (error instanceof Error && error.name === 'RuleError') throw new PlanError('rule_failed', error.message)
-    throw error
+    const isOfRules = error instanceof Error && error.name === 'RuleError'
+    return { error: isOfRules ? new PlanError('rule_failed', error.message) : error }
   }
 }

@@ -1,4 +1,4 @@
-import { RULES_FILE_NAME } from '@workflow-service/contract'
+import { findRulesNameError, RULES_FILE_NAME } from '@workflow-service/contract'
 import type { Rules } from '@workflow-service/rules'
 import type { AgentRun } from '../agent.ts'
 import { PlanError } from '../builtin/plan-error.ts'
@@ -14,7 +14,12 @@ const compiled = new Map<string, Rules>()
  * @throws PlanError `rule_failed` if they cannot be used.
  */
 export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readFile'>): Promise<Rules | undefined> {
-  const { rulesFileId } = run.workflow
+  const { rulesFileId, rulesLikeFiles } = run.workflow
+  for (const file of rulesLikeFiles ?? []) {
+    // Stored before such names were refused. Its author relies on conditions that nothing would enforce.
+    const error = findRulesNameError(file)
+    if (error) throw new PlanError('rule_failed', `The name of a file ${error.message}`)
+  }
   const text = rulesFileId === null ? undefined : await readFile(rulesFileId)
   if (text === undefined) return undefined
   const rules = compiled.get(text) ?? (await compileRules(text))

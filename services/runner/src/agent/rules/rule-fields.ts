@@ -1,27 +1,71 @@
-import { normalizeName } from '../builtin/normalize-name.ts'
-import { type ContextObject, type ContextValue, isContextObject, NumberText } from '../builtin/context-value.ts'
+import { foldName } from '../builtin/fold-name.ts'
+import { type ContextValue, isContextObject, NumberText, type ReadContext } from '../builtin/read-context.ts'
 
-/** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The first of several has the name. */
+/** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The exact name wins. */
 class FieldMap extends Map<string, unknown> {
-  readonly #byName = new Map<string, unknown>()
+  readonly #byName: ReadonlyMap<string, readonly (readonly [string, unknown])[]>
 
-  constructor(entries: Iterable<readonly [string, unknown]>) {
-    super()
-    for (const [name, value] of entries) {
-      const key = normalizeName(name)
-      if (!this.#byName.has(key)) this.#byName.set(key, value)
-      this.set(name, value)
-    }
+  /** Entries of one name with different values are a contradiction. */
+  constructor(entries: readonly (readonly [string, unknown])[]) {
+    super(entries)
+    this.#byName = Map.groupBy(entries, ([name]) => foldName(name))
   }
 
   override get(name: string): unknown {
-    return this.has(name) ? super.get(name) : this.#byName.get(normalizeName(name))
+    const entries = this.#byName.get(foldName(name)) ?? []
+    const exact = entries.filter(([own]) => own === name)
+    const values = (exact.length > 0 ? exact : entries).map(([, value]) => value)
+    if (new Set(values.map((value) => JSON.stringify(toPlain(value)))).size > 1) {
+      throw new Error(`the context has different values for ${JSON.stringify(name)}`)
+    }
+    return values[0]
   }
 }
 
-/** The values that the context names, for the expressions of rules. */
-export function toRuleFields(context: ContextObject): ReadonlyMap<string, unknown> {
-  return new FieldMap(Object.entries(context).map(([name, value]) => [name, toRuleValue(value)]))
+/** `fields` of a context that cannot be read. It has no value, not even for `has(fields.cancelled)`: it reports that it was asked. */
+class UnreadableFields extends Map<string, unknown> {
+  readonly #report: () => void
+
+  constructor(report: () => void) {
+    super()
+    this.#report = report
+  }
+
+  override get(): undefined {
+    this.#report()
+  }
+
+  override get size(): number {
+    this.#report()
+    return 0
+  }
+
+  override [Symbol.iterator](): MapIterator<[string, unknown]> {
+    this.#report()
+    return super[Symbol.iterator]()
+  }
+}
+
+/** The values that the context names, and the items of a list in JSON, for the expressions of rules. */
+export function toRuleFields(
+  context: ReadContext | undefined,
+  reportUnreadable: () => void,
+): { fields: ReadonlyMap<string, unknown>; items: unknown[] } {
+  if (!context) return { fields: new UnreadableFields(reportUnreadable), items: [] }
+  if ('lines' in context) {
+    const lines = [...context.lines.values()]
+    const entries = lines.flatMap(({ name, values }) => values.map((value) => [name, value] as const))
+    // A name without a value names nothing.
+    return { fields: new FieldMap(entries.filter(([, value]) => value !== '')), items: [] }
+  }
+  const { json } = context
+  return Array.isArray(json)
+    ? { fields: new FieldMap([]), items: json.map(toRuleValue) }
+    : { fields: toMap(json), items: [] }
+}
+
+function toMap(object: { readonly [name: string]: ContextValue }): FieldMap {
+  return new FieldMap(Object.entries(object).map(([name, value]) => [name, toRuleValue(value)]))
 }
 
 function toRuleValue(value: ContextValue): unknown {
@@ -31,5 +75,11 @@ function toRuleValue(value: ContextValue): unknown {
     return Number.isSafeInteger(number) || !Number.isInteger(number) ? number : value.source
   }
   if (Array.isArray(value)) return value.map(toRuleValue)
-  return isContextObject(value) ? toRuleFields(value) : value
+  return isContextObject(value) ? toMap(value) : value
+}
+
+/** The value without maps, to compare it. */
+function toPlain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toPlain)
+  return value instanceof FieldMap ? [...value].map(([name, item]) => [name, toPlain(item)]) : value
 }

@@ -1,0 +1,28 @@
+import { describe, expect, test } from '@jest/globals'
+import { fitRunPrompt, RUN_PROMPT_MAX_BYTES, type RunPrompt } from './conversation.ts'
+
+const tool = { name: 'send', description: 'Sends.', schema: { type: 'object' } }
+const prompt: RunPrompt = { instructions: 'Send it.', tools: [tool], message: 'Order 17' }
+const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+
+describe('a prompt that is kept', () => {
+  test('is whole up to its limit', () => {
+    expect(fitRunPrompt(prompt)).toBe(prompt)
+  })
+
+  test('has no schemas of tools beyond it', () => {
+    const tools = Array.from({ length: 50 }, () => ({ ...tool, schema: { text: 'x'.repeat(3_000) } }))
+    const fitted = fitRunPrompt({ ...prompt, tools })
+    expect(fitted).toMatchObject({ instructions: 'Send it.', message: 'Order 17', omitted_bytes: expect.any(Number) })
+    expect(fitted.tools).toEqual(tools.map((each) => ({ ...each, schema: null })))
+  })
+
+  test('never exceeds it, whatever is long', () => {
+    // Six bytes of JSON for each character.
+    const long = '\u0001'.repeat(200_000)
+    const tools = Array.from({ length: 100 }, () => ({ ...tool, description: long }))
+    const fitted = fitRunPrompt({ instructions: long, tools, message: long })
+    expect(bytesOf(fitted)).toBeLessThanOrEqual(RUN_PROMPT_MAX_BYTES)
+    expect(fitted.omitted_bytes).toBeGreaterThan(bytesOf(long))
+  })
+})

@@ -1,0 +1,214 @@
+import { findNamedSources } from './named-sources.ts'
+import type { NoteStep, RefusalDetails } from './journal.ts'
+import { RULES_MAX_DELIVERIES } from './limits.ts'
+import { inferShape, isJsonObject, type PayloadShape } from './schema/payload-shape.ts'
+
+/** The errors of runs for which rules can be drafted. */
+export const DRAFT_CODES = ['needs_a_model', 'payload_incomplete', 'rules_needed', 'no_destination'] as const
+
+/** A run that the built-in agent refused. */
+export interface RefusedRun {
+  /** `code: message`. */
+  readonly error: string
+  /** The description of its workflow. */
+  readonly description: string
+  readonly details: RefusalDetails | undefined
+}
+
+interface Named {
+  readonly name: string
+}
+
+/** Whether rules can be drafted for a run with this error, `code: message`. */
+export function canDraftRules(error: string | null): boolean {
+  const code = error?.split(':', 1)[0]
+  return DRAFT_CODES.some((known) => known === code)
+}
+
+/** The run with what its journal says about the refusal; undefined if no rules can be drafted for it. */
+export function toRefusedRun({
+  error,
+  description,
+  steps,
+}: {
+  readonly error: string | null
+  readonly description: string
+  readonly steps: readonly { readonly kind: string; readonly data: unknown }[]
+}): RefusedRun | undefined {
+  if (error === null || !canDraftRules(error)) return undefined
+  const [code] = error.split(':', 1)
+  const note = steps.findLast(({ kind, data }) => kind === 'note' && (data as NoteStep).code === code)
+  return { error, description, details: (note?.data as NoteStep | undefined)?.details }
+}
+
+/** The sources of the draft: those of the refusal, or those that the description names, or else the first ones of all. */
+export function selectDraftSources<Source extends Named>(
+  { description, details }: RefusedRun,
+  sources: readonly Source[],
+): Source[] {
+  const refused = sources.filter(({ name }) => details?.sources.includes(name))
+  const named = refused.length > 0 ? refused : findNamedSources(description, sources)
+  return (named.length > 0 ? named : sources).slice(0, named.length > 0 ? RULES_MAX_DELIVERIES : 10)
+}
+
+/**
+ * Drafts the `rules.yaml` that a refused run needs (packages/rules/README.md): a delivery for each source, with the names that may be
+ * meant for the missing fields, and `todo("…")` for what only a person knows. The text is valid; a run with an open `todo` fails with
+ * `rule_failed` and sends nothing.
+ */
+export function draftRules(
+  run: RefusedRun,
+  sources: readonly (Named & { readonly example_request_body: Record<string, unknown> })[],
+): string {
+  const [code = ''] = run.error.split(':', 1)
+  const comments = [
+    run.error,
+    'What is in todo(…) is open. A run with an open todo sends nothing.',
+    'This is the file rules.yaml of the workflow, in no folder: save it on the page of its files, or under files in a manifest.',
+  ]
+  if (sources.length === 0) return `${toComments(comments)}# There is no webhook source yet: add one first.\n`
+  const deliveries = sources.map(({ name, example_request_body: example }) => {
+    const when = draftCondition(code, run)
+    const payload = toYaml(draftPayload(code, name, example, run.details), 6)
+    return [
+      `  - to: ${JSON.stringify(name)}\n`,
+      ...(when === undefined ? [] : [`    when: ${quote(when)}\n`]),
+      ...(payload === '' ? [] : [`    payload:\n${payload}`]),
+    ].join('')
+  })
+  return `${toComments(comments)}deliveries:\n${deliveries.join('')}`
+}
+
+function draftCondition(code: string, { details, error }: RefusedRun): string | undefined {
+  if (code === 'no_destination') return todo('does it get a payload? Write true, a condition, or delete this delivery')
+  if (code === 'rules_needed')
+    return todo(`when does it get a payload? Write true, or a condition for: ${sentenceOf(error)}`)
+  const isUnusedOnly = code === 'payload_incomplete' && details?.missing.length === 0 && details.unusable.length === 0
+  if (!isUnusedOnly) return undefined
+  return todo(`may it be sent without the values of ${details.unused.slice(0, 5).join(', ')}? Then write true`)
+}
+
+/** The sentence of the description that was not understood. */
+function sentenceOf(error: string): string {
+  return /The sentence is: (?<sentence>.*)$/su.exec(error)?.groups?.['sentence'] ?? error
+}
+
+/** Expressions by field. */
+type Draft = Map<string, string | Draft>
+
+function draftPayload(
+  code: string,
+  source: string,
+  example: Record<string, unknown>,
+  details: RefusalDetails | undefined,
+): Draft {
+  const draft: Draft = new Map()
+  if (code === 'needs_a_model') {
+    for (const [name, { scalars }] of inferShape(example).object?.fields ?? []) {
+      draft.set(name, todo(`read it from the text, such as ${captureOf(name, scalars)}`))
+    }
+  }
+  for (const { field, closest } of details?.missing.filter((entry) => entry.source === source) ?? []) {
+    addField(draft, example, field, (shape) => {
+      if (closest !== null) return readName(closest, shape)
+      const [unused] = details?.unused ?? []
+      const expression = unused === undefined ? undefined : readName(unused, shape)
+      return expression === undefined ? undefined : todo(`${describeShape(shape)} for ${field}, such as ${expression}`)
+    })
+  }
+  for (const { field, reason } of details?.unusable.filter((entry) => entry.source === source) ?? []) {
+    addField(draft, example, field, () => todo(`the value cannot be used: ${reason}`))
+  }
+  return draft
+}
+
+/** Adds the expression at the field's path. Names can have dots; an item of a list is given with the whole list. */
+function addField(
+  draft: Draft,
+  example: Record<string, unknown>,
+  path: string,
+  toExpression: (shape: PayloadShape) => string | undefined,
+): void {
+  const name = Object.keys(example).find((own) => own === path || path.startsWith(`${own}.`))
+  if (name === undefined) return
+  const value = example[name]
+  if (name !== path && isJsonObject(value)) {
+    const inner = draft.get(name) ?? new Map<string, string | Draft>()
+    draft.set(name, inner)
+    if (typeof inner !== 'string') addField(inner, value, path.slice(name.length + 1), toExpression)
+    return
+  }
+  if (draft.has(name)) return
+  const shape = inferShape({ value }).object?.fields.get('value')
+  const expression = name === path && shape ? toExpression(shape) : undefined
+  draft.set(name, expression ?? todo(`${describeShape(shape)} for ${path}`))
+}
+
+/** An expression that takes the value after the field's name in a text, with the conversion to its type. */
+function captureOf(name: string, scalars: PayloadShape['scalars']): string {
+  const isNumber = scalars.has('number') || scalars.has('integer')
+  const pattern = `${name.replaceAll(/[^\p{L}\p{N} ]/gu, '.')}: (${isNumber ? '[0-9.]+' : '.+'})`
+  const captured = `capture(context, ${JSON.stringify(pattern)})`
+  if (isNumber) return `number(${captured})`
+  return scalars.has('boolean') ? `yes(${captured})` : captured
+}
+
+/** The conversion of the named value to the type of the example; undefined if the name is in a list, or the example no plain value. */
+function readName(name: string, { scalars, object, list }: PayloadShape): string | undefined {
+  if (name.includes('[]') || object) return undefined
+  const field = `fields${name
+    .split(/\.(?=\S)/u)
+    .map(accessName)
+    .join('')}`
+  if (list) return `list(${field})`
+  if (scalars.has('number') || scalars.has('integer')) return `number(${field})`
+  return scalars.has('boolean') ? `yes(${field})` : scalars.has('string') ? `text(${field})` : field
+}
+
+function accessName(name: string): string {
+  return /^[a-z_][a-z0-9_]*$/iu.test(name) && !RESERVED.has(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+}
+
+/** Words of CEL that are no names of fields after a dot. */
+const RESERVED = new Set(
+  'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
+    ' ',
+  ),
+)
+
+function describeShape(shape: PayloadShape | undefined): string {
+  if (shape?.list) return 'a list'
+  if (shape?.object) return 'an object'
+  const [type] = [...(shape?.scalars ?? [])].filter((scalar) => scalar !== 'null')
+  return { string: 'a text', boolean: 'true or false', integer: 'a number', number: 'a number', null: 'a value' }[
+    type ?? 'null'
+  ]
+}
+
+function todo(what: string): string {
+  return `todo(${JSON.stringify(toLine(what))})`
+}
+
+function toComments(lines: readonly string[]): string {
+  return lines.map((line) => `# ${toLine(line)}\n`).join('')
+}
+
+/** One line that YAML and CEL can hold, at most 500 characters. */
+function toLine(text: string): string {
+  return text
+    .slice(0, 500)
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\uFEFF\uFFFE\uFFFF]+/gu, ' ')
+}
+
+function toYaml(draft: Draft, indent: number): string {
+  return Array.from(draft, ([name, value]) => {
+    const key = `${' '.repeat(indent)}${/^[a-z_]\w*$/iu.test(name) ? name : JSON.stringify(name)}:`
+    return typeof value === 'string' ? `${key} ${quote(value)}\n` : `${key}\n${toYaml(value, indent + 2)}`
+  }).join('')
+}
+
+/** A text of YAML in single quotes, unless it needs none. */
+function quote(expression: string): string {
+  return /^[\w.()]+$/u.test(expression) ? expression : `'${expression.replaceAll("'", "''")}'`
+}

@@ -1,0 +1,142 @@
+import { describe, expect, test } from '@jest/globals'
+import { draftRules, type RefusedRun, selectDraftSources, toRefusedRun } from '@workflow-service/contract'
+import * as fc from 'fast-check'
+import { createEvaluation } from './evaluation.ts'
+import { findSources } from './find-source.ts'
+import { parseRules } from './parse-rules.ts'
+
+const example = {
+  order_id: 'A',
+  customer: { name: 'E', 'e.mail': 'a@b.test' },
+  quantity: 1,
+  paid: true,
+  tags: ['x'],
+  lines: [{ sku: 'A' }],
+}
+const intake = { name: 'Order intake', example_request_body: example }
+
+function refused(error: string, change: Partial<NonNullable<RefusedRun['details']>> = {}): RefusedRun {
+  const details = { sources: ['Order intake'], missing: [], unusable: [], unused: [], ...change }
+  return { error, description: 'Send it to Order intake.', details }
+}
+
+const missing = (field: string, closest: string | null = null) => ({ source: 'Order intake', field, closest })
+
+describe('a draft of rules', () => {
+  test('maps the closest names to the missing fields, and marks what is open', () => {
+    const run = refused('payload_incomplete: no value', {
+      missing: [
+        missing('order_id', 'Order'),
+        missing('customer.name', 'Costumer name'),
+        missing('customer.e.mail'),
+        missing('quantity', 'amount.value'),
+        missing('paid', 'in'),
+        missing('tags', 'labels'),
+        missing('lines.0.sku', 'lines[].article'),
+      ],
+    })
+    expect(draftRules(run, [intake])).toBe(`# payload_incomplete: no value
+# What is in todo(…) is open. A run with an open todo sends nothing.
+# This is the file rules.yaml of the workflow, in no folder: save it on the page of its files, or under files in a manifest.
+deliveries:
+  - to: "Order intake"
+    payload:
+      order_id: text(fields.Order)
+      customer:
+        name: 'text(fields["Costumer name"])'
+        "e.mail": 'todo("a text for e.mail")'
+      quantity: number(fields.amount.value)
+      paid: 'yes(fields["in"])'
+      tags: list(fields.labels)
+      lines: 'todo("a list for lines.0.sku")'
+`)
+  })
+
+  test.each([
+    ['no_destination: none', {}, /when: 'todo\("does it get a payload\?/],
+    ['rules_needed: no. The sentence is: "If it\'s paid."', {}, /when: 'todo\(".*If it''s paid\.\\""\)'/],
+    ['payload_incomplete: x', { unused: ['Erratum'] }, /when: 'todo\("may it be sent without the values of Erratum\?/],
+    [
+      'needs_a_model: x',
+      {},
+      /order_id: 'todo\("read it from the text, such as capture\(context, \\"order.id: \(\.\+\)\\"\)"\)'/,
+    ],
+    [
+      'needs_a_model: x',
+      {},
+      /quantity: 'todo\(".* such as number\(capture\(context, \\"quantity: \(\[0-9\.\]\+\)\\"\)\)"\)'/,
+    ],
+    [
+      'payload_incomplete: x',
+      { missing: [missing('order_id')], unused: ['No.'] },
+      /order_id: 'todo\("a text for order_id, such as text\(fields\[\\"No\.\\"\]\)"\)'/,
+    ],
+    [
+      'payload_incomplete: x',
+      { unusable: [{ source: 'Order intake', field: 'quantity', reason: '"5\n#" is no' }] },
+      /quantity: 'todo\("the value cannot be used: \\"5 #\\" is no/,
+    ],
+  ])('for %s %j is valid, and a run with it fails', async (error, change, text) => {
+    const content = draftRules(refused(error, change), [intake])
+    expect(content).toMatch(text)
+    const parsed = await parseRules(content)
+    if ('errors' in parsed) throw parsed.errors[0]!
+    expect(findSources(parsed.rules, [intake]).errors).toEqual([])
+    const [rule] = parsed.rules.deliveries
+    const evaluation = createEvaluation({
+      fields: new Map(),
+      items: [],
+      context: '',
+      inputMessage: '',
+      workflow: { name: '', description: '' },
+      now: new Date(),
+      conversions: {} as never,
+    })
+    expect(() => rule?.applies(evaluation) === true && rule.values(evaluation)).toThrow(/this is still open: /)
+  })
+
+  test('is valid for any error, names and examples', async () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('a: b', '- x', "it's", '"', '\u0085', '{{', '#'),
+    )
+    const value = fc.object({
+      maxDepth: 2,
+      key: text.filter((key) => key !== '__proto__'),
+      values: [fc.string(), fc.integer(), fc.boolean(), fc.constant(null)],
+    })
+    await fc.assert(
+      fc.asyncProperty(text, fc.array(text, { maxLength: 3 }), value, async (error, names, any) => {
+        const source = { name: 'Order intake', example_request_body: any }
+        const fields = Object.entries(any).map(([name], index) => missing(name, names[index] ?? null))
+        const content = draftRules(refused(`payload_incomplete: ${error}`, { missing: fields, unused: names }), [
+          source,
+        ])
+        expect(await parseRules(content)).not.toHaveProperty('errors')
+      }),
+      { seed: 1, numRuns: 300 },
+    )
+  })
+
+  test('has the sources of the refusal, or those that the description names, or the first ones', () => {
+    const sources = ['A', 'Order intake', 'B'].map((name) => ({ name }))
+    expect(selectDraftSources(refused(''), sources)).toEqual([{ name: 'Order intake' }])
+    const named = { error: '', description: 'B or A', details: undefined }
+    expect(selectDraftSources(named, sources)).toEqual([{ name: 'B' }, { name: 'A' }])
+    expect(selectDraftSources({ ...named, description: '' }, sources)).toEqual(sources)
+    expect(draftRules(refused('no_destination: none'), [])).toContain('# There is no webhook source yet')
+  })
+
+  test.each([
+    ['delivery_rejected: 500', false],
+    [null, false],
+    ['rules_needed: x', true],
+    ['needs_a_model: x', true],
+  ])('is for runs that the built-in agent refused: %s', (error, isRefused) => {
+    const steps = [{ kind: 'note', data: { code: 'rules_needed', text: '', details: refused('').details } }]
+    const run = toRefusedRun({ error, description: '', steps })
+    expect(run !== undefined).toBe(isRefused)
+    expect(run?.details?.sources).toEqual(error === 'rules_needed: x' ? ['Order intake'] : undefined)
+  })
+})

@@ -1,0 +1,20 @@
+/** Longer names are compared as they are: normalizing takes quadratic time in the worst case. */
+const FOLDED_LENGTH = 200
+
+/**
+ * Folds case, separators, and the accents of Latin letters, so that `order_id`, `orderId` and `Order ID` are equal, and `Número` and
+ * `numero` too. Marks of other scripts are not accents: が is another letter than か.
+ */
+export function foldName(name: string): string {
+  if (name.length > FOLDED_LENGTH) return name
+  // Most names are ASCII; the Unicode path takes ten times as long.
+  const folded = /^[ -~]*$/.test(name)
+    ? name.toLowerCase().replace(/[^a-z0-9]+/g, '')
+    : name
+        .normalize('NFKD')
+        .replace(/(\p{Script=Latin})\p{M}+/gu, '$1')
+        .normalize('NFC')
+        .toLowerCase()
+        .replace(/[^\p{L}\p{M}\p{N}]+/gu, '')
+  return folded === '' ? name : folded
+}

@@ -1,0 +1,107 @@
+import { truncateText } from '@workflow-service/contract'
+import { foldName } from './fold-name.ts'
+import { PlanError } from './plan-error.ts'
+
+/** A number as the JSON text has it, so that no digit is lost before it is checked. */
+export class NumberText {
+  readonly source: string
+
+  constructor(source: string) {
+    this.source = source
+  }
+}
+
+export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
+export type ContextObject = { [name: string]: ContextValue }
+
+/** What a context says: JSON as a whole, or lines `name: value` by folded name, each with its different values. */
+export type ReadContext =
+  | { readonly json: ContextObject | ContextValue[] }
+  | { readonly lines: ReadonlyMap<string, { readonly name: string; readonly values: readonly string[] }> }
+
+/**
+ * Reads a context (contract README, "The built-in agent"): JSON as a whole, or a text in which each line that is not empty is
+ * `name: value`.
+ * @throws PlanError `needs_a_model` for any other text, with the first line that is not understood.
+ */
+export function readContext(context: string): ReadContext {
+  const text = context.trim()
+  return /^[[{]/.test(text) ? { json: parseJson(text) } : { lines: readLines(text) }
+}
+
+/** A name begins with a letter, a digit, `_`, `@` or `$`, and has no sign of Markdown, JSON or HTML: those have values of their own. */
+const LINE = /^(?<name>[\p{L}\p{N}_@$][^:：*`<>|"{}[\]]{0,199}?)\s{0,9}[:：](?<value>.*)$/su
+
+function readLines(text: string): Map<string, { name: string; values: string[] }> {
+  const lines = new Map<string, { name: string; values: string[] }>()
+  for (const [index, line] of text.split(/\r\n?|[\n\v\f\u0085\u2028\u2029]/).entries()) {
+    const trimmed = line.trim()
+    if (trimmed === '') continue
+    const { name, value } = LINE.exec(trimmed)?.groups ?? {}
+    if (name === undefined) throw needsModel(index + 1, trimmed, 'is no "name: value"')
+    const folded = foldName(name)
+    const { values } = lines.get(folded) ?? { values: [] }
+    lines.set(folded, { name, values: [...new Set([...values, value?.trim() ?? ''])] })
+  }
+  return lines
+}
+
+/** @throws PlanError `needs_a_model` if the text is no JSON object or list; `payload_incomplete` if it has a name twice. */
+function parseJson(text: string): ContextObject | ContextValue[] {
+  let value: ContextObject | ContextValue[]
+  try {
+    value = JSON.parse(text, keepNumberText) as ContextObject | ContextValue[]
+  } catch {
+    throw needsModel(1, text.split('\n', 1)[0] ?? '', 'begins like JSON, but the context is no JSON as a whole')
+  }
+  const name = findRepeatedName(text, value)
+  if (name === undefined) return value
+  const what = `the name ${JSON.stringify(truncateText(name, 100))} twice`
+  throw new PlanError('payload_incomplete', `Nothing was sent: an object of the context has ${what}`)
+}
+
+/** Parses a JSON object or list; undefined for any other text, and for one with a name twice. */
+export function parseStructure(text: string): ContextValue | undefined {
+  try {
+    return /^[[{]/.test(text) ? parseJson(text) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function keepNumberText(this: unknown, _name: string, value: unknown, ...[context]: unknown[]): unknown {
+  return typeof value === 'number' ? new NumberText((context as { source: string }).source) : value
+}
+
+/** JSON.parse keeps the last value of a name that an object has twice: then the text has the name more often than the result. */
+function findRepeatedName(text: string, parsed: ContextValue): string | undefined {
+  const counts = new Map<string, number>()
+  const add = (name: string, count: number): void => void counts.set(name, (counts.get(name) ?? 0) + count)
+  for (const [, name = '', colon] of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
+    if (colon !== undefined) add(JSON.parse(name) as string, 1)
+  }
+  countNames(parsed, (name) => add(name, -1))
+  return [...counts].find(([, count]) => count > 0)?.[0]
+}
+
+function countNames(value: ContextValue, add: (name: string) => void): void {
+  if (Array.isArray(value)) for (const item of value) countNames(item, add)
+  else if (isContextObject(value)) {
+    for (const [name, item] of Object.entries(value)) {
+      add(name)
+      countNames(item, add)
+    }
+  }
+}
+
+export function isContextObject(value: ContextValue | undefined): value is ContextObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof NumberText)
+}
+
+function needsModel(number: number, line: string, problem: string): PlanError {
+  const excerpt = JSON.stringify(truncateText(line, 200))
+  return new PlanError(
+    'needs_a_model',
+    `Nothing was sent: line ${number} of the context ${problem}: ${excerpt}. The built-in agent reads JSON, or lines "name: value"; for other texts, set a model, or write a rules.yaml that reads the text`,
+  )
+}

@@ -1,0 +1,133 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import {
+  createCapturedLogger,
+  type ModelRequest,
+  type ModelSpeech,
+  type ModelTurn,
+  startStubModelServer,
+  type StubModelServer,
+} from '@workflow-service/testkit'
+import {
+  Crash,
+  createInMemoryRun,
+  executeWithCrashes,
+  type InMemoryRunOptions,
+  webhookSource,
+} from '../../../test/support/in-memory-run.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import type { Agent } from '../agent.ts'
+import { createModelAgent } from './model-agent.ts'
+
+const sources = [webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })]
+const reason = 'Repeated orders are ignored.'
+
+const send = speech('send_to_order_intake', { order_id: 'B-7', total: 42.5 })
+const sendReordered = speech('send_to_order_intake', '{"total": 42.50, "order_id": "B-7"}')
+const sendAgain = (request: ModelRequest): ModelSpeech =>
+  speech('send_again', { delivery_id: listIds(request)?.[0], reason })
+const sendAgainTwice = (request: ModelRequest): ModelSpeech => {
+  const { toolCalls = [] } = sendAgain(request)
+  return { toolCalls: [...toolCalls, ...toolCalls] }
+}
+const done = speech('end_run', { status: 'done', reason: 'Sent.' })
+const giveUp = speech('end_run', { status: 'failed', reason: 'It may have arrived.' })
+
+function speech(name: string, args: unknown): ModelSpeech {
+  return { toolCalls: [{ name, arguments: args }] }
+}
+
+/** The deliveries that the request's tool can send again; undefined if it has no such tool. */
+function listIds({ conversation }: ModelRequest): string[] | undefined {
+  const tool = conversation.tools.find(({ name }) => name === 'send_again')
+  const { delivery_id: id } = (tool?.schema['properties'] ?? {}) as Record<string, { enum: string[] }>
+  return id?.enum
+}
+
+/** An endpoint that gives these outcomes, then accepts. */
+function failing(...outcomes: ('timed_out' | 'unknown' | 'unreachable')[]): InMemoryRunOptions['endpoint'] {
+  const left = [...outcomes]
+  return () => {
+    const outcome = left.shift()
+    return outcome ? { outcome, status: null } : {}
+  }
+}
+
+let server: StubModelServer
+afterEach(() => server.close())
+
+async function createAgent(turns: ModelTurn[], otherwise?: ModelTurn) {
+  server = await startStubModelServer({ turns, ...(otherwise ? { otherwise } : {}) })
+  const { logger, lines } = createCapturedLogger()
+  const agent: Agent = createModelAgent(modelConfig({ baseUrl: server.baseUrl }), { logger })
+  return { agent, lines }
+}
+
+describe('a payload that may have arrived', () => {
+  test.each(['timed_out', 'unknown', 'unreachable'] as const)(
+    'is not sent by another ordinary call after %s, also not after a crash',
+    async (outcome) => {
+      const { agent } = await createAgent([send, sendReordered, giveUp])
+      const run = createInMemoryRun({ sources, endpoint: failing(outcome) })
+      // Right after the second answer was recorded.
+      run.crashAt({ operation: 6, when: 'after' })
+      await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
+      expect(run.steps.at(-1)?.kind).toBe('model_answer')
+      run.crashAt(null)
+      await expect(run.execute(agent)).rejects.toMatchObject({ code: `delivery_${outcome}` })
+      expect(run.sent).toHaveLength(1)
+      const refused = run.steps.filter(({ data }) => 'error' in data && data.error === 'may_have_arrived')
+      expect(refused).toMatchObject([
+        {
+          data: { text: expect.stringContaining(`with the delivery ${run.sent[0]?.deliveryId}. To send it although`) },
+        },
+      ])
+    },
+  )
+
+  test('is sent again when the model says so and why: the journal and the log have the reason', async () => {
+    const { agent, lines } = await createAgent([send, sendAgain, done])
+    const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
+    await run.execute(agent)
+    const [first, second] = run.sent
+    expect(second?.payload).toEqual(first?.payload)
+    expect(second?.deliveryId).not.toBe(first?.deliveryId)
+    const call = run.steps.findLast((step) => step.kind === 'tool_call' && step.data.delivery)
+    expect(call).toMatchObject({ data: { delivery: { send_again: { delivery_id: first?.deliveryId, reason } } } })
+    const ids = { delivery_id: second?.deliveryId, earlier_delivery_id: first?.deliveryId }
+    expect(lines).toMatchObject([{ msg: 'delivery.sent_again', ...ids, reason }])
+    expect(server.requests.map(listIds)).toEqual([undefined, [first?.deliveryId], undefined])
+  })
+
+  test.each<[string, ModelTurn]>([
+    ['of a delivery that there is not', speech('send_again', { delivery_id: 'another', reason })],
+    ['without a reason', (request) => speech('send_again', { delivery_id: listIds(request)?.[0], reason: ' ' })],
+  ])('is not sent again by a call %s', async (_what, turn) => {
+    const { agent } = await createAgent([send, turn, giveUp])
+    const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_timed_out' })
+    expect(run.sent).toHaveLength(1)
+    expect(JSON.stringify(server.requests[2]?.body)).toContain('Nothing was sent: delivery_id must be one of')
+  })
+
+  test('and was accepted since is never sent again, whatever the model says', async () => {
+    const { agent } = await createAgent([send, sendAgainTwice, send, done])
+    const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
+    await run.execute(agent)
+    expect(run.sent).toHaveLength(2)
+    expect(JSON.stringify(server.requests[3]?.body)).toContain('Order intake has accepted the same payload before')
+  })
+
+  test.each(['before', 'after'] as const)(
+    'is sent once by each of these calls, although the runner dies right %s each step',
+    async (when) => {
+      const answers: ModelTurn[] = [send, sendAgain, sendAgain, done]
+      const { agent } = await createAgent([], (request, index) => {
+        const turn = answers[request.conversation.messages.filter(({ role }) => role === 'assistant').length]!
+        return typeof turn === 'function' ? turn(request, index) : turn
+      })
+      const run = createInMemoryRun({ sources, endpoint: failing('unknown', 'timed_out') })
+      await executeWithCrashes(run, agent, when)
+      expect(run.sent).toHaveLength(3)
+    },
+  )
+})

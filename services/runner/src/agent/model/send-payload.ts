@@ -1,0 +1,136 @@
+import type { ToolCallPart } from '@workflow-service/contract'
+import { newDeliveryId } from '@workflow-service/database'
+import { type AgentSteps, indexToolResults, refuseCall } from '../agent-steps.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import type { AgentRun } from '../agent.ts'
+import {
+  type DeliveryCall,
+  isDeliveryCall,
+  isSamePayload,
+  mayHaveArrived,
+  type RecordedDelivery,
+  sendDelivery,
+} from '../deliveries.ts'
+import { readSendAgain, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+
+interface Context {
+  readonly run: AgentRun
+  readonly steps: AgentSteps
+  readonly config: Pick<ModelConfig, 'maxDeliveries'>
+  readonly log: (level: 'info', event: string, fields: Readonly<Record<string, unknown>>) => void
+}
+
+/** The deliveries that may have arrived, and whose payload the source has not accepted since. */
+export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
+  const sent = listSent(all)
+  const accepted = sent.filter(isAccepted)
+  return sent.flatMap(({ call, result }) =>
+    mayHaveArrived(result) && !accepted.some((other) => isSame(call, other.call)) ? [call] : [],
+  )
+}
+
+/**
+ * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have arrived there: then
+ * only `sendAgain` sends it (README, "No payload is sent twice by accident").
+ */
+export async function deliver(ctx: Context, toolbox: Toolbox, part: ToolCallPart, sourceId: string): Promise<void> {
+  const { steps } = ctx
+  if (await resumeDelivery(ctx, part)) return
+  const { name, payload } = toDelivery(toolbox, part, sourceId)
+  const delivery = { id: newDeliveryId(), source_id: sourceId, source_name: name, payload }
+  const same = listSent(steps.all).filter(({ call }) => isSame(call, { delivery }))
+  const uncertain = same.find(({ result }) => mayHaveArrived(result))
+  if (uncertain && !same.some(isAccepted)) {
+    const text = `Nothing was sent: the same payload may have arrived at ${name} before in this run, with the delivery ${uncertain.call.delivery.id}. To send it although the endpoint may then act twice, call ${SEND_AGAIN} with that delivery_id and a reason. Otherwise go on, and end the run as failed.`
+    return await refuseCall(steps, part, 'may_have_arrived', text)
+  }
+  await send(ctx, part, delivery)
+}
+
+/** Sends the payload of an earlier delivery again, because the model says so and why. */
+export async function sendAgain(ctx: Context, part: ToolCallPart): Promise<void> {
+  const { steps, log } = ctx
+  if (await resumeDelivery(ctx, part)) return
+  const again = readSendAgain(part.arguments)
+  const earlier = listUncertain(steps.all).find(({ delivery }) => delivery.id === again?.delivery_id)
+  if (!again || !earlier) {
+    const ids = listUncertain(steps.all).map(({ delivery }) => delivery.id)
+    const text = `Nothing was sent: delivery_id must be one of ${ids.join(', ') || 'no delivery at present'}, and reason must be a text that is not empty.`
+    return await refuseCall(steps, part, 'may_have_arrived', text)
+  }
+  const id = newDeliveryId()
+  log('info', 'delivery.sent_again', { delivery_id: id, earlier_delivery_id: again.delivery_id, reason: again.reason })
+  await send(ctx, part, { ...earlier.delivery, id, send_again: again })
+}
+
+/** Continues a delivery that is in the journal. Resolves to whether it is. */
+async function resumeDelivery({ run, steps }: Context, { call_id }: ToolCallPart): Promise<boolean> {
+  const call = listPlannedDeliveries(steps.all).find((planned) => planned.call_id === call_id)
+  if (call) await steps.append(await sendDelivery(run, steps, call))
+  return call !== undefined
+}
+
+/** Writes the payload and its delivery id to the journal, and sends it, unless the source has accepted it or the run may send no more. */
+async function send(
+  { run, steps, config }: Context,
+  part: ToolCallPart,
+  delivery: DeliveryCall['delivery'],
+): Promise<void> {
+  if (listSent(steps.all).some((sent) => isAccepted(sent) && isSame(sent.call, { delivery }))) {
+    const text = `Nothing was sent: ${delivery.source_name} has accepted the same payload before in this run.`
+    return await refuseCall(steps, part, 'duplicate_payload', text)
+  }
+  if (listPlannedDeliveries(steps.all).length >= config.maxDeliveries) {
+    const text = `Nothing was sent: this run has reached its limit of ${config.maxDeliveries} payloads. It cannot send more; end the run and say what is left undone.`
+    return await refuseCall(steps, part, 'too_many_deliveries', text)
+  }
+  const call = { call_id: part.call_id, tool: part.tool, delivery }
+  await steps.append({ kind: 'tool_call', data: call })
+  await steps.append(await sendDelivery(run, steps, call))
+}
+
+/** A delivery with its result. */
+interface Sent {
+  readonly call: DeliveryCall
+  readonly result: RecordedDelivery
+}
+
+/** The deliveries in the journal that have a result. */
+function listSent(all: AgentSteps['all']): Sent[] {
+  const results = indexToolResults(all)
+  return listPlannedDeliveries(all).flatMap((call) => {
+    const result = results.get(call.call_id)?.delivery
+    return result ? [{ call, result }] : []
+  })
+}
+
+function isAccepted({ result }: Sent): boolean {
+  return result.outcome === 'accepted'
+}
+
+/** Whether both send the same payload to the same source. */
+function isSame(
+  { delivery: a }: Pick<DeliveryCall, 'delivery'>,
+  { delivery: b }: Pick<DeliveryCall, 'delivery'>,
+): boolean {
+  return a.source_id === b.source_id && isSamePayload(a.payload, b.payload)
+}
+
+/** The deliveries in the journal, sent or about to be. */
+function listPlannedDeliveries(all: AgentSteps['all']): DeliveryCall[] {
+  return all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
+}
+
+/** The name of the source and the payload, as they were when the model answered. */
+function toDelivery(
+  toolbox: Toolbox,
+  part: ToolCallPart,
+  sourceId: string,
+): { readonly name: string; readonly payload: Record<string, unknown> } {
+  const args = part.arguments as Record<string, unknown>
+  // Answers that were recorded before they had the source's name have no payload either.
+  if (part.source_name === undefined) {
+    return { name: toolbox.sourceName(sourceId), payload: toolbox.toPayload(sourceId, args) }
+  }
+  return { name: part.source_name, payload: part.payload ?? args }
+}
