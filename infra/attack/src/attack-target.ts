@@ -7,16 +7,18 @@ import {
 } from '@workflow-service/bench/environment'
 import { seedOrganization, type SeededOrganization } from '@workflow-service/bench/seed'
 import {
+  createSignedInUser,
   type CustomerEndpoint,
   type ModelAnswer,
   type ModelRequest,
+  type SignedInTestUser,
   startCustomerEndpoint,
   startStubModelServer,
   waitUntil,
 } from '@workflow-service/testkit'
-import { createVictim, type Victim } from './victim.ts'
+import { appHeadersOf, createVictim, type Victim } from './victim.ts'
 
-export type ServiceName = 'gateway' | 'dispatcher' | 'runner'
+export type ServiceName = 'gateway' | 'dispatcher' | 'runner' | 'app'
 
 /** Settings and limits of the services in an attack, beside the defaults of the benchmark's environment. */
 export type ServiceOptions = Partial<
@@ -44,12 +46,16 @@ export interface AttackTarget {
   readonly services: Record<ServiceName, Service>
   readonly victim: Victim
   readonly attacker: SeededOrganization
+  /** An owner of the attacking organization, signed in to the application. */
+  readonly attackingOwner: SignedInTestUser
   /** The attacker's endpoint, in this process. */
   readonly endpoint: CustomerEndpoint
   /** Answers the attacker's runs in place of the model. It is used if the runner's settings name an Anthropic model. */
   answerAsModel(answer: (question: ModelQuestion) => ModelAnswer): void
-  /** The headers of the attacker's requests. */
+  /** The headers of the attacker's requests to the gateway. */
   readonly headers: Record<string, string>
+  /** The headers of the attacking owner's requests to the application. */
+  readonly appHeaders: Record<string, string>
   /** Saves a webhook source of the attacker. Resolves to the status of the answer, and to the source's id. */
   saveSource(name: string, example: object, isVerified?: boolean): Promise<{ status: number; sourceId: string }>
   /** Replaces a source's example in the database, as if it had been saved before the limits of today. */
@@ -83,22 +89,26 @@ export async function startAttackTarget(options: ServiceOptions = {}): Promise<A
     const dispatcher = await environment.startDispatcher(options.dispatcher?.env, options.dispatcher?.limits)
     const startRunner = () =>
       environment.startRunner(dispatcher.url, { AGENT_BASE_URL: model.baseUrl, ...options.runner?.env })
-    const [gateway, runner, victim, attacker] = [
+    const [gateway, runner, app, victim, attacker] = [
       await environment.startGateway(options.gateway?.env, options.gateway?.limits),
       await startRunner(),
+      await environment.startApp(dispatcher.url, options.app?.env),
       await createVictim(environment, dispatcher),
       await seedOrganization(client),
     ]
-    const services = { gateway, dispatcher, runner }
+    const services = { gateway, dispatcher, runner, app }
     const headers = { authorization: `Bearer ${attacker.apiKey}`, 'content-type': 'application/json' }
+    const attackingOwner = await createSignedInUser(client, attacker.organizationId)
     return {
       environment,
       services,
       victim,
       attacker,
+      attackingOwner,
       endpoint,
       answerAsModel: (answer) => void (answerAttacker = answer),
       headers,
+      appHeaders: appHeadersOf(attackingOwner),
       saveSource: (name, example, isVerified = true) =>
         saveSource(environment, dispatcher, attacker, { name, example, endpointUrl: endpoint.url, isVerified }),
       async storeExample(sourceId, example) {

@@ -11,6 +11,8 @@ export interface Attack {
    * refused then, but no accepted start of it may be lost.
    */
   readonly checksLatency?: boolean
+  /** Whether it attacks the application: the victim may not notice more than twice its latency (`MAX_APPLICATION_RATIO`). */
+  readonly isOnApplication?: boolean
   /** Inserts data before anything is measured. */
   prepare?(target: AttackTarget): Promise<void>
   /**

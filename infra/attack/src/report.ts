@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import type { AttackReport, LoadFigures, VictimLatency } from './run-attack.ts'
+import { type AttackReport, LATENCY_KINDS, type LatencyKind, type LoadFigures } from './run-attack.ts'
 
 /** The reports as a table for the terminal. */
 export function toTable(reports: readonly AttackReport[]): string {
@@ -9,11 +9,13 @@ export function toTable(reports: readonly AttackReport[]): string {
       'summary',
       'victim p95 (max) in ms: reads',
       'starts',
-      'CPU ms: gateway/dispatcher/runner/postgres/attacker',
-      'peak MiB: gateway/dispatcher/runner',
+      'reads in the application',
+      'saves there',
+      'CPU ms: gateway/dispatcher/runner/app/postgres/attacker',
+      'peak MiB: gateway/dispatcher/runner/app',
       'verdict',
     ],
-    colWidths: [24, 40, 24, 24, 34, 20, 46],
+    colWidths: [24, 40, 24, 24, 24, 24, 38, 22, 46],
     style: { head: [], border: [] },
     wordWrap: true,
   })
@@ -23,12 +25,11 @@ export function toTable(reports: readonly AttackReport[]): string {
     table.push([
       name,
       `${summary} (${(durationMs / 1_000).toFixed(1)} s)`,
-      formatLoads(loads, formatLatency('reads')),
-      formatLoads(loads, formatLatency('starts')),
-      formatLoads(loads, ({ cpuMs: { gateway, dispatcher, runner, postgres, attacker } }) =>
-        [gateway, dispatcher, runner, postgres, attacker].map(format).join('/'),
+      ...LATENCY_KINDS.map((kind) => formatLoads(loads, formatLatency(kind))),
+      formatLoads(loads, ({ cpuMs: { gateway, dispatcher, runner, app, postgres, attacker } }) =>
+        [gateway, dispatcher, runner, app, postgres, attacker].map(format).join('/'),
       ),
-      [peakMiB.gateway, peakMiB.dispatcher, peakMiB.runner]
+      [peakMiB.gateway, peakMiB.dispatcher, peakMiB.runner, peakMiB.app]
         .map((mib) => (mib === null ? '–' : Math.round(mib)))
         .join('/'),
       isHurt(report) ? `HURT: ${reasonsOf(report).join(' ')}` : 'ok',
@@ -53,7 +54,7 @@ function formatLoads(loads: Record<string, LoadFigures | null>, toText: (load: L
     .join('\n')
 }
 
-function formatLatency(kind: keyof VictimLatency): (load: LoadFigures) => string {
+function formatLatency(kind: LatencyKind): (load: LoadFigures) => string {
   return ({ latency: { [kind]: latency } }) => `${format(latency.p95)} (${format(latency.max)})`
 }
 

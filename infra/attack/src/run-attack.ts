@@ -12,6 +12,10 @@ const MAX_LATENCY_RATIO = 5
 /** Above that of as many ordinary requests. */
 const MAX_ORDINARY_RATIO = 1.5
 const MAX_RESIDENT_MIB = 512
+/** Attacks on the application: above the victim's latency before the attack or, if longer, during as many ordinary requests. */
+const MAX_APPLICATION_RATIO = 2
+/** Below it, the noise of two busy processors hides what an attack does. */
+const MIN_APPLICATION_MS = 50
 
 /** The maximum latency that the verdict allows, for the report. */
 export const BAR = `p95 of the victim at most ${MAX_LATENCY_MS} ms, ${MAX_LATENCY_RATIO} times that before, or ${MAX_ORDINARY_RATIO} times that during as many ordinary requests; no request or payload of it lost, no process ended, each at most ${MAX_RESIDENT_MIB} MiB`
@@ -23,11 +27,10 @@ export interface Latency {
   readonly max: number
 }
 
-/** The victim's reads, and its starts until the payload has arrived. */
-export interface VictimLatency {
-  readonly reads: Latency
-  readonly starts: Latency
-}
+/** What is measured of the victim's requests. Its starts are measured until the payload has arrived. */
+export const LATENCY_KINDS = ['reads', 'starts', 'appReads', 'appSaves'] as const
+export type LatencyKind = (typeof LATENCY_KINDS)[number]
+export type VictimLatency = Readonly<Record<LatencyKind, Latency>>
 
 /** CPU time in ms while the victim was measured. `attacker` is the suite's own process, which takes it from the services. */
 export type CpuTimes = Record<ServiceName | 'postgres' | 'attacker', number>
@@ -67,7 +70,7 @@ export async function runAttack(
     send: () => Promise<unknown>,
   ): Promise<{ victimFigures: VictimFigures; load: LoadFigures }> => {
     const cpuBefore = await readCpuTimes(target)
-    await victim.startLoad(services.gateway)
+    await victim.startLoad(services)
     const startedAt = performance.now()
     await send()
     await sleep(Math.max(0, loadMs - (performance.now() - startedAt)))
@@ -94,7 +97,7 @@ export async function runAttack(
   const { summary, violations } = outcome
   const laterViolations = (await attack.checkAfterwards?.(target)) ?? []
 
-  const peakMiB = { gateway: null, dispatcher: null, runner: null } as AttackReport['peakMiB']
+  const peakMiB = { gateway: null, dispatcher: null, runner: null, app: null } as AttackReport['peakMiB']
   const ended: string[] = []
   for (const { name, pid } of pids) {
     const mayEnd = attack.ends?.includes(name) ?? false
@@ -116,7 +119,7 @@ export async function runAttack(
       ...memoryViolations(peakMiB),
       ...victimErrors(victimFigures, attack.checksLatency !== false),
     ],
-    delays: attack.checksLatency === false ? [] : findDelays(before, ordinary, during),
+    delays: attack.checksLatency === false ? [] : findDelays(attack, { before, ordinary, during }),
   }
 }
 
@@ -128,21 +131,29 @@ function pidsOf({ services }: AttackTarget): { name: ServiceName; pid: number }[
   return Object.entries(services).map(([name, { process }]) => ({ name: name as ServiceName, pid: process.pid }))
 }
 
-function latencyOf({ readsMs, startsMs }: VictimFigures): VictimLatency {
-  return { reads: summarize(readsMs), starts: summarize(startsMs) }
+function latencyOf(figures: VictimFigures): VictimLatency {
+  const { readsMs, startsMs, appReadsMs, appSavesMs } = figures
+  return {
+    reads: summarize(readsMs),
+    starts: summarize(startsMs),
+    appReads: summarize(appReadsMs),
+    appSaves: summarize(appSavesMs),
+  }
 }
 
 function summarize(valuesMs: readonly number[]): Latency {
   return { p50: percentile(valuesMs, 0.5), p95: percentile(valuesMs, 0.95), max: percentile(valuesMs, 1) }
 }
 
-function findDelays(before: LoadFigures, ordinary: LoadFigures | null, during: LoadFigures): string[] {
-  return (['reads', 'starts'] as const).flatMap((kind) => {
-    const limitMs = Math.max(
-      MAX_LATENCY_MS,
-      MAX_LATENCY_RATIO * before.latency[kind].p95,
-      ordinary ? MAX_ORDINARY_RATIO * ordinary.latency[kind].p95 : 0,
-    )
+function findDelays(
+  { isOnApplication }: Attack,
+  { before, ordinary, during }: Pick<AttackReport, 'before' | 'ordinary' | 'during'>,
+): string[] {
+  return LATENCY_KINDS.flatMap((kind) => {
+    const [beforeMs, ordinaryMs] = [before.latency[kind].p95, ordinary?.latency[kind].p95 ?? 0]
+    const limitMs = isOnApplication
+      ? Math.max(MIN_APPLICATION_MS, MAX_APPLICATION_RATIO * Math.max(beforeMs, ordinaryMs))
+      : Math.max(MAX_LATENCY_MS, MAX_LATENCY_RATIO * beforeMs, MAX_ORDINARY_RATIO * ordinaryMs)
     const { p95 } = during.latency[kind]
     return p95 <= limitMs
       ? []
@@ -156,6 +167,7 @@ async function readCpuTimes({ services, environment }: AttackTarget): Promise<Cp
     gateway: await cpuMs(services.gateway.process.pid),
     dispatcher: await cpuMs(services.dispatcher.process.pid),
     runner: await cpuMs(services.runner.process.pid),
+    app: await cpuMs(services.app.process.pid),
     postgres: await cpuMsWithChildren(environment.postgres.pid),
     attacker: (user + system) / 1_000,
   }

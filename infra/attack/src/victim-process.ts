@@ -9,6 +9,8 @@ import type { VictimFigures, VictimLoad } from './victim.ts'
 
 const READ_INTERVAL_MS = 50
 const START_INTERVAL_MS = 100
+const APP_READ_INTERVAL_MS = 100
+const APP_SAVE_INTERVAL_MS = 500
 const REQUEST_TIMEOUT_MS = 10_000
 const DRAIN_TIMEOUT_MS = 15_000
 
@@ -39,16 +41,13 @@ function receivePayload(body: string): number {
 }
 
 /** Sends at fixed times, whether or not earlier requests were answered: a service that stalls does not get fewer. */
-function startLoad({ gatewayUrl, workflowId, apiKey }: VictimLoad): number {
+function startLoad({ gatewayUrl, appUrl, workflowId, apiKey, appHeaders }: VictimLoad): number {
   figures = emptyFigures()
-  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+  const apiHeaders = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
   const send = async (path: string, init: RequestInit, expectedStatus: number): Promise<boolean> => {
+    const [url, headers] = path.startsWith('/app/') ? [appUrl, appHeaders] : [gatewayUrl, apiHeaders]
     try {
-      const response = await fetch(gatewayUrl + path, {
-        ...init,
-        headers,
-        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      })
+      const response = await fetch(url + path, { ...init, headers, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) })
       const answer = await response.text()
       if (response.status === expectedStatus) return true
       figures.errors.push(`${path}: ${response.status} ${answer.slice(0, 200)}`)
@@ -58,18 +57,28 @@ function startLoad({ gatewayUrl, workflowId, apiKey }: VictimLoad): number {
     }
     return false
   }
-  const read = async (): Promise<void> => {
+  const time = async (timesMs: number[], path: string, init: RequestInit = {}): Promise<void> => {
     const sentAt = performance.now()
-    if (await send('/v1/organization', {}, 200)) figures.readsMs.push(performance.now() - sentAt)
+    if (await send(path, init, 200)) timesMs.push(performance.now() - sentAt)
   }
   const start = async (): Promise<void> => {
-    const context = `victim start ${(count += 1)}`
-    pending.set(context, performance.now())
-    const init = { method: 'POST', body: JSON.stringify({ context }) }
-    if (!(await send(`/v1/workflows/${workflowId}/start`, init, 202))) pending.delete(context)
+    const label = `victim start ${(count += 1)}`
+    pending.set(label, performance.now())
+    const init = { method: 'POST', body: JSON.stringify({ context: `text: ${label}` }) }
+    if (!(await send(`/v1/workflows/${workflowId}/start`, init, 202))) pending.delete(label)
   }
-  timers = [setInterval(() => track(read()), READ_INTERVAL_MS), setInterval(() => track(start()), START_INTERVAL_MS)]
+  const save = { method: 'PUT', body: JSON.stringify({ is_active: true }) }
+  timers = [
+    every(READ_INTERVAL_MS, () => time(figures.readsMs, '/v1/organization')),
+    every(START_INTERVAL_MS, start),
+    every(APP_READ_INTERVAL_MS, () => time(figures.appReadsMs, '/app/workflows')),
+    every(APP_SAVE_INTERVAL_MS, () => time(figures.appSavesMs, `/app/workflows/${workflowId}/active`, save)),
+  ]
   return 204
+}
+
+function every(intervalMs: number, request: () => Promise<void>): NodeJS.Timeout {
+  return setInterval(() => track(request()), intervalMs)
 }
 
 function track(request: Promise<void>): void {
@@ -87,6 +96,12 @@ async function stopLoad(): Promise<VictimFigures> {
   return figures
 }
 
-function emptyFigures(): { readsMs: number[]; startsMs: number[]; errors: string[] } {
-  return { readsMs: [], startsMs: [], errors: [] }
+function emptyFigures() {
+  return {
+    readsMs: [] as number[],
+    startsMs: [] as number[],
+    appReadsMs: [] as number[],
+    appSavesMs: [] as number[],
+    errors: [] as string[],
+  } satisfies VictimFigures
 }

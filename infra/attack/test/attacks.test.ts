@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals'
 import { type AttackTarget, startAttackTarget } from '../src/attack-target.ts'
-import { largestExample, storedExampleList, storedTextFields, textFields } from '../src/attacks/example-bodies.ts'
+import { APPLICATION_ATTACKS } from '../src/attacks/application.ts'
+import { largestExample, storedExampleList, storedNullFields, nullFields } from '../src/attacks/example-bodies.ts'
 import { contentType, malformedHttp, unknownFields } from '../src/attacks/http-requests.ts'
 import { sourceNames } from '../src/attacks/source-names.ts'
 import { runAttack } from '../src/run-attack.ts'
@@ -11,15 +12,18 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => target.close())
 
+const onApplication = new Set(['app-files', 'app-rules', 'app-large-edits', 'app-strangers-wide', 'app-cut-bodies'])
+
 test.each([
+  ...APPLICATION_ATTACKS.filter(({ name }) => onApplication.has(name)),
   storedExampleList,
   largestExample,
-  textFields,
+  nullFields,
   sourceNames,
   contentType,
   unknownFields,
   malformedHttp,
-  storedTextFields,
+  storedNullFields,
 ])(
   '$name ends no process, and takes no answer or payload from another organization',
   async (attack) => {

@@ -9,7 +9,7 @@ import { createForwardingCustomer, type ForwardingCustomer } from '@workflow-ser
 import { type SoakEndpoint, startSoakEndpoint } from '@workflow-service/soak/soak-endpoint'
 import { startProcess, waitUntil } from '@workflow-service/testkit'
 import { checkRecord } from '../../../services/runner/test/chaos/check-record.ts'
-import { type Load, startLoad } from '../../../services/runner/test/chaos/load.ts'
+import { FIELD, type Load, startLoad } from '../../../services/runner/test/chaos/load.ts'
 import { createRandom } from '../../../services/runner/test/chaos/random.ts'
 import { makeServerFolder, restoreBaseBackup, saveLastWal, takeBaseBackup } from './base-backup.ts'
 
@@ -190,7 +190,7 @@ async function compare(options: {
       mayFailWith: (error) => error.startsWith('interrupted_by_restore'),
     })
     const { rows } = await db.pool.query<{ context: string; isInterrupted: boolean }>(
-      `SELECT context, coalesce(error LIKE 'interrupted_by_restore%', false) AS "isInterrupted"
+      `SELECT substr(context, ${FIELD.length + 1}) AS context, coalesce(error LIKE 'interrupted_by_restore%', false) AS "isInterrupted"
        FROM starts WHERE organization_id = $1`,
       [organizationId],
     )

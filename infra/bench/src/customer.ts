@@ -63,12 +63,12 @@ export async function createWorkflow(
   return workflowId
 }
 
-/** Starts the workflow through the public API, in a new session. */
-export async function start(gateway: Service, customer: Customer, context: string): Promise<void> {
+/** Starts the workflow through the public API, in a new session: its payload is `{ text }`. */
+export async function start(gateway: Service, customer: Customer, text: string): Promise<void> {
   const response = await fetch(`${gateway.url}/v1/workflows/${customer.workflowId}/start`, {
     method: 'POST',
     headers: { authorization: `Bearer ${customer.apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ context }),
+    body: JSON.stringify({ context: `text: ${text}` }),
   })
   if (response.status !== 202) throw new Error(`The start was not accepted: ${await response.text()}`)
   await response.arrayBuffer()
@@ -87,7 +87,7 @@ export async function queueStarts(client: Client, customer: Customer, count: num
   )
   await client.query(
     `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-     SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'queued start', 'bench' FROM queued`,
+     SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'text: queued start', 'bench' FROM queued`,
     [customer.organizationId, customer.workflowId],
   )
   await client.query('COMMIT')

@@ -36,7 +36,7 @@ export async function seedWorkflows(
   client: Client,
   { organizationId }: SeededOrganization,
   count: number,
-  { detailed = count, description = 'Sends what comes in to "Bench endpoint".' } = {},
+  { detailed = count, description = 'Send it to "Bench endpoint".' } = {},
 ): Promise<void> {
   // Creating the index after the insert of a million rows saves minutes.
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(

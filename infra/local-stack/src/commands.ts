@@ -2,17 +2,32 @@ import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
 
 /** Returns the command that runs `wf` with the settings of this folder. */
-export function wfCommand(localDir: string): string {
-  return withSettings(localDir, {}, 'npm run -s wf --')
+export function wfCommand(localDir: string, platform = process.platform): string {
+  return withSettings(folderSetting(localDir), 'npm run -s wf --', platform)
 }
 
 /** Returns the command that starts the local stack on this folder, with further settings. */
 export function startCommand(localDir: string, settings: Readonly<Record<string, number>> = {}): string {
-  return withSettings(localDir, settings, 'npm start')
+  const texts = Object.entries(settings).map(([name, value]) => [name, String(value)])
+  return withSettings({ ...folderSetting(localDir), ...Object.fromEntries(texts) }, 'npm start')
 }
 
-function withSettings(localDir: string, settings: Readonly<Record<string, number>>, command: string): string {
-  const path = toShownPath(localDir)
-  const folder = localDir === readLocalDir({}) ? [] : [`LOCAL_DIR=${/^[\w./-]+$/.test(path) ? path : `'${path}'`}`]
-  return [...folder, ...Object.entries(settings).map(([name, value]) => `${name}=${value}`), command].join(' ')
+/** Returns the command with settings, for sh; on Windows for PowerShell, where a setting lasts until the window is closed. */
+export function withSettings(
+  settings: Readonly<Record<string, string>>,
+  command: string,
+  platform = process.platform,
+): string {
+  const entries = Object.entries(settings)
+  if (platform !== 'win32')
+    return [...entries.map(([name, value]) => `${name}=${quoteForSh(value)}`), command].join(' ')
+  return [...entries.map(([name, value]) => `$env:${name}='${value.replaceAll("'", "''")}'`), command].join('; ')
+}
+
+function folderSetting(localDir: string): Record<string, string> {
+  return localDir === readLocalDir({}) ? {} : { LOCAL_DIR: toShownPath(localDir) }
+}
+
+function quoteForSh(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

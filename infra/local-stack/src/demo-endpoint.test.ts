@@ -56,6 +56,11 @@ describe('the demo endpoint', () => {
     ])
   })
 
+  test('closes the connection of a body that is longer than a payload may be', async () => {
+    await expect(post(`"${'x'.repeat(256 * 1024)}"`)).rejects.toThrow(/EPIPE|ECONNRESET|hang up|other side closed/)
+    expect(received).toEqual([])
+  })
+
   test('listens on the given port, or on another one if that is taken', async () => {
     const port = await freePort()
     const first = await startDemoEndpoint({ port, secret, onWebhook })

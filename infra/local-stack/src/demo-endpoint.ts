@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { text as readText } from 'node:stream/consumers'
+import { PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
 import { checkServiceToken, SERVICE_TOKEN_HEADER, type ServiceTokenCheck } from '@workflow-service/webhook-token'
 
 /** A payload request as the endpoint received it, the token check's result, and the response. */
@@ -70,7 +70,8 @@ async function handle(
   { secret, onWebhook }: { secret: string; onWebhook: (webhook: ReceivedWebhook) => void },
 ): Promise<void> {
   const receivedAt = new Date()
-  const body = await readText(request)
+  const body = await readBody(request)
+  if (body === undefined) return
   const token = checkServiceToken(request.headersDistinct[SERVICE_TOKEN_HEADER.toLowerCase()], secret)
   const payload = parse(body)
   if (token.ok && payload?.['type'] === 'service.webhook.verification') {
@@ -82,6 +83,21 @@ async function handle(
   const { port } = request.socket.address() as AddressInfo
   const headers = toPairs(request.rawHeaders)
   onWebhook({ url: toUrl(port), method: request.method ?? '', headers, body, receivedAt, token, response: answer })
+}
+
+/** Reads a body of at most the size of a payload. Closes the connection of a longer one, and resolves to undefined. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > PAYLOAD_MAX_BYTES) {
+      request.socket.destroy()
+      return undefined
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 function acceptOrder(payload: Record<string, unknown> | undefined): ReceivedWebhook['response'] {

@@ -188,9 +188,21 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
   }
 }
 
-/** Returns the curl command that starts the demo workflow again, with another order. */
-export function curlCommand(gatewayUrl: string, apiKey: string, demo: Demo): string {
+/** Returns the command that starts the demo workflow again, with another order: curl, on Windows its like in PowerShell. */
+export function startAgainCommand(
+  gatewayUrl: string,
+  apiKey: string,
+  demo: Pick<Demo, 'workflow'>,
+  platform = process.platform,
+): string {
   const body = '{"context": "order_id: A-1002\\ncustomer: Grace Hopper\\ntotal: 12.50"}'
+  if (platform === 'win32') {
+    return [
+      `Invoke-RestMethod -Method Post ${startUrl(gatewayUrl, demo)} \``,
+      `  -Headers @{ Authorization = 'Bearer ${apiKey}' } -ContentType application/json \``,
+      `  -Body '${body}'`,
+    ].join('\n')
+  }
   return [
     `curl -X POST ${startUrl(gatewayUrl, demo)} \\`,
     `  -H 'Authorization: Bearer ${apiKey}' \\`,
@@ -199,6 +211,6 @@ export function curlCommand(gatewayUrl: string, apiKey: string, demo: Demo): str
   ].join('\n')
 }
 
-function startUrl(gatewayUrl: string, demo: Demo): string {
+function startUrl(gatewayUrl: string, demo: Pick<Demo, 'workflow'>): string {
   return `${gatewayUrl}/v1/workflows/${demo.workflow.id}/start`
 }

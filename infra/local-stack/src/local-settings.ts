@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { localEnvFile } from '@workflow-service/cli/local-folder'
@@ -18,18 +18,34 @@ export interface LocalSecrets {
 const HEADER = `# Written by npm start, read by wf. Keep it secret: it gives access to everything in this folder.
 `
 
+/** Marks a folder that was created here. It ignores itself in git: it may be in the repository under any name, and holds secrets. */
+const GITIGNORE = '*\n'
+
 /**
- * Creates the folder of data, settings and logs if it does not exist. A new one ignores itself in git: it may be in the
- * repository under any name, and holds secrets. @throws LocalStackError
+ * Creates the folder of data, settings and logs if it does not exist, for its owner alone, and takes from what an earlier version has
+ * made the permissions that other users had. A folder that existed before keeps its own. @throws LocalStackError
  */
 export async function createLocalDir(localDir: string): Promise<void> {
+  const marker = join(localDir, '.gitignore')
+  const logs = logsDir(localDir)
   try {
-    const created = await mkdir(localDir, { recursive: true })
-    if (created !== undefined) await writeFile(join(localDir, '.gitignore'), '*\n')
+    const created = await mkdir(localDir, { recursive: true, mode: 0o700 })
+    if (created !== undefined) await writeFile(marker, GITIGNORE, { mode: 0o600 })
+    await mkdir(logs, { recursive: true, mode: 0o700 })
+    const isOwn = (await readFile(marker, 'utf8').catch(() => '')) === GITIGNORE
+    for (const folder of isOwn ? [localDir, logs] : [logs]) {
+      await chmod(folder, 0o700)
+      for (const entry of await readdir(folder, { withFileTypes: true })) {
+        if (entry.isFile()) await chmod(join(folder, entry.name), 0o600)
+      }
+    }
   } catch (error) {
-    throw new LocalStackError(`The folder ${toShownPath(localDir)} cannot be created: ${describeFileError(error)}.`, {
-      cause: error,
-    })
+    throw new LocalStackError(
+      `The folder ${toShownPath(localDir)} cannot be created or used: ${describeFileError(error)}.`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

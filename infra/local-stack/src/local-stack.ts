@@ -11,7 +11,16 @@ import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { SettingsError } from '@workflow-service/service-kit'
 import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
-import { applyDemo, curlCommand, type Demo, findDemo, readDemo, startDemo, syncEndpoint, untilRunEnds } from './demo.ts'
+import {
+  applyDemo,
+  startAgainCommand,
+  type Demo,
+  findDemo,
+  readDemo,
+  startDemo,
+  syncEndpoint,
+  untilRunEnds,
+} from './demo.ts'
 import { startDemoEndpoint } from './demo-endpoint.ts'
 import { followDemo } from './follow-demo.ts'
 import { startLocalPostgres } from './local-postgres.ts'
@@ -142,7 +151,7 @@ async function startAll(
     demo: organization && {
       organizationId: organization.id,
       sourceName,
-      curl: canStart ? curlCommand(gatewayUrl, apiKey, demo) : undefined,
+      startAgain: canStart ? startAgainCommand(gatewayUrl, apiKey, demo) : undefined,
     },
     wf,
     localDir,
@@ -212,7 +221,10 @@ async function startServices(
   const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })
   stack.defer(async () => await gateway.stop())
   const addresses = { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appPort }
-  const app = await startApp(readAppConfig(services.app(addresses)), { sessionQueue, logger: loggers.app })
+  const app = await startApp(readAppConfig(services.app(addresses)), {
+    sessionQueue,
+    logger: loggers.app,
+  })
   stack.defer(async () => await app.stop())
   // A given APP_URL is the address as people type it, for example that of a proxy.
   return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: config.servicesEnv['APP_URL'] ?? app.url }

@@ -17,7 +17,7 @@ export async function openLogFile(dir: string, name: string, onError: (error: Er
   const path = join(dir, `${name}.log`)
   const existing = await stat(path).catch(() => undefined)
   if (existing && existing.size > MAX_BYTES) await rename(path, `${path}.1`)
-  const stream = createWriteStream(path, { flags: 'a' })
+  const stream = createWriteStream(path, { flags: 'a', mode: 0o600 })
   stream.once('error', onError)
   // An `error` event without a listener would end the process.
   stream.on('error', () => {})

@@ -22,8 +22,10 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 // When the reader of the output is gone (`npm start | head`), the stack keeps running.
+/* oxlint-disable no-restricted-properties -- Writes nothing. */
 process.stdout.on('error', () => {})
 process.stderr.on('error', () => {})
+/* oxlint-enable no-restricted-properties */
 
 screen.title()
 // Imported after the title is shown, because loading all services takes most of a second.

@@ -1,9 +1,7 @@
-import { mkdir } from 'node:fs/promises'
-import { toShownPath } from '@workflow-service/cli/terminal'
 import { createLogger, type Logger } from '@workflow-service/service-kit'
 import type { LocalConfig } from './config.ts'
 import { logsDir } from './local-settings.ts'
-import { describeFileError, LocalStackError } from './local-stack-error.ts'
+import { describeFileError } from './local-stack-error.ts'
 import { openLogFile } from './log-file.ts'
 import type { Screen } from './screen.ts'
 
@@ -11,16 +9,9 @@ const LOG_NAMES = ['postgres', 'dispatcher', 'runner', 'gateway', 'app'] as cons
 
 export type Loggers = Record<(typeof LOG_NAMES)[number], Logger>
 
-/** Opens a log file for PostgreSQL and each service. `stack` closes them. @throws LocalStackError */
+/** Opens a log file for PostgreSQL and each service. `stack` closes them. */
 export async function openLogs(config: LocalConfig, screen: Screen, stack: AsyncDisposableStack): Promise<Loggers> {
   const dir = logsDir(config.localDir)
-  try {
-    await mkdir(dir, { recursive: true })
-  } catch (error) {
-    throw new LocalStackError(`The folder ${toShownPath(dir)} cannot be created: ${describeFileError(error)}.`, {
-      cause: error,
-    })
-  }
   let isReported = false
   const onError = (error: Error) => {
     if (!isReported) {

@@ -1,4 +1,4 @@
-import { EmbeddedPostgresError } from '@workflow-service/dev-servers'
+import { EmbeddedPostgresError, isAlive } from '@workflow-service/dev-servers'
 import { SettingsError } from '@workflow-service/service-kit'
 import { readLocalConfig } from './config.ts'
 import { startLocalStack } from './local-stack.ts'
@@ -34,11 +34,11 @@ async function untilAborted(signal: AbortSignal): Promise<undefined> {
 
 const ORPHAN_CHECK_MS = 1_000
 
-/** Aborts when the parent process has ended: a killed npm sends no signal to its children. */
+/** Aborts when the parent process has ended: a killed npm sends no signal to its children. Windows keeps the id of an ended parent. */
 function abortWhenOrphaned(): AbortSignal {
   const orphaned = new AbortController()
   const parent = process.ppid
-  setInterval(() => process.ppid === parent || orphaned.abort(), ORPHAN_CHECK_MS).unref()
+  setInterval(() => (process.ppid === parent && isAlive(parent)) || orphaned.abort(), ORPHAN_CHECK_MS).unref()
   return orphaned.signal
 }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { freePort } from '@workflow-service/dev-servers'
+import { freePort, isAlive } from '@workflow-service/dev-servers'
 import got from 'got'
-import { startCommand } from './commands.ts'
+import { startCommand, withSettings } from './commands.ts'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
@@ -74,18 +74,10 @@ export async function isRunning(savedSettings: NodeJS.Dict<string>, port?: numbe
   return response?.statusCode === 200
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return pid > 0 && process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
 /** The error that says where the other instance runs and how to run a second one. */
 export function alreadyRunningError(savedSettings: NodeJS.Dict<string>): LocalStackError {
   return new LocalStackError(
     `npm start already runs in this folder: process ${savedSettings['PID']}, ${savedSettings['GATEWAY_URL']}\n` +
-      'Stop it with Ctrl-C in its terminal, or run a second one beside it: LOCAL_DIR=.local2 PORT=8090 npm start',
+      `Stop it with Ctrl-C in its terminal, or run a second one beside it: ${withSettings({ LOCAL_DIR: '.local2', PORT: '8090' }, 'npm start')}`,
   )
 }

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import {
+  CLEAR_LINE,
   type Format,
   paint,
   showDuration,
@@ -18,6 +19,8 @@ export interface Screen {
   demoStarted(workflowName: string, start: DemoStart): void
   /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
   webhookReceived(sourceName: string, webhook: ReceivedWebhook, startedAt?: Date): void
+  /** Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not shown before. */
+  webhookRejected(sourceName: string, webhook: ReceivedWebhook, others: number): void
   /** Prints what did not work, and below it what to do. The local stack keeps running. */
   warning(message: string, hint?: string): void
   unusedSettings(names: readonly string[]): void
@@ -40,7 +43,7 @@ export interface ReadyFacts {
         /** Undefined when the webhook source was deleted. */
         readonly sourceName: string | undefined
         /** The command that starts the demo workflow again; undefined when it cannot be started. */
-        readonly curl: string | undefined
+        readonly startAgain: string | undefined
       }
     | undefined
   /** The command that runs `wf` on this local stack. */
@@ -49,7 +52,8 @@ export interface ReadyFacts {
   readonly logsDir: string
 }
 
-const CLEAR_LINE = '\r\u001b[2K'
+/** Of the headers and the body of a webhook, each. */
+const MAX_SHOWN_LENGTH = 8_000
 
 /** On a terminal, a step shows from its beginning; elsewhere, each step prints one line when it has ended. */
 export function createScreen(terminal: Terminal): Screen {
@@ -63,6 +67,12 @@ export function createScreen(terminal: Terminal): Screen {
   }
   const indented = (text: string) => {
     for (const part of text.split('\n')) terminal.write(part === '' ? '\n' : `     ${part}\n`)
+  }
+  /** A text from outside: of each line only what can be seen, and of a long text its beginning. */
+  const received = (text: string) => {
+    const shown = text.slice(0, MAX_SHOWN_LENGTH)
+    indented(shown.split('\n').map(withoutControls).join('\n'))
+    if (shown.length < text.length) indented(`… ${text.length - shown.length} more characters`)
   }
 
   return {
@@ -103,23 +113,28 @@ export function createScreen(terminal: Terminal): Screen {
       if (startedAt) {
         const took = showDuration(webhook.receivedAt.getTime() - startedAt.getTime())
         line(
-          `${colour('cyan', '2')}  A runner executed the workflow. The endpoint of "${sourceName}" received this webhook ${took} later:`,
+          `${colour('cyan', '2')}  A runner executed the workflow. The endpoint of "${withoutControls(sourceName)}" received this webhook ${took} later:`,
         )
       } else {
         const time = showClock(webhook.receivedAt)
-        line(`${colour('cyan', time)}  The endpoint of "${sourceName}" received another webhook:`)
+        line(`${colour('cyan', time)}  The endpoint of "${withoutControls(sourceName)}" received another webhook:`)
       }
       line()
       const headers = webhook.headers.map(([name, value]) => `${name}: ${value}`)
-      indented([`${webhook.method} ${webhook.url}`, ...headers].join('\n'))
+      received([`${webhook.method} ${webhook.url}`, ...headers].join('\n'))
       line()
-      indented(prettyJson(webhook.body))
+      received(prettyJson(webhook.body))
       line()
-      const { token, response } = webhook
-      const check = token.ok ? 'It checked the token: authentic' : `It rejected the token: ${token.reason}`
+      const { response } = webhook
       const status = colour(response.status < 300 ? 'green' : 'red', String(response.status))
       line(
-        `${colour('cyan', startedAt ? '3' : '→')}  ${check}. It answered ${status} "${withoutControls(response.text)}"`,
+        `${colour('cyan', startedAt ? '3' : '→')}  It checked the token: authentic. It answered ${status} "${withoutControls(response.text)}"`,
+      )
+    },
+    webhookRejected: (sourceName, { receivedAt, response }, others) => {
+      const more = others === 0 ? '' : ` There were ${others} others like it.`
+      line(
+        `${colour('cyan', showClock(receivedAt))}  The endpoint of "${withoutControls(sourceName)}" answered ${colour('red', String(response.status))}: ${response.text}${more}`,
       )
     },
     stopping: () => {
@@ -148,11 +163,11 @@ export function createScreen(terminal: Terminal): Screen {
         line(`The application: ${colour('cyan', appUrl)}`)
       }
       line()
-      if (demo?.curl) {
+      if (demo?.startAgain) {
         const again = isFirstStart ? 'Or start the workflow again' : 'Start the workflow'
         line(`${again} through the API, from another terminal:`)
         line()
-        indented(demo.curl)
+        indented(demo.startAgain)
         line()
       }
       const facts: [string, string][] = [['API reference', `${gatewayUrl}/docs`]]
@@ -178,7 +193,7 @@ export function createScreen(terminal: Terminal): Screen {
   }
 }
 
-/** Quotes a text for a shell. */
+/** Quotes a text for a shell; double quotes mean the same to every one. */
 function quote(text: string): string {
   return /^[\w .-]+$/.test(text) ? `"${text}"` : `'${withoutControls(text).replaceAll("'", String.raw`'\''`)}'`
 }
@@ -187,7 +202,7 @@ function prettyJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2)
   } catch {
-    return withoutControls(text)
+    return text
   }
 }
 

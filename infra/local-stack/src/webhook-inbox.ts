@@ -1,7 +1,10 @@
 import type { ReceivedWebhook } from './demo-endpoint.ts'
 import type { Screen } from './screen.ts'
 
-/** Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. */
+/**
+ * Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. Of those with a wrong
+ * token, which anybody on this machine can send, it shows one line in 10 s.
+ */
 export interface WebhookInbox {
   add(webhook: ReceivedWebhook): void
   /** Resolves with the webhook that carries this request id, however late; `showAll` does not show it. */
@@ -10,13 +13,26 @@ export interface WebhookInbox {
   showAll(sourceName: string): void
 }
 
-export function createWebhookInbox(screen: Screen): WebhookInbox {
+const REJECTED_INTERVAL_MS = 10_000
+
+export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'webhookRejected'>): WebhookInbox {
   const collected: ReceivedWebhook[] = []
+  let rejected = { shownAtMs: -Infinity, since: 0 }
   let awaited: { requestId: string; resolve: (webhook: ReceivedWebhook) => void } | undefined
   let handle = (webhook: ReceivedWebhook): void => void collected.push(webhook)
+  let sourceName = "the demo's source"
+  const reject = (webhook: ReceivedWebhook): void => {
+    const atMs = webhook.receivedAt.getTime()
+    if (atMs - rejected.shownAtMs < REJECTED_INTERVAL_MS) rejected.since++
+    else {
+      screen.webhookRejected(sourceName, webhook, rejected.since)
+      rejected = { shownAtMs: atMs, since: 0 }
+    }
+  }
   return {
     add: (webhook) => {
-      if (awaited && hasRequestId(webhook, awaited.requestId)) {
+      if (!webhook.token.ok) reject(webhook)
+      else if (awaited && hasRequestId(webhook, awaited.requestId)) {
         awaited.resolve(webhook)
         // A run may send several.
         awaited = undefined
@@ -30,7 +46,8 @@ export function createWebhookInbox(screen: Screen): WebhookInbox {
       awaited = { requestId, resolve }
       return await promise
     },
-    showAll: (sourceName) => {
+    showAll: (name) => {
+      sourceName = name
       handle = (webhook) => screen.webhookReceived(sourceName, webhook)
       for (const webhook of collected.splice(0)) handle(webhook)
     },

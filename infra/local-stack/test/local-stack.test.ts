@@ -61,6 +61,13 @@ async function readEnvFile(): Promise<NodeJS.Dict<string>> {
   return parseEnv(await readFile(join(localDir, 'env'), 'utf8'))
 }
 
+/** Everything in the log files. */
+async function readLogs(): Promise<string> {
+  const logs = join(localDir, 'logs')
+  const texts = await Promise.all((await readdir(logs)).map(async (name) => await readFile(join(logs, name), 'utf8')))
+  return texts.join('')
+}
+
 async function postgresPid(): Promise<number> {
   return Number.parseInt(await readFile(join(localDir, 'postgres', 'postmaster.pid'), 'utf8'), 10)
 }
@@ -156,7 +163,9 @@ describe('npm start', () => {
       expect(existsSync(join(localDir, '.gitignore'))).toBe(true)
 
       const saved = await readEnvFile()
-      expect((await stat(join(localDir, 'env'))).mode & 0o777).toBe(0o600)
+      for (const file of ['env', 'logs/app.log', 'logs/postgres.log']) {
+        expect([file, (await stat(join(localDir, file))).mode & 0o777]).toEqual([file, 0o600])
+      }
       const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
       expect(checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
       // The webhook arrives before the run ends.
@@ -177,6 +186,8 @@ describe('npm start', () => {
       expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
 
       const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
+      await waitUntil(async () => (await readLogs()).includes('listening'))
+      expect(await readLogs()).not.toContain('/setup#')
       expect(saved['APP_URL']).toBe(appUrl)
       expect(await becomeOwner(appUrl, setupToken)).toMatchObject({
         role: 'owner',
@@ -267,7 +278,9 @@ describe('npm start', () => {
         const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}`
         const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: baseUrl, AGENT_API_KEY: 'a wrong key' }
         const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
-        expect(stack.stdout).toContain("The demo's run failed: model_unauthorized: The model's API answered 401")
+        expect(stack.stdout).toMatch(
+          /The demo's run failed: model_unauthorized: .* the service's model is not available/,
+        )
         expect(stack.stdout).toMatch(/All that happened: LOCAL_DIR=\S+ npm run -s wf -- runs show [0-9a-f-]{36}\n/)
         expect(stack.stdout).toContain('https://workflows.example.com/setup#')
         expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')

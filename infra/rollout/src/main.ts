@@ -29,7 +29,10 @@ async function rollout({ delay }: { delay: number }): Promise<void> {
   process.stdout.write(
     `${table.toString()}\n${report.restarts} restarts in ${report.seconds} s; peak memory: ${peaks}\n`,
   )
-  if (report.lost.length > 0 || report.loads.some(({ failures }) => failures.length > 0)) process.exitCode = 1
+  if (report.lost.length > 0 || report.loads.some(({ failures }) => failures.length > 0)) {
+    log(`The proxy's log:\n${report.proxyLog}`)
+    process.exitCode = 1
+  }
 }
 
 function log(line: string): void {

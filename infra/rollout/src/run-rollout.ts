@@ -34,6 +34,8 @@ export interface RolloutReport {
   readonly accepted: number
   /** For each accepted start that did not succeed, or whose payload arrived never or twice, what is wrong. */
   readonly lost: readonly string[]
+  /** The processes that the proxy marked up or down, and why. */
+  readonly proxyLog: string
 }
 
 const PROCESSES = 2
@@ -84,8 +86,15 @@ export async function runRollout({ delaySeconds, services, log }: RolloutOptions
     const tookSeconds = Number(seconds(beganMs))
     log(`waiting for ${accepted.size} starts to reach the endpoint`)
     const lost = await findLostStarts(system, accepted)
-    const restarts = restarted.length
-    return { seconds: tookSeconds, restarts, loads: load.counts, peakMiB, accepted: accepted.size, lost }
+    return {
+      seconds: tookSeconds,
+      restarts: restarted.length,
+      loads: load.counts,
+      peakMiB,
+      accepted: accepted.size,
+      lost,
+      proxyLog: proxy.log,
+    }
   } finally {
     await environment.close()
     await proxy?.stop()

@@ -15,9 +15,19 @@ const PORT_TAKEN = /could not bind .* Address already in use|could not create an
 
 /** Explains why PostgreSQL or initdb ended, from what they have written. */
 export function toStartError(output: string, dataDir: string, port?: number): EmbeddedPostgresError {
+  if (/could not create (?:shared memory|semaphores)/.test(output)) {
+    return new EmbeddedPostgresError(
+      'The system allows no further shared memory or semaphores: stop other PostgreSQL servers, such as those of tests, or raise its limit',
+    )
+  }
   if (/No space left on device|Disk quota exceeded/.test(output)) {
     return new EmbeddedPostgresError(
       `No space left on the disk of ${dirname(dataDir)}: PostgreSQL needs about 100 MB there`,
+    )
+  }
+  if (output.includes('administrative permissions')) {
+    return new EmbeddedPostgresError(
+      'PostgreSQL does not run with administrative permissions: use an ordinary terminal',
     )
   }
   if (PORT_TAKEN.test(output)) {

@@ -1,4 +1,5 @@
-import { findProgram, isExecutable } from './find-program.ts'
+import { win32 } from 'node:path'
+import { findProgram, isExecutable, type ProgramPlatform } from './find-program.ts'
 import { installOnDebian } from './install-on-debian.ts'
 
 // The headless shell is first: without the windows and services of a full browser, tests of pages need a quarter less processor time.
@@ -16,6 +17,13 @@ const MAC_FILES = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ]
 
+/** Where the installer puts Chrome on Windows, for all users or for one, and where it puts Chromium. */
+export function windowsFiles({ env }: Pick<ProgramPlatform, 'env'>): string[] {
+  const folders = ['ProgramFiles', 'ProgramFiles(x86)', 'LOCALAPPDATA'].flatMap((name) => env[name] ?? [])
+  const programs = ['Google\\Chrome\\Application\\chrome.exe', 'Chromium\\Application\\chrome.exe']
+  return folders.flatMap((folder) => programs.map((program) => win32.join(folder, program)))
+}
+
 /**
  * Finds the file of an installed Chromium or Chrome that runs headless; `CHROMIUM_PATH` names another one. On Debian, root
  * installs the headless shell first when there is none, which takes about 20 s. Rejects, with what to do, if that fails.
@@ -26,21 +34,23 @@ export async function findChromium(options: { log?: (line: string) => void; path
     if (await isExecutable(path)) return path
     throw new Error(`The browser in CHROMIUM_PATH cannot be executed: ${path}`)
   }
-  const found = await locate()
+  const found = await findChromiumFile()
   if (found) return found
   const failure = await installOnDebian('chromium-headless-shell', log)
-  const installed = await locate()
+  const installed = await findChromiumFile()
   if (installed) return installed
   throw new Error(
     `Chromium is needed and not installed${failure ? ` (${failure})` : ''}: install chromium-headless-shell, chromium or Chrome, or set CHROMIUM_PATH`,
   )
 }
 
-async function locate(): Promise<string | undefined> {
+/** Finds the file of an installed Chromium or Chrome. */
+export async function findChromiumFile(): Promise<string | undefined> {
   for (const name of NAMES) {
     const file = await findProgram(name)
     if (file) return file
   }
-  for (const file of MAC_FILES) if (await isExecutable(file)) return file
+  for (const file of process.platform === 'win32' ? windowsFiles(process) : MAC_FILES)
+    if (await isExecutable(file)) return file
   return undefined
 }

@@ -6,6 +6,8 @@ import { promisify } from 'node:util'
 
 const execute = promisify(execFile)
 
+export const APT_GET = '/usr/bin/apt-get'
+
 // Installing a Debian server package also starts the system's own server, unless /usr/sbin/policy-rc.d forbids it. The
 // lock makes parallel installations take turns: the first to end would remove the policy while the other still needs it.
 const INSTALL_SCRIPT = `
@@ -15,26 +17,27 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\\nexit 101\\n' > $policy && chmod 755 $policy || exit 1
 fi
 apt="apt-get -q -o DPkg::Lock::Timeout=120"
-$apt update && $apt install --yes --no-install-recommends "$1"`
+$apt update && $apt install --yes --no-install-recommends "$@"`
 
 /**
- * Installs a server's Debian package without starting the server. Only root on Debian can. Resolves to the reason of a
- * failure; to undefined when the package is installed or this system has no apt-get.
+ * Installs Debian packages without starting a server of theirs. Only root on Debian can. Resolves to the reason of a
+ * failure; to undefined when the packages are installed or this system has no apt-get.
  */
 export async function installOnDebian(
-  packageName: string,
+  packages: string | readonly string[],
   log: (line: string) => void = () => {},
 ): Promise<string | undefined> {
-  if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) return undefined
+  if (process.platform !== 'linux' || !existsSync(APT_GET)) return undefined
   if (process.getuid?.() !== 0) return 'only root can install it'
-  log(`Installing ${packageName} with apt-get, once …`)
+  const names = [packages].flat()
+  log(`Installing ${names.join(' ')} with apt-get, once …`)
   const env = {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     DEBIAN_FRONTEND: 'noninteractive',
   }
   const lock = join(tmpdir(), 'workflow-service-apt.lock')
   try {
-    await execute('flock', [lock, 'sh', '-c', INSTALL_SCRIPT, 'sh', packageName], { env, maxBuffer: 1 << 26 })
+    await execute('flock', [lock, 'sh', '-c', INSTALL_SCRIPT, 'sh', ...names], { env, maxBuffer: 1 << 26 })
     return undefined
   } catch (error) {
     const { stderr = '', message } = error as Error & { stderr?: string }

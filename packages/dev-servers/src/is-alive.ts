@@ -1,7 +1,8 @@
 /** Reports whether a process with this id exists, also one of another user. */
 export function isAlive(pid: number): boolean {
   try {
-    return process.kill(pid, 0)
+    // 0 and negative ids are process groups.
+    return pid > 0 && process.kill(pid, 0)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }

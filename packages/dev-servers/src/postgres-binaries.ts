@@ -12,6 +12,7 @@ export interface PostgresBinaries {
   major: string
   initdb: string
   postgres: string
+  pgCtl: string
 }
 
 /**
@@ -68,7 +69,7 @@ function installedBinaries(): PostgresBinaries {
   } catch (error) {
     throw new EmbeddedPostgresError(
       `There is no embedded PostgreSQL for ${platform}-${process.arch} (${name} is not installed): ` +
-        'set DATABASE_URL to a PostgreSQL of your own',
+        'use another machine, or run the services without npm start, on a PostgreSQL of your own (infra/README.md, "Without containers")',
       { cause: error },
     )
   }
@@ -82,6 +83,7 @@ function binariesIn(home: string, version: string): PostgresBinaries {
     major: version.split('.')[0] ?? '',
     initdb: join(home, 'bin', `initdb${suffix}`),
     postgres: join(home, 'bin', `postgres${suffix}`),
+    pgCtl: join(home, 'bin', `pg_ctl${suffix}`),
   }
 }
 

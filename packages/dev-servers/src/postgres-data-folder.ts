@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chown, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { EmbeddedPostgresError, toStartError } from './embedded-postgres-error.ts'
 import { isAlive } from './is-alive.ts'
 import type { PostgresBinaries } from './postgres-binaries.ts'
@@ -39,6 +40,20 @@ export async function prepareDataFolder(instance: PostgresInstance, settings: Po
   return (JSON.parse(file) as { password: string }).password
 }
 
+/** On Windows a folder cannot be renamed while another program, such as a virus scanner, has one of its files open. */
+async function renameFolder(from: string, to: string): Promise<void> {
+  for (let retries = process.platform === 'win32' ? RM_OPTIONS.maxRetries : 0; ; retries--) {
+    try {
+      await rename(from, to)
+      return
+    } catch (error) {
+      if (retries === 0 || !['EPERM', 'EBUSY', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? ''))
+        throw error
+      await sleep(RM_OPTIONS.retryDelay)
+    }
+  }
+}
+
 function isComplete(dataDir: string): boolean {
   return existsSync(join(dataDir, SETTINGS_FILE))
 }
@@ -63,7 +78,7 @@ async function createDataFolder(instance: PostgresInstance, settings: PostgresSe
     await initialize({ ...instance, dataDir: draft }, settings)
     // Removes an empty folder only: another process may have put its own there meanwhile.
     await rmdir(dataDir).catch(() => {})
-    await rename(draft, dataDir)
+    await renameFolder(draft, dataDir)
   } catch (error) {
     await rm(draft, RM_OPTIONS)
     if (!isComplete(dataDir)) throw error
@@ -127,7 +142,9 @@ export async function removeStaleLock(dataDir: string): Promise<void> {
   const lockFile = join(dataDir, 'postmaster.pid')
   const pid = Number.parseInt(await readFile(lockFile, 'utf8').catch(() => ''), 10)
   if (!(pid > 0) || !isAlive(pid)) return
-  if ((await programOf(pid)).includes('postgres')) {
+  const program = await programOf(pid)
+  // An unknown program may be the server: its data is worth more than a start.
+  if (program === '' || program.includes('postgres')) {
     throw new EmbeddedPostgresError(
       `${dataDir} is in use by another running instance (PostgreSQL pid ${pid}): stop that one first`,
       { code: 'data_dir_in_use' },
@@ -136,9 +153,18 @@ export async function removeStaleLock(dataDir: string): Promise<void> {
   await rm(lockFile, { force: true })
 }
 
+/** The name of the program that a process runs; empty if the system does not say. */
 async function programOf(pid: number): Promise<string> {
+  if (process.platform === 'win32') {
+    return programInTaskList((await run({}, 'tasklist', ['/FI', `PID eq ${pid}`, '/FO', 'CSV', '/NH'])).output, pid)
+  }
   const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => undefined)
-  return name ?? (await run({}, 'ps', ['-o', 'comm=', '-p', String(pid)])).output
+  return name ?? (await run({}, 'ps', ['-o', 'comm=', '-p', String(pid)])).output.trim()
+}
+
+/** The program of a process in the output of `tasklist /FO CSV`: `"postgres.exe","1234","Console","1","20,480 K"`. */
+export function programInTaskList(output: string, pid: number): string {
+  return new RegExp(`^"([^"]+)","${pid}"`, 'm').exec(output)?.[1] ?? ''
 }
 
 async function explain<Result>(work: Promise<Result>, failure: string): Promise<Result> {

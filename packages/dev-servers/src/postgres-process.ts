@@ -1,3 +1,4 @@
+import { parse } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts'
 import { spawnGuarded } from './spawn-guarded.ts'
@@ -58,7 +59,7 @@ export function dataDirArgument({ dataDir, uid }: ServerUser & { dataDir: string
 /** Where and as which user a program runs. Its environment is empty: PGDATA, PGPORT, LC_ALL etc. would change the server. */
 export function processOptions({ dataDir, uid, gid }: RunContext) {
   const env = process.platform === 'win32' ? undefined : { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin' }
-  return { cwd: dataDir ?? '/', env, uid, gid }
+  return { cwd: dataDir ?? parse(process.cwd()).root, env, uid, gid }
 }
 
 /** Runs a program to its end. Never rejects: for a program that cannot be started, `output` is the reason. */

@@ -17,7 +17,7 @@ import {
   prepareDataFolder,
   removeStaleLock,
 } from './postgres-data-folder.ts'
-import { dataDirArgument, findServerUser, processOptions } from './postgres-process.ts'
+import { dataDirArgument, findServerUser, processOptions, run } from './postgres-process.ts'
 import { type GuardedProcess, spawnGuarded } from './spawn-guarded.ts'
 
 export interface EmbeddedPostgresOptions {
@@ -118,14 +118,22 @@ async function startServer(
     exited: server.exited,
     kill: server.kill,
     async stop(mode = 'fast') {
-      server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
-      // A paused process handles no other signal before it continues.
-      server.kill('SIGCONT')
+      if (process.platform === 'win32') await stopByControlProgram(instance, mode)
+      else {
+        server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
+        // A paused process handles no other signal before it continues.
+        server.kill('SIGCONT')
+      }
       const deadline = setTimeout(() => server.kill('SIGKILL'), STOP_TIMEOUT_MS)
       await server.exited
       clearTimeout(deadline)
     },
   }
+}
+
+/** Stops the server of a data folder as its signals do. On Windows a signal of Node's would end its main process at once. */
+export async function stopByControlProgram(instance: PostgresInstance, mode: 'fast' | 'immediate'): Promise<void> {
+  await run(instance, instance.pgCtl, ['stop', '--no-wait', '-D', dataDirArgument(instance), '--mode', mode])
 }
 
 function untilReady(server: GuardedProcess, dataDir: string, port: number, log = (_line: string) => {}): Promise<void> {

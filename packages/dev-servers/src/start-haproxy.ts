@@ -23,13 +23,18 @@ export interface Haproxy {
   readonly urls: Readonly<Record<string, string>>
   /** Waits until every server of the service gets requests. */
   waitUntilUp(service: string): Promise<void>
+  /** What it has written: each process that it has marked up or down, with the reason. */
+  readonly log: string
   stop(): Promise<void>
 }
 
 /** A server starts within seconds, on a busy machine within a minute. */
 const UP_TIMEOUT_MS = 60_000
-/** How often HAProxy checks a server. */
-export const CHECK_INTERVAL_MS = 1_000
+/** How often HAProxy checks a server, and how soon again after a failure. The second failure in a row takes its requests away. */
+const CHECK_INTERVAL_MS = 1_000
+const RECHECK_INTERVAL_MS = 250
+/** `/readyz` waits up to 2 s for PostgreSQL. A shorter limit would call every process dead while PostgreSQL is slow. */
+const CHECK_TIMEOUT_MS = 3_000
 
 /**
  * Starts HAProxy in front of services, each on a free port of 127.0.0.1. It checks `/readyz` and repeats no request, so that a
@@ -65,6 +70,9 @@ export async function startHaproxy(services: Readonly<Record<string, readonly Ha
   return {
     urls: Object.fromEntries([...ports].map(([name, port]) => [name, `http://127.0.0.1:${port}`])),
     waitUntilUp,
+    get log() {
+      return output
+    },
     async stop() {
       haproxy.kill('SIGKILL')
       await haproxy.exited
@@ -83,8 +91,9 @@ defaults
   timeout connect 2s
   timeout client 60s
   timeout server 60s
+  timeout check ${CHECK_TIMEOUT_MS}ms
   option httpchk GET /readyz
-  default-server inter ${CHECK_INTERVAL_MS}ms fall 1 rise 1 pool-purge-delay 2s`
+  default-server inter ${CHECK_INTERVAL_MS}ms fastinter ${RECHECK_INTERVAL_MS}ms fall 2 rise 1 pool-purge-delay 2s`
 }
 
 /** The number of a service's servers that get requests. */

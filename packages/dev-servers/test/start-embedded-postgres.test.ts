@@ -8,6 +8,9 @@ import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { Client } from 'pg'
 import { type EmbeddedPostgres, freePort, startEmbeddedPostgres, waitUntil } from '../src/index.ts'
+import { findBinaries } from '../src/postgres-binaries.ts'
+import { findServerUser } from '../src/postgres-process.ts'
+import { stopByControlProgram } from '../src/start-embedded-postgres.ts'
 
 jest.setTimeout(120_000)
 
@@ -113,6 +116,16 @@ describe('startEmbeddedPostgres', () => {
          FROM pg_database WHERE datname = current_database()`,
     )
     expect(row).toEqual({ encoding: 'UTF8', folded: 'äпσ', by_code_point: true, trigrams: 7 })
+  })
+
+  test('ends cleanly by pg_ctl too, which stops it on Windows', async () => {
+    const lines: string[] = []
+    const server = await startEmbeddedPostgres({ dataDir, settings, log: (line) => lines.push(line) })
+    servers.push(server)
+    const user = await findServerUser()
+    await stopByControlProgram({ ...(await findBinaries(user)), ...user, dataDir }, 'fast')
+    expect(await server.exited).toEqual({ code: 0, signal: null })
+    expect(lines.at(-1)).toContain('database system is shut down')
   })
 
   test('gives the application a role that is no superuser, and refuses a wrong password', async () => {

@@ -2,7 +2,7 @@ import { EXAMPLE_MAX_BYTES, EXAMPLE_MAX_FIELDS, EXAMPLE_MAX_LIST_LENGTH } from '
 import { type Attack, openExpectations, tally } from '../attack.ts'
 import type { AttackTarget } from '../attack-target.ts'
 
-const CONTEXT = 'context '.repeat(1_250)
+const CONTEXT = `{"text": "y", "order_id": 1, "items": [${Array<string>(3_300).fill('{}').join()}]}`
 
 /** A list of 20,000 small objects, 200 kB: inferring its shape took time that grew with the square of its length. */
 const LONG_LIST = { items: Array.from({ length: 20_000 }, (_, n) => ({ [`n${n % 7}`]: n })) }
@@ -10,9 +10,10 @@ const LONG_LIST = { items: Array.from({ length: 20_000 }, (_, n) => ({ [`n${n % 
 /** An example close to all limits: number of fields, length of a list, and bytes. */
 const LARGEST = largestObject()
 
-/** Text fields: the built-in agent fills each of them with the whole context. */
-const textFieldsOf = (count: number) =>
-  Object.fromEntries(Array.from({ length: count }, (_, n) => [`field_${n}_text`, 'x']))
+/** Fields that may be missing: the built-in agent fills each of them with null, in every item of the list in the context. */
+const nullFieldsOf = (count: number) => ({
+  items: [Object.fromEntries(Array.from({ length: count }, (_, n) => [`field_${n}`, null]))],
+})
 
 /** The starts of these attacks to an ordinary source; their contexts are as large as those of the attack. */
 async function sendOrdinaryStarts(target: AttackTarget): Promise<void> {
@@ -54,15 +55,15 @@ export const largestExample: Attack = {
   },
 }
 
-export const textFields: Attack = {
-  name: 'text-fields',
+export const nullFields: Attack = {
+  name: 'null-fields',
   sendOrdinary: sendOrdinaryStarts,
   async run(target) {
     const { expect, violations } = openExpectations()
-    const { status } = await target.saveSource('Texts', textFieldsOf(EXAMPLE_MAX_FIELDS))
+    const { status } = await target.saveSource('Nulls', nullFieldsOf(EXAMPLE_MAX_FIELDS - 1))
     expect(status === 201, `${EXAMPLE_MAX_FIELDS} fields were answered ${status}.`)
-    const ended = await startAndWait(target, 'Texts', 50)
-    return { summary: `${EXAMPLE_MAX_FIELDS} text fields, 50 starts of 10,000 characters: ${ended}`, violations }
+    const ended = await startAndWait(target, 'Nulls', 50)
+    return { summary: `${EXAMPLE_MAX_FIELDS} fields of null, 50 starts of 10,000 characters: ${ended}`, violations }
   },
 }
 
@@ -70,14 +71,14 @@ export const textFields: Attack = {
  * A payload of 120 MB. Once, writing it to the journal took over 5 s, counted as a database that does not answer, and was
  * repeated for ever, while every other run waited.
  */
-export const storedTextFields: Attack = {
-  name: 'stored-text-fields',
+export const storedNullFields: Attack = {
+  name: 'stored-null-fields',
   ends: ['runner'],
   async run(target) {
-    const { sourceId } = await target.saveSource('Stored texts', { text: 'x' })
-    await target.storeExample(sourceId, textFieldsOf(12_000))
-    const ended = await startAndWait(target, 'Stored texts', 3)
-    return { summary: `12,000 text fields, 3 starts of 10,000 characters: ${ended}; then SIGTERM`, violations: [] }
+    const { sourceId } = await target.saveSource('Stored nulls', { text: 'x' })
+    await target.storeExample(sourceId, nullFieldsOf(12_000))
+    const ended = await startAndWait(target, 'Stored nulls', 3)
+    return { summary: `12,000 fields of null, 3 starts of 10,000 characters: ${ended}; then SIGTERM`, violations: [] }
   },
   async checkAfterwards(target) {
     const { expect, violations } = openExpectations()

@@ -41,7 +41,7 @@ export const fewFilesDispatcher: Attack = {
     await target.saveSource('Endpoint', { text: 'x' })
     const workflowId = await target.createWorkflow('Send it to "Endpoint".')
     target.endpoint.answerWith({ status: 204, delayMs: 500 })
-    const ids = await target.start(workflowId, Array<string>(STARTS).fill('text'))
+    const ids = await target.start(workflowId, Array<string>(STARTS).fill('text: y'))
     const runs = await target.waitForRuns(ids, 30_000)
     const outcomes = await payloadOutcomes(target)
     expect(!outcomes.includes('unreachable'), `Payloads that were never tried: ${tally(outcomes)}.`)

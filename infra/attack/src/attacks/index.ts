@@ -1,7 +1,8 @@
 import type { Attack } from '../attack.ts'
+import { APPLICATION_ATTACKS } from './application.ts'
 import { fewFilesDispatcher, fewFilesGateway } from './few-open-files.ts'
 import { forgedKeys } from './forged-keys.ts'
-import { largestExample, longExampleList, storedExampleList, storedTextFields, textFields } from './example-bodies.ts'
+import { largestExample, longExampleList, nullFields, storedExampleList, storedNullFields } from './example-bodies.ts'
 import { contentType, malformedHttp, slowBodies, unknownFields } from './http-requests.ts'
 import { largePages, searches } from './lists.ts'
 import { endlessModelAnswer, manyToolCalls, modelRedirect } from './model-answers.ts'
@@ -14,8 +15,8 @@ export const ATTACKS: readonly Attack[] = [
   longExampleList,
   storedExampleList,
   largestExample,
-  textFields,
-  storedTextFields,
+  nullFields,
+  storedNullFields,
   sourceNames,
   contentType,
   unknownFields,
@@ -31,4 +32,5 @@ export const ATTACKS: readonly Attack[] = [
   endlessModelAnswer,
   modelRedirect,
   manyToolCalls,
+  ...APPLICATION_ATTACKS,
 ]

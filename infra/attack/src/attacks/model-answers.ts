@@ -4,7 +4,7 @@ import { type Attack, openExpectations, tally } from '../attack.ts'
 import { type AttackTarget, endRun, type ServiceOptions } from '../attack-target.ts'
 
 const API_KEY = 'the key of the model'
-const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RETRY_SECONDS: '0' }
+const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RATE_LIMIT_SECONDS: '0' }
 const services: ServiceOptions = { runner: { env: MODEL_ENV } }
 const RUNS = 10
 

@@ -16,7 +16,7 @@ export const runnerKiller: Attack = {
     const workflowId = await target.createWorkflow('Send it to "Endpoint".')
     // The delivery stays in flight, so each attempt is still under way when its runner dies.
     target.endpoint.answerWith(({ text }) => (text.includes('deadly') ? 'hang' : { status: 204 }))
-    const [deadly = ''] = await target.start(workflowId, ['deadly'])
+    const [deadly = ''] = await target.start(workflowId, ['text: deadly'])
     const next = await startAfter(target, workflowId, deadly)
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       await waitUntil(
@@ -49,7 +49,7 @@ async function startAfter(target: AttackTarget, workflowId: string, startId: str
   const response = await fetch(`${target.services.gateway.url}/v1/workflows/${workflowId}/start`, {
     method: 'POST',
     headers: target.headers,
-    body: JSON.stringify({ context: 'next', session_id: rows[0]?.session_id }),
+    body: JSON.stringify({ context: 'text: next', session_id: rows[0]?.session_id }),
   })
   return ((await response.json()) as { id: string }).id
 }

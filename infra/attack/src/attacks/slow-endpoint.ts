@@ -15,7 +15,7 @@ export const slowEndpoint: Attack = {
     await target.saveSource('Slow', { text: 'x' })
     const workflowId = await target.createWorkflow('Send it to "Slow".')
     target.endpoint.answerWith({ status: 204, delayMs: ANSWER_MS })
-    const ids = await target.start(workflowId, Array<string>(SESSIONS).fill('slow'))
+    const ids = await target.start(workflowId, Array<string>(SESSIONS).fill('text: slow'))
     const runs = await target.waitForRuns(ids, 30_000)
     const statuses = runs.map(({ status, error }) => error ?? status)
     expect(

@@ -22,5 +22,5 @@ export const sourceNames: Attack = {
 }
 
 async function startMany(target: AttackTarget, description: string): Promise<string[]> {
-  return await target.start(await target.createWorkflow(description), Array<string>(20).fill('text'))
+  return await target.start(await target.createWorkflow(description), Array<string>(20).fill('text: y'))
 }

@@ -51,12 +51,12 @@ async function measureRound(path: ServicePath, minimalPath: MinimalPath): Promis
   await takeArrivals(endpointUrl)
   for (let number = 0; number < STARTS_PER_ROUND; number += 1) {
     baselinesMs.push(await minimalPath.measureMs())
-    const context = `start ${number}`
+    const text = `start ${number}`
     const before = await countFinished(environment.client)
     const arrival = fetch(`${endpointUrl}/next`)
     await sleep(5)
-    startedAt.set(context, performance.timeOrigin + performance.now())
-    await start(gateway, customer, context)
+    startedAt.set(text, performance.timeOrigin + performance.now())
+    await start(gateway, customer, text)
     // Polling before the arrival would slow down what is measured.
     await arrival
     await waitForRuns(path, { before, count: 1, intervalMs: 20, timeoutMs: 30_000 })

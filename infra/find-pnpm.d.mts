@@ -1,0 +1,1 @@
+export function findPnpm(version: string): { readonly version: string; readonly command: readonly string[] }

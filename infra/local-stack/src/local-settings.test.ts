@@ -1,0 +1,47 @@
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { createLocalDir } from './local-settings.ts'
+
+let folder: string
+beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), 'workflow-service-local-'))))
+afterEach(async () => await rm(folder, { recursive: true, force: true }))
+
+async function modeOf(...path: string[]): Promise<string> {
+  return ((await stat(join(folder, ...path))).mode & 0o777).toString(8)
+}
+
+describe('the folder of the local stack', () => {
+  test('is for its owner alone', async () => {
+    await createLocalDir(join(folder, '.local'))
+    expect(await modeOf('.local')).toBe('700')
+    expect(await modeOf('.local', 'logs')).toBe('700')
+    expect(await modeOf('.local', '.gitignore')).toBe('600')
+  })
+
+  test('loses the permissions that an earlier version gave to other users', async () => {
+    const local = join(folder, '.local')
+    await mkdir(join(local, 'logs'), { recursive: true })
+    await writeFile(join(local, '.gitignore'), '*\n')
+    await writeFile(join(local, 'env'), '')
+    await writeFile(join(local, 'logs', 'app.log'), '')
+    for (const path of [local, join(local, 'logs')]) await chmod(path, 0o755)
+    for (const path of ['env', 'logs/app.log']) await chmod(join(local, path), 0o644)
+    await createLocalDir(local)
+    for (const path of ['.', 'logs']) expect([path, await modeOf('.local', path)]).toEqual([path, '700'])
+    for (const path of ['.gitignore', 'env', 'logs/app.log']) {
+      expect([path, await modeOf('.local', path)]).toEqual([path, '600'])
+    }
+  })
+
+  test('keeps its permissions, and those of other files, if it was there before', async () => {
+    await writeFile(join(folder, 'letter.txt'), 'dear …')
+    await chmod(folder, 0o755)
+    await chmod(join(folder, 'letter.txt'), 0o644)
+    await createLocalDir(folder)
+    await createLocalDir(folder)
+    expect([await modeOf('.'), await modeOf('letter.txt'), await modeOf('logs')]).toEqual(['755', '644', '700'])
+    expect(await readdir(folder)).toEqual(['letter.txt', 'logs'])
+  })
+})
