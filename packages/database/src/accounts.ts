@@ -1,7 +1,14 @@
 import type { Role } from '@workflow-service/contract'
-import { type AuditPrincipal, changedFields, recordAuditEvent } from './audit-events.ts'
+import type { PoolClient } from 'pg'
+import {
+  type AuditedBy,
+  type AuditPrincipal,
+  changedFields,
+  type NewAuditEvent,
+  OPERATOR,
+  recordAuditEvent,
+} from './audit-events.ts'
 import { type Database, runStatement } from './client.ts'
-import { isUniqueViolation } from './database-unavailable.ts'
 import { foldCase } from './fold-case.ts'
 import { inTransaction } from './in-transaction.ts'
 import { createSignIn, type NewSignIn } from './sign-ins.ts'
@@ -49,6 +56,10 @@ const SELECT_ACCOUNT = `
     ), '[]') AS organizations
   FROM accounts a`
 const FIND_BY_ID = { name: 'find_account', text: `${SELECT_ACCOUNT} WHERE a.id = $1 AND a.disabled_at IS NULL` }
+const FIND_BY_USER = {
+  name: 'find_account_by_user',
+  text: `${SELECT_ACCOUNT} WHERE a.id = (SELECT account_id FROM users WHERE id = $1) AND a.disabled_at IS NULL`,
+}
 const FIND_BY_EMAIL = {
   name: 'find_account_by_email',
   text: `${SELECT_ACCOUNT} WHERE a.email_key = $1 AND a.disabled_at IS NULL`,
@@ -76,22 +87,35 @@ export async function findAccountByOidc(
   return (await runStatement<Account>(db, FIND_BY_OIDC, [issuer, subject])).rows[0]
 }
 
+/** Finds the account of a user, by the user's id. */
+export async function findAccountByUser(db: Pick<Database, 'pool'>, userId: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_USER, [userId])).rows[0]
+}
+
 /** Whether any account exists. Without one, a setup link makes the first owner. */
 export async function hasAccounts(db: Pick<Database, 'pool'>): Promise<boolean> {
   const { rows } = await db.pool.query<{ exists: boolean }>('SELECT EXISTS (SELECT FROM accounts)')
   return rows[0]?.exists ?? false
 }
 
-/** Signs a person in to an organization, and returns the token for the cookie. */
+/**
+ * Signs a person in to an organization, and returns the token for the cookie. `passwordHash` is the one whose password was checked:
+ * undefined is returned if it was replaced meanwhile, which has ended all sign-ins.
+ */
 export async function signIn(
   db: Database,
-  account: Pick<Account, 'id' | 'name'>,
+  account: Pick<Account, 'id' | 'name'> & { readonly passwordHash?: string | null },
   membership: Pick<Membership, 'id' | 'userId'>,
   method: NewSignIn['method'],
   { principal: { address, userAgent }, requestId }: VisitorRequest,
-): Promise<string> {
+): Promise<string | undefined> {
   return await inTransaction(db, async (client) => {
-    await client.query('UPDATE accounts SET last_signed_in_at = now() WHERE id = $1', [account.id])
+    const { rowCount } = await client.query(
+      `UPDATE accounts SET last_signed_in_at = now()
+       WHERE id = $1 AND disabled_at IS NULL AND ($2 OR password_hash IS NOT DISTINCT FROM $3)`,
+      [account.id, account.passwordHash === undefined, account.passwordHash ?? null],
+    )
+    if (rowCount === 0) return undefined
     const { id: organizationId, userId } = membership
     await recordAuditEvent(client, {
       principal: { organizationId, userId, name: account.name, address },
@@ -123,68 +147,137 @@ export async function recordFailedSignIn(
   }
 }
 
-/** Changes name and email address of the person, also as a user of each organization. */
-export async function saveAccount(
-  db: Database,
-  values: { name: string; email: string },
-  { principal, requestId }: AuditedRequest,
-): Promise<'saved' | 'email_taken'> {
-  const { accountId } = principal
-  try {
-    await inTransaction(db, async (client) => {
-      await client.query('UPDATE accounts SET name = $2, email = $3, email_key = $4 WHERE id = $1', [
-        accountId,
-        values.name,
-        values.email,
-        foldCase(values.email),
-      ])
-      if (values.email !== principal.email) {
-        await client.query(
-          `UPDATE organizations SET users_version = gen_random_uuid()::text
-           WHERE id IN (SELECT organization_id FROM users WHERE account_id = $1 ORDER BY organization_id)`,
-          [accountId],
-        )
-        await client.query('UPDATE users SET email = $2 WHERE account_id = $1', [accountId, values.email])
-      }
-      const { name, email } = principal
-      await recordAuditEvent(client, {
-        principal,
-        action: 'account.saved',
-        target: { kind: 'account', id: accountId, name: values.name },
-        changes: changedFields({ name, email }, values),
-        requestId,
-      })
-    })
-    return 'saved'
-  } catch (error) {
-    if (isUniqueViolation(error)) return 'email_taken'
-    throw error
+/**
+ * Locks an account until the end of the transaction: what it belongs to, its password and its links do not change meanwhile. Taken
+ * after the locks of organizations. Resolves to undefined without such an account.
+ */
+export async function lockAccount(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+): Promise<{ name: string; email: string; passwordHash: string | null } | undefined> {
+  const { rows } = await client.query<{ name: string; email: string; passwordHash: string | null }>(
+    `SELECT name, email, password_hash AS "passwordHash" FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE`,
+    [accountId],
+  )
+  return rows[0]
+}
+
+/** Ends every open link with which a person could become this account or change it. */
+export async function revokeLinks(client: Pick<PoolClient, 'query'>, accountId: string): Promise<void> {
+  await client.query(
+    `UPDATE one_time_links SET revoked_at = now()
+     WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) AND used_at IS NULL AND revoked_at IS NULL`,
+    [accountId],
+  )
+}
+
+/**
+ * Whether this user (null: the operator) may let the bearer of a link change the account: a new password lets the bearer sign in to all
+ * organizations of the account, so it must have only one; another address needs an admin of every one, and an owner for an owner.
+ * Called with the account locked, when a link is made and when it is used.
+ */
+export async function mayChangeAccount(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  makerId: string | null,
+  kind: 'reset' | 'email',
+): Promise<boolean> {
+  if (makerId === null) return true
+  const { rows } = await client.query<{ count: number; isAllowed: boolean | null }>(
+    `SELECT count(*)::int AS count, bool_and(EXISTS (
+       SELECT FROM users maker
+       WHERE maker.organization_id = u.organization_id AND maker.account_id = (SELECT account_id FROM users WHERE id = $2)
+         AND maker.deactivated_at IS NULL AND (maker.role = 'owner' OR (maker.role = 'admin' AND u.role IS DISTINCT FROM 'owner'))
+     )) AS "isAllowed"
+     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+     WHERE u.account_id = $1`,
+    [accountId, makerId],
+  )
+  const [found] = rows
+  return found?.isAllowed === true && (kind === 'email' || found.count === 1)
+}
+
+/** Records a change of an account in the audit log of each of its organizations: what changes in one concerns all. */
+export async function recordAccountEvent(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  { principal, requestId }: AuditedBy,
+  event: Pick<NewAuditEvent, 'action' | 'target' | 'changes'>,
+): Promise<void> {
+  const { rows } = await client.query<{ organizationId: string; actorId: string | null }>(
+    `SELECT u.organization_id AS "organizationId", actor.id AS "actorId"
+     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+     LEFT JOIN users actor ON actor.organization_id = u.organization_id
+       AND actor.account_id = (SELECT account_id FROM users WHERE id = $2)
+     WHERE u.account_id = $1 ORDER BY u.organization_id`,
+    [accountId, principal.userId],
+  )
+  const { name, address } = principal
+  for (const { organizationId, actorId } of rows) {
+    const actor = principal.userId === null ? OPERATOR : ({ kind: 'person', id: actorId, name } as const)
+    await recordAuditEvent(client, { ...event, actor, organizationId, address, requestId })
   }
 }
 
-/** Replaces the password, and ends all sign-ins of the account except the one of the request. */
+/** Changes the name of the person. The email address is changed with a link: `acceptEmail`. */
+export async function saveAccount(
+  db: Database,
+  values: { name: string },
+  { principal, requestId }: AuditedRequest,
+): Promise<void> {
+  const { accountId, name } = principal
+  await inTransaction(db, async (client) => {
+    await client.query('UPDATE accounts SET name = $2 WHERE id = $1', [accountId, values.name])
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal, requestId },
+      {
+        action: 'account.saved',
+        target: { kind: 'account', id: accountId, name: values.name },
+        changes: changedFields({ name }, values),
+      },
+    )
+  })
+}
+
+/**
+ * Replaces the password, and ends all sign-ins of the account except the one of the request, and its links. Resolves to false if
+ * that sign-in was ended meanwhile, for example by a reset.
+ */
 export async function changePassword(
   db: Database,
   passwordHash: string,
   { principal, requestId }: AuditedRequest,
-): Promise<void> {
+): Promise<boolean> {
   const { accountId, signInId, name } = principal
-  await inTransaction(db, async (client) => {
-    await client.query('UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1', [
-      accountId,
-      passwordHash,
-    ])
+  return await inTransaction(db, async (client) => {
+    await lockAccount(client, accountId)
+    const { rowCount } = await client.query('SELECT FROM sign_ins WHERE id = $1', [signInId])
+    if (rowCount === 0) return false
+    await setPassword(client, accountId, passwordHash)
     await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND id <> $2', [accountId, signInId])
-    await client.query(
-      `UPDATE one_time_links SET revoked_at = now()
-       WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) AND kind = 'reset' AND used_at IS NULL AND revoked_at IS NULL`,
-      [accountId],
+    await revokeLinks(client, accountId)
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal, requestId },
+      {
+        action: 'account.password_changed',
+        target: { kind: 'account', id: accountId, name },
+      },
     )
-    await recordAuditEvent(client, {
-      principal,
-      action: 'account.password_changed',
-      target: { kind: 'account', id: accountId, name },
-      requestId,
-    })
+    return true
   })
+}
+
+export async function setPassword(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  passwordHash: string,
+): Promise<void> {
+  await client.query('UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1', [
+    accountId,
+    passwordHash,
+  ])
 }

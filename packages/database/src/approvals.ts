@@ -47,6 +47,11 @@ export async function parkForApproval(
 ): Promise<'parked' | 'decided' | 'lease_lost'> {
   const [{ deliveryId: firstId }] = payloads
   return await inTransaction(db, async (client) => {
+    // Orders this and an edit of the URL, which ends the approvals that were requested for the earlier one.
+    await client.query(
+      `SELECT FROM webhook_sources WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY id FOR SHARE`,
+      [organizationId, payloads.map(({ sourceId }) => sourceId)],
+    )
     const leased = await client.query(
       `SELECT FROM sessions WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 FOR NO KEY UPDATE`,
       [lease.sessionId, lease.epoch, owner],
@@ -153,6 +158,12 @@ export async function readApproval(
   })
 }
 
+/** Whether an approval was requested for the delivery, of any organization. */
+export async function hasApproval(db: Pick<Database, 'pool'>, deliveryId: string): Promise<boolean> {
+  const { rowCount } = await db.pool.query('SELECT FROM approvals WHERE delivery_id = $1', [deliveryId])
+  return rowCount === 1
+}
+
 /** A person's decision on the waiting payloads of a run, or on one of them. */
 export interface ApprovalDecisionRequest {
   readonly decision: Exclude<ApprovalDecision, 'expired'>
@@ -193,11 +204,18 @@ export async function decideApprovals(
     const [run] = runs
     if (!run) return { kind: 'not_found' }
     await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [run.sessionId])
-    const { rows: decided } = await client.query<{ deliveryId: string; sourceName: string }>(
+    const { rows: decided } = await client.query<{
+      deliveryId: string
+      sourceName: string
+      endpointUrl: string | null
+    }>(
       `UPDATE approvals SET status = $4, reason = $5, decided_at = now(), decided_by = $6, decided_by_name = $7
        WHERE organization_id = $1 AND run_id = $2 AND ($3::uuid IS NULL OR delivery_id = $3)
          AND status = 'waiting' AND expires_at > now()
-       RETURNING delivery_id AS "deliveryId", source_name AS "sourceName"`,
+       RETURNING delivery_id AS "deliveryId", source_name AS "sourceName", (
+         SELECT endpoint_url FROM webhook_sources AS source
+         WHERE source.organization_id = $1 AND source.id = approvals.source_id
+       ) AS "endpointUrl"`,
       [organizationId, run.runId, deliveryId ?? null, decision, reason, userId, name],
     )
     if (decided.length === 0) return { kind: 'not_waiting' }
@@ -206,19 +224,61 @@ export async function decideApprovals(
     ])
     // A run that is under way looks for decisions by itself, before it parks its session again.
     if (queued.rowCount) await client.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [run.sessionId])
-    for (const { deliveryId: id, sourceName } of decided) {
+    for (const { deliveryId: id, sourceName, endpointUrl } of decided) {
       await recordAuditEvent(client, {
         ...by,
         action: `delivery.${decision}`,
         target: { kind: 'delivery', id, name: sourceName },
         changes: [
           { field: 'run_id', old: null, new: run.runId },
+          ...(decision === 'approved' ? [{ field: 'endpoint_url', old: null, new: endpointUrl }] : []),
           ...(reason === null ? [] : [{ field: 'reason', old: null, new: reason }]),
         ],
       })
     }
     return { kind: 'decided', ...run, deliveryIds: decided.map(({ deliveryId: id }) => id) }
   })
+}
+
+/**
+ * Ends the approvals of payloads to a source that were not sent yet, as declined, in the transaction of an edit that would send them
+ * elsewhere than was approved; their runs can be acquired again. The caller has locked the source's row. Resolves to how many.
+ */
+export async function endApprovalsOfSource(
+  client: PoolClient,
+  { organizationId, sourceId, reason }: { organizationId: string; sourceId: string; reason: string },
+  by: AuditedBy | undefined,
+): Promise<number> {
+  // As for a decision, sessions are locked before approvals.
+  const { rows: open } = await client.query<{ deliveryId: string }>(
+    `SELECT approvals.delivery_id AS "deliveryId" FROM approvals
+     JOIN starts AS start ON start.id = approvals.run_id AND start.status IN ('queued', 'running', 'waiting')
+     JOIN sessions AS session ON session.id = start.session_id
+     WHERE approvals.organization_id = $1 AND approvals.source_id = $2 AND approvals.status IN ('waiting', 'approved')
+     ORDER BY session.id FOR NO KEY UPDATE OF session`,
+    [organizationId, sourceId],
+  )
+  if (open.length === 0) return 0
+  const ids = open.map(({ deliveryId }) => deliveryId)
+  // Waits for claims that are under way: the next statement sees their deliveries.
+  await client.query('SELECT FROM approvals WHERE delivery_id = ANY ($1::uuid[]) ORDER BY delivery_id FOR UPDATE', [
+    ids,
+  ])
+  const { rows: ended } = await client.query<{ runId: string }>(
+    `UPDATE approvals SET status = 'declined', reason = $2, decided_at = now(), decided_by = $3, decided_by_name = $4
+     WHERE delivery_id = ANY ($1::uuid[]) AND status IN ('waiting', 'approved')
+       AND NOT EXISTS (SELECT FROM deliveries WHERE deliveries.id = approvals.delivery_id)
+     RETURNING run_id AS "runId"`,
+    [ids, reason, by?.principal.userId ?? null, by?.principal.name ?? null],
+  )
+  await client.query(
+    `WITH queued AS (
+       UPDATE starts SET status = 'queued' WHERE id = ANY ($1::uuid[]) AND status = 'waiting' RETURNING session_id
+     )
+     UPDATE sessions SET waiting_since = now() WHERE id IN (SELECT session_id FROM queued)`,
+    [ended.map(({ runId }) => runId)],
+  )
+  return ended.length
 }
 
 /**
@@ -238,16 +298,19 @@ export async function endFirstApproval(
   )
 }
 
-/** The approvals of a run, oldest first, at most 200; with the payloads of those that wait. */
+/** The approvals of a run, oldest first, at most 200; with the payloads and URLs of those that wait. */
 export async function listApprovalsOfRun(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   runId: string,
 ): Promise<ApprovalOut[]> {
   const { rows } = await db.pool.query<RowOf<ApprovalOut>>(
-    `SELECT delivery_id, source_id, source_name, CASE WHEN status = 'waiting' THEN request_body END AS payload, status, reason,
-       requested_at, expires_at, decided_at, decided_by_name AS decided_by
-     FROM approvals WHERE organization_id = $1 AND run_id = $2 ORDER BY requested_at, delivery_id LIMIT 200`,
+    `SELECT delivery_id, source_id, source_name, source.endpoint_url, CASE WHEN status = 'waiting' THEN request_body END AS payload,
+       status, reason, requested_at, expires_at, decided_at, decided_by_name AS decided_by
+     FROM approvals
+     LEFT JOIN webhook_sources AS source
+       ON source.id = source_id AND source.organization_id = $1 AND source.deleted_at IS NULL AND status = 'waiting'
+     WHERE approvals.organization_id = $1 AND run_id = $2 ORDER BY requested_at, delivery_id LIMIT 200`,
     [organizationId, runId],
   )
   return rows.map((row) => toWire<ApprovalOut>(row))

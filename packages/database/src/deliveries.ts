@@ -70,7 +70,7 @@ export type DeliveryClaim =
   | { kind: 'no_source' }
   | { kind: 'lease_lost' }
   | { kind: 'organization_suspended' }
-  /** The source's payloads need an approval, and this one has none. */
+  /** The source's payloads need an approval, and this one has none; or a person who may not approve sends it again. */
   | { kind: 'approval_required' }
 
 /** The outcome of a request. */
@@ -102,15 +102,22 @@ export interface Resend {
   by?: AuditedBy | undefined
 }
 
-// A person who sends a payload again approves it by that. A scalar subquery finds the approval by its key, and only of a source
-// that needs one.
-const NEEDS_APPROVAL = `request.resend_of IS NULL AND (source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL))`
-const IS_APPROVED = `CASE WHEN ${NEEDS_APPROVAL} THEN coalesce((
-  SELECT true FROM approvals
-  WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
-    AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
-  LIMIT 1
-), false) ELSE true END`
+/** Whether the webhook source `source` asks for an approval of a payload that is sent now. */
+export const NEEDS_APPROVAL = `(source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL))`
+
+// Who may approve, and the operator, approves a payload by sending it again. Scalar subqueries find the approval and the person by their
+// keys, and only for a source that needs an approval. The lock orders the claim and an edit of the URL, which ends the approval.
+const IS_APPROVED = `CASE WHEN NOT ${NEEDS_APPROVAL} THEN true
+  WHEN request.resend_of IS NULL THEN coalesce((
+    SELECT true FROM approvals
+    WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
+      AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
+    LIMIT 1 FOR SHARE
+  ), false)
+  ELSE request.sent_by IS NULL OR coalesce((
+    SELECT role IN ('owner', 'admin') AND deactivated_at IS NULL FROM users
+    WHERE users.organization_id = request.organization_id AND users.id = request.sent_by
+  ), false) END`
 
 // Inserts in the order of the ids, so that two batches with the same ids do not deadlock. The last case of `kind`: a claim
 // that committed after this statement's snapshot is the only other reason why the row was not inserted.

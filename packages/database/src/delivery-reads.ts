@@ -1,7 +1,7 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import type { Database } from './client.ts'
-import type { DeliveryQuery } from './deliveries.ts'
+import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 import {
   beforePosition,
   isVisible,
@@ -79,21 +79,24 @@ export async function listVisibleDeliveries(
   }
   const { rows, next } = await readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
   const ids = rows.map((row) => row.id)
-  return { rows: await readDeliveries(db, organizationId, ids), next }
+  return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, sourceId, ids), next }
 }
 
-async function readDeliveries(
+/** Those of the entries with these ids that are in the source's log and that the viewer sees, newest first. */
+export async function findVisibleDeliveries(
   db: Pick<Database, 'pool'>,
-  organizationId: string,
+  { organizationId, memberId }: Viewer,
+  sourceId: string,
   ids: readonly string[],
 ): Promise<AppDeliveryOut[]> {
   if (ids.length === 0) return []
   const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM deliveries AS delivery ${JOIN_WORKFLOW}
-     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[])
+     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[]) AND delivery.source_id = $3
+       AND ${isDeliveryVisible('$4')}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
-    [organizationId, ids],
+    [organizationId, ids, sourceId, memberId],
   )
   return rows.map((row) => toWire<AppDeliveryOut>(row))
 }
@@ -148,11 +151,17 @@ export async function findVisibleDelivery(
 ): Promise<DeliveryDetail | undefined> {
   const { rows } = await db.pool.query<RowOf<DeliveryDetail>>(
     `SELECT found.*, source.endpoint_url, source.signing_secret IS NOT NULL AS has_signing_secret,
+       coalesce(${NEEDS_APPROVAL}, false) AS needs_approval,
        (
          SELECT data->>'text' FROM run_steps
          WHERE run_id = found.run_id AND kind = 'tool_result' AND data->'delivery'->>'id' = found.id::text
          ORDER BY position LIMIT 1
        ) AS agent_answer,
+       (
+         SELECT data->'delivery'->'send_again' FROM run_steps
+         WHERE run_id = found.run_id AND kind = 'tool_call' AND data->'delivery'->>'id' = found.id::text
+         ORDER BY position LIMIT 1
+       ) AS send_again,
        ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
      FROM (
        SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer

@@ -20,6 +20,20 @@ export function newId(): string {
   return `${lastTime}-7${counter.toString(16).padStart(3, '0')}${id.slice(18)}`
 }
 
+/**
+ * Creates the id under which a run sends a payload: as `newId`, but of version 8 (RFC 9562, 5.8), which nothing else has. The journal
+ * shows it before the payload is sent, and no other delivery can take it: see `isDeliveryIdOfRun`.
+ */
+export function newDeliveryId(): string {
+  const id = newId()
+  return `${id.slice(0, 14)}8${id.slice(15)}`
+}
+
+/** Whether the id is one that only runs use. */
+export function isDeliveryIdOfRun(id: string): boolean {
+  return id.charAt(14) === '8'
+}
+
 /** The namespace of derived ids. Changing it would give everything that a manifest created a new id. */
 const NAMESPACE = '6f1c2b52-6c0e-5d39-9a41-7f0f3c1d8e60'
 

@@ -34,6 +34,7 @@ export {
   findAccountByEmail,
   findAccountById,
   findAccountByOidc,
+  findAccountByUser,
   hasAccounts,
   type Membership,
   recordFailedSignIn,
@@ -57,6 +58,7 @@ export {
   decideApprovals,
   type DecisionOutcome,
   endFirstApproval,
+  hasApproval,
   parkForApproval,
   type PayloadToApprove,
   readApproval,
@@ -94,7 +96,8 @@ export {
   type WorkflowFile,
   type WorkflowTexts,
 } from './files.ts'
-export { deriveId, newId } from './ids.ts'
+export { draftRunRules } from './draft-run-rules.ts'
+export { deriveId, isDeliveryIdOfRun, newDeliveryId, newId } from './ids.ts'
 export { decodeListCursor, encodeListCursor, type ListScope } from './list-cursor.ts'
 export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './journal.ts'
 export { isGaugeReporter, REPORTER_LEASE_MS, stopReportingGauges } from './gauge-reporters.ts'
@@ -116,7 +119,10 @@ export {
 export { migrate } from './migrate.ts'
 export { type ModelSlot, recordModelLimit, reserveModelSlot } from './model-limits.ts'
 export {
+  acceptEmail,
   acceptInvitation,
+  type CheckedAccount,
+  type LinkPerson,
   acceptReset,
   completeSetup,
   createSetupLink,
@@ -137,6 +143,7 @@ export {
   renameOrganization,
   setOrganizationSuspended,
 } from './organizations.ts'
+export { exceedsQuota, type QuotaKind, type SavedThing } from './quotas.ts'
 export {
   findIdsByPrefix,
   findWorkflowsByName,
@@ -196,8 +203,11 @@ export {
   createUserLink,
   deleteUser,
   findUserByEmail,
+  findUserById,
   LINK_HOURS,
+  listDuplicateUsers,
   listUsers,
+  type NewUserLink,
   saveUser,
   signUserOut,
 } from './users.ts'
@@ -217,6 +227,7 @@ export {
   normalizedName,
   type SaveTarget,
   saveWebhookSource,
+  saveWebhookSourceSettings,
   readSources,
   type SourceForAgent,
   type SourceName,
@@ -233,11 +244,17 @@ export {
   type WorkflowPosition,
   type WorkflowVersion,
 } from './workflows.ts'
-export { type DeliveryDetail, findVisibleDelivery, listVisibleDeliveries } from './delivery-reads.ts'
+export {
+  type DeliveryDetail,
+  findVisibleDeliveries,
+  findVisibleDelivery,
+  listVisibleDeliveries,
+} from './delivery-reads.ts'
 export { readOverview } from './overview.ts'
-export { findVisibleRun, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'
+export { findRunPrompts, type RecordedPrompt, recordRunPrompt } from './run-prompts.ts'
+export { findVisibleRun, findVisibleRuns, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'
 export { searchEverything } from './search.ts'
-export { findSession, listSessions, type SessionQuery } from './session-lists.ts'
+export { findSession, findSessions, listSessions, type SessionQuery } from './session-lists.ts'
 export { readUsage, rollUpUsage, type UsageQuery } from './usage.ts'
 export { type ReadPage, type TimePosition, type Viewer, viewerOf } from './viewer.ts'
 export {
@@ -262,4 +279,4 @@ export {
   type WorkflowEdit,
 } from './workflow-edits.ts'
 export { deleteFile, deleteTrigger, readAppFile, saveFile, saveTrigger } from './workflow-parts.ts'
-export { listWorkflowRows } from './workflow-rows.ts'
+export { findWorkflowRows, listWorkflowRows } from './workflow-rows.ts'

@@ -1,6 +1,13 @@
 import type { Role } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import type { VisitorRequest } from './accounts.ts'
+import {
+  lockAccount,
+  mayChangeAccount,
+  recordAccountEvent,
+  revokeLinks,
+  setPassword,
+  type VisitorRequest,
+} from './accounts.ts'
 import { OPERATOR, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
 import { isUniqueViolation } from './database-unavailable.ts'
@@ -8,29 +15,39 @@ import { foldCase } from './fold-case.ts'
 import { newId } from './ids.ts'
 import { inTransaction } from './in-transaction.ts'
 import { hashToken, newToken } from './sign-ins.ts'
-import { inUsersTransaction, LINK_HOURS } from './users.ts'
+import { HAS_EMAIL, inUsersTransaction, LINK_HOURS } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {
-  readonly kind: 'setup' | 'invitation' | 'reset'
+  readonly kind: 'setup' | 'invitation' | 'reset' | 'email'
   /** Null: setup creates the organization. */
   readonly organizationId: string | null
   readonly organizationName: string | null
   /** The user that the link is for; null for setup. */
   readonly user: { readonly id: string; readonly email: string; readonly name: string; readonly role: Role } | null
   readonly accountId: string | null
+  /** The address that the account gets; null unless the link is for that. */
+  readonly newEmail: string | null
   readonly expiresAt: Date
 }
 
 const IS_OPEN = 'used_at IS NULL AND revoked_at IS NULL AND expires_at > now()'
 
+/** Setup links are made and used one at a time, so that the newest is the only one. */
+const SETUP_LOCK = 5_271_906_418
+
 /**
- * Makes the link with which a person becomes the first owner of an organization (null: of a new one). Returns its token, which goes
- * into the fragment of `{APP_URL}/setup#…`.
+ * Makes the link with which a person becomes an owner of an organization (null: of a new one), and revokes earlier ones. Returns its
+ * token, which goes into the fragment of `{APP_URL}/setup#…`.
  */
 export async function createSetupLink(db: Database, organizationId: string | null): Promise<string> {
   const token = newToken()
   await inTransaction(db, async (client) => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
+    await client.query(
+      `UPDATE one_time_links SET revoked_at = now() WHERE organization_id ${organizationId === null ? 'IS NULL' : '= $1'} AND kind = 'setup' AND ${IS_OPEN}`,
+      organizationId === null ? [] : [organizationId],
+    )
     await client.query(
       `INSERT INTO one_time_links (token_sha256, kind, organization_id, role, expires_at)
        VALUES ($1, 'setup', $2, 'owner', now() + interval '${LINK_HOURS.setup} hours')`,
@@ -49,7 +66,7 @@ export async function createSetupLink(db: Database, organizationId: string | nul
 export async function findOneTimeLink(db: Pick<Database, 'pool'>, token: string): Promise<OneTimeLink | undefined> {
   const { rows } = await db.pool.query<OneTimeLink>(
     `SELECT l.kind, l.organization_id AS "organizationId", o.name AS "organizationName", l.expires_at AS "expiresAt",
-       u.account_id AS "accountId",
+       u.account_id AS "accountId", l.new_email AS "newEmail",
        CASE WHEN u.id IS NOT NULL THEN json_build_object('id', u.id, 'email', u.email, 'role', u.role,
          'name', trim(u.first_name || ' ' || u.last_name)) END AS "user"
      FROM one_time_links l
@@ -62,17 +79,23 @@ export async function findOneTimeLink(db: Pick<Database, 'pool'>, token: string)
   return rows[0]
 }
 
-/** Uses a link up. Of several attempts at the same time, one succeeds. */
-async function consumeLink(client: PoolClient, token: string): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `UPDATE one_time_links SET used_at = now() WHERE token_sha256 = $1 AND ${IS_OPEN}`,
+/** Uses a link up, and resolves to who made it (null: the operator). Of several attempts at the same time, one succeeds. */
+async function consumeLink(client: PoolClient, token: string): Promise<{ createdBy: string | null } | undefined> {
+  const { rows } = await client.query<{ createdBy: string | null }>(
+    `UPDATE one_time_links SET used_at = now() WHERE token_sha256 = $1 AND ${IS_OPEN} RETURNING created_by AS "createdBy"`,
     [hashToken(token)],
   )
-  return rowCount === 1
+  return rows[0]
 }
 
 /** A person who is new, or who has an account already (whose password or identity was checked). */
-export type LinkPerson = { readonly accountId: string } | NewAccount
+export type LinkPerson = CheckedAccount | NewAccount
+
+/** An account, and the hash of the password that was checked: it must still be the account's when the link is used. */
+export interface CheckedAccount {
+  readonly accountId: string
+  readonly passwordHash: string | null
+}
 
 export interface NewAccount {
   readonly name: string
@@ -89,19 +112,30 @@ export interface UsedLink {
   readonly name: string
 }
 
-/** Why a link was not used: it cannot be used any more, or the person got an account or became a user meanwhile. */
-type NotUsed = undefined | 'email_taken'
+/**
+ * Why a link was not used: it cannot be used any more (undefined); the person got an account or became a user meanwhile; or the
+ * password that was checked was replaced meanwhile.
+ */
+type NotUsed = undefined | 'email_taken' | 'password_changed'
 
-async function orEmailTaken<Result>(work: Promise<Result>): Promise<Result | 'email_taken'> {
+class PasswordChangedError extends Error {}
+class EmailTakenError extends Error {}
+
+/** Resolves to why the work was undone, if it was. */
+async function orNotUsed<Result>(work: Promise<Result>): Promise<Result | 'email_taken' | 'password_changed'> {
   try {
     return await work
   } catch (error) {
-    if (!isUniqueViolation(error)) throw error
-    return 'email_taken'
+    if (error instanceof PasswordChangedError) return 'password_changed'
+    if (error instanceof EmailTakenError || isUniqueViolation(error)) return 'email_taken'
+    throw error
   }
 }
 
-/** Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for a new organization end. */
+/**
+ * Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for that organization, and those
+ * for a new one, end.
+ */
 export async function completeSetup(
   db: Database,
   token: string,
@@ -112,30 +146,66 @@ export async function completeSetup(
 ): Promise<UsedLink | NotUsed> {
   const organizationId = link.organizationId ?? newId()
   const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
+    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
     if (!(await consumeLink(client, token))) return undefined
+    await client.query(
+      `UPDATE one_time_links SET revoked_at = now()
+       WHERE (organization_id IS NULL OR organization_id = $1) AND kind = 'setup' AND ${IS_OPEN}`,
+      [organizationId],
+    )
     if (link.organizationId === null) {
       await client.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, organizationName])
-      await client.query(
-        `UPDATE one_time_links SET revoked_at = now() WHERE organization_id IS NULL AND kind = 'setup' AND ${IS_OPEN}`,
-      )
     }
     const { accountId, name } = await ensureAccount(client, person)
-    const { rows } = await client.query<{ id: string }>(
-      `INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($1, $2, $3, $4, $5, 'owner')
-       ON CONFLICT (organization_id, email) DO UPDATE SET account_id = $5, role = 'owner', deactivated_at = NULL
-       RETURNING id`,
-      [newId(), organizationId, person.email, name, accountId],
-    )
-    const used = { accountId, userId: rows[0]!.id, organizationId, name }
+    const used = {
+      accountId,
+      userId: await makeOwner(client, organizationId, accountId, person.email, name),
+      organizationId,
+      name,
+    }
     const by = { principal: { ...used, address }, requestId }
     const target = { kind: 'organization', id: organizationId, name: link.organizationName ?? organizationName }
     if (link.organizationId === null) await recordAuditEvent(client, { ...by, action: 'organization.created', target })
     await recordAuditEvent(client, { ...by, action: 'setup.completed', target })
     return used
   }
-  return await orEmailTaken(
+  return await orNotUsed(
     link.organizationId === null ? inTransaction(db, work) : inUsersTransaction(db, link.organizationId, work),
   )
+}
+
+/** Makes the account an owner: as the user that it is already, as the user of its address who has no account, or as a new user. */
+async function makeOwner(
+  client: PoolClient,
+  organizationId: string,
+  accountId: string,
+  email: string,
+  name: string,
+): Promise<string> {
+  const { rows } = await client.query<{ id: string; accountId: string | null }>(
+    `SELECT id, account_id AS "accountId" FROM users u
+     WHERE organization_id = $1 AND (account_id = $2 OR ${HAS_EMAIL('$3')})
+     ORDER BY account_id = $2 DESC NULLS LAST, email = $3 DESC LIMIT 1`,
+    [organizationId, accountId, email],
+  )
+  const [user] = rows
+  if (!user) {
+    const id = newId()
+    await client.query(
+      `INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($1, $2, $3, $4, $5, 'owner')`,
+      [id, organizationId, email, name, accountId],
+    )
+    return id
+  }
+  if (user.accountId !== null && user.accountId !== accountId) throw new EmailTakenError()
+  // Another role: see endSignIns() of users.ts.
+  await client.query(
+    `UPDATE users SET account_id = $2, role = 'owner', deactivated_at = NULL,
+       signed_out_at = CASE WHEN role = 'owner' THEN signed_out_at ELSE date_trunc('milliseconds', clock_timestamp()) END
+     WHERE id = $1`,
+    [user.id, accountId],
+  )
+  return user.id
 }
 
 /**
@@ -171,7 +241,7 @@ export async function acceptInvitation(
     })
     return used
   }
-  return await orEmailTaken(inUsersTransaction(db, organizationId, work))
+  return await orNotUsed(inUsersTransaction(db, organizationId, work))
 }
 
 async function consumeInvitation(client: PoolClient, userId: string): Promise<boolean> {
@@ -182,7 +252,10 @@ async function consumeInvitation(client: PoolClient, userId: string): Promise<bo
   return rowCount !== 0
 }
 
-/** Sets a new password with a reset link, and ends all sign-ins of the account. Resolves to undefined if the link cannot be used. */
+/**
+ * Sets a new password with a reset link, and ends all sign-ins and links of the account. Resolves to undefined if the link cannot be used:
+ * also when its maker may no longer make it, because the person joined another organization.
+ */
 export async function acceptReset(
   db: Database,
   token: string,
@@ -193,22 +266,71 @@ export async function acceptReset(
   const { organizationId, user, accountId } = link
   if (organizationId === null || !user || accountId === null) return undefined
   return await inTransaction(db, async (client) => {
-    if (!(await consumeLink(client, token))) return undefined
-    const { rows } = await client.query<{ name: string }>(
-      'UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1 RETURNING name',
-      [accountId, passwordHash],
-    )
+    const account = await lockAccount(client, accountId)
+    const consumed = account && (await consumeLink(client, token))
+    if (!consumed || !(await mayChangeAccount(client, accountId, consumed.createdBy, 'reset'))) return undefined
+    await setPassword(client, accountId, passwordHash)
     await client.query('DELETE FROM sign_ins WHERE account_id = $1', [accountId])
-    const used = { accountId, userId: user.id, organizationId, name: rows[0]?.name ?? user.name }
-    await recordAuditEvent(client, {
-      principal: { ...used, address },
-      action: 'account.password_changed',
-      target: { kind: 'account', id: accountId, name: used.name },
-      changes: [{ field: 'link', old: null, new: 'reset' }],
-      requestId,
-    })
+    await revokeLinks(client, accountId)
+    const used = { accountId, userId: user.id, organizationId, name: account.name }
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal: { ...used, address }, requestId },
+      {
+        action: 'account.password_changed',
+        target: { kind: 'account', id: accountId, name: used.name },
+        changes: [{ field: 'link', old: null, new: 'reset' }],
+      },
+    )
     return used
   })
+}
+
+/** Gives the account another email address, also as a user of each organization, with a link and the password of the account. */
+export async function acceptEmail(
+  db: Database,
+  token: string,
+  link: OneTimeLink,
+  { accountId, passwordHash }: CheckedAccount,
+  { principal: { address }, requestId }: VisitorRequest,
+): Promise<UsedLink | NotUsed> {
+  const { organizationId, user, newEmail } = link
+  if (organizationId === null || !user || newEmail === null || accountId !== link.accountId) return undefined
+  const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
+    // Before the account, in the order of their ids, as every change of users does. Joining another one meanwhile revokes the link.
+    const { rows } = await client.query<{ id: string }>(
+      `SELECT id FROM organizations WHERE id IN (SELECT organization_id FROM users WHERE account_id = $1)
+       ORDER BY id FOR NO KEY UPDATE`,
+      [accountId],
+    )
+    const account = await lockAccount(client, accountId)
+    const consumed = account && (await consumeLink(client, token))
+    if (!consumed || !(await mayChangeAccount(client, accountId, consumed.createdBy, 'email'))) return undefined
+    if (account.passwordHash !== passwordHash) throw new PasswordChangedError()
+    await client.query('UPDATE accounts SET email = $2, email_key = $3 WHERE id = $1', [
+      accountId,
+      newEmail,
+      foldCase(newEmail),
+    ])
+    await client.query('UPDATE organizations SET users_version = gen_random_uuid()::text WHERE id = ANY ($1::uuid[])', [
+      rows.map(({ id }) => id),
+    ])
+    await client.query('UPDATE users SET email = $2, is_duplicate = false WHERE account_id = $1', [accountId, newEmail])
+    const used = { accountId, userId: user.id, organizationId, name: account.name }
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal: { ...used, address }, requestId },
+      {
+        action: 'account.saved',
+        target: { kind: 'account', id: accountId, name: used.name },
+        changes: [{ field: 'email', old: account.email, new: newEmail }],
+      },
+    )
+    return used
+  }
+  return await orNotUsed(inTransaction(db, work))
 }
 
 /** An open invitation of an email address. The addresses are compared ignoring case. */
@@ -220,7 +342,7 @@ export async function findInvitation(
     `SELECT u.organization_id AS "organizationId", u.id, u.email, u.role, trim(u.first_name || ' ' || u.last_name) AS name
      FROM one_time_links l JOIN users u ON u.id = l.user_id
      JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND lower(u.email) = lower($1)
+     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND ${HAS_EMAIL('$1')}
        AND u.account_id IS NULL AND u.role IS NOT NULL AND u.deactivated_at IS NULL
      ORDER BY l.created_at DESC LIMIT 5`,
     [email],
@@ -231,10 +353,17 @@ export async function findInvitation(
   return { organizationId, user }
 }
 
+/**
+ * Adds the account of a new person, or locks the one that joins and ends its other links: whoever made them may change it in its
+ * present organizations only.
+ */
 async function ensureAccount(client: PoolClient, person: LinkPerson): Promise<{ accountId: string; name: string }> {
   if ('accountId' in person) {
-    const { rows } = await client.query<{ name: string }>('SELECT name FROM accounts WHERE id = $1', [person.accountId])
-    return { accountId: person.accountId, name: rows[0]?.name ?? '' }
+    const { accountId } = person
+    const account = await lockAccount(client, accountId)
+    if (account?.passwordHash !== person.passwordHash) throw new PasswordChangedError()
+    await revokeLinks(client, accountId)
+    return { accountId, name: account.name }
   }
   const accountId = newId()
   const { name, email, passwordHash, oidc } = person

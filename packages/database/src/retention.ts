@@ -107,6 +107,9 @@ const DELETE_OLD_JOURNALS: NamedStatement = {
     deleted AS (
       DELETE FROM run_steps WHERE run_id = ANY (ARRAY(SELECT id FROM batch WHERE has_ended)) RETURNING run_id
     ),
+    deleted_prompts AS (
+      DELETE FROM run_prompts WHERE run_id = ANY (ARRAY(SELECT id FROM batch WHERE has_ended))
+    ),
     advanced AS (
       UPDATE retention_progress SET (created_at, run_id) = (SELECT created_at, id FROM batch ORDER BY position DESC LIMIT 1)
       WHERE organization_id = $2 AND (SELECT true FROM batch LIMIT 1)

@@ -129,20 +129,52 @@ export async function listRunsOfSession(
     return rows
   }
   const { rows, next } = await readVisible({ limit, after, maxRead: MAX_OF_SESSION_READ }, read, (row) => row)
-  const { rows: runs } = await db.pool.query<RowOf<RunOut>>(
+  const ids = rows.map(({ id }) => id)
+  return { rows: await findVisibleRuns(db, { organizationId, memberId }, ids), next }
+}
+
+/** Those of the runs with these ids that the viewer sees, in the descending order of their numbers. */
+export async function findVisibleRuns(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<RunOut[]> {
+  const { rows } = await db.pool.query<RowOf<RunOut>>(
     // OFFSET 0 makes PostgreSQL begin with the runs, and not with all runs of a workflow.
-    `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($2::uuid[]) OFFSET 0) AS start
-     JOIN workflows AS workflow ON workflow.id = start.workflow_id
+    `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($3::uuid[]) OFFSET 0) AS start
+     JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
      WHERE start.organization_id = $1 ORDER BY start.number DESC`,
-    [organizationId, rows.map(({ id }) => id)],
+    [organizationId, memberId, ids],
   )
-  return { rows: runs.map((row) => toWire<RunOut>(row)), next }
+  return rows.map((row) => toWire<RunOut>(row))
 }
 
 /** The steps of a run that are read, and the bytes of its larger ones. */
 const MAX_STEPS = 500
 const SMALL_STEP_BYTES = 4_096
 const MAX_STEP_BYTES = 2 * 1_048_576
+
+/** The first steps of a run's journal; large ones beyond MAX_STEP_BYTES are `{ omitted_bytes }`. */
+export async function readBoundedSteps(
+  db: Pick<Database, 'pool'>,
+  runId: string,
+): Promise<RowOf<RunDetailOut['steps'][number]>[]> {
+  const { rows } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
+    `SELECT position, kind, created_at, CASE
+         WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
+         ELSE json_build_object('omitted_bytes', bytes)
+       END AS data
+     FROM (
+       SELECT *, sum(bytes) FILTER (WHERE bytes > ${SMALL_STEP_BYTES}) OVER (ORDER BY position) AS bytes_so_far
+       FROM (
+         SELECT position, kind, created_at, data, octet_length(data::text) AS bytes
+         FROM run_steps WHERE run_id = $1 ORDER BY position LIMIT ${MAX_STEPS}
+       ) AS step
+     ) AS measured ORDER BY position`,
+    [runId],
+  )
+  return rows
+}
 
 /** A run that the viewer sees, with its journal and deliveries, bounded. */
 export async function findVisibleRun(
@@ -161,20 +193,7 @@ export async function findVisibleRun(
   )
   const [run] = runs
   if (!run) return undefined
-  const { rows: steps } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
-    `SELECT position, kind, created_at, CASE
-         WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
-         ELSE json_build_object('omitted_bytes', bytes)
-       END AS data
-     FROM (
-       SELECT *, sum(bytes) FILTER (WHERE bytes > ${SMALL_STEP_BYTES}) OVER (ORDER BY position) AS bytes_so_far
-       FROM (
-         SELECT position, kind, created_at, data, octet_length(data::text) AS bytes
-         FROM run_steps WHERE run_id = $1 ORDER BY position LIMIT ${MAX_STEPS}
-       ) AS step
-     ) AS measured ORDER BY position`,
-    [runId],
-  )
+  const steps = await readBoundedSteps(db, runId)
   const { rows: tokens } = await db.pool.query<{ input_tokens: number; output_tokens: number }>(
     `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
        coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens

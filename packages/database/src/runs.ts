@@ -20,6 +20,8 @@ export interface ClaimedRun {
     readonly description: string
     /** The file with the rules of the built-in agent, if the workflow has one. */
     readonly rulesFileId: string | null
+    /** Files that may look like rules; absent without any. At most 20. */
+    readonly rulesLikeFiles?: readonly { readonly name: string; readonly path: readonly string[] }[] | null
   }
   readonly inputMessage: string
   readonly context: string
@@ -44,7 +46,11 @@ export const CLAIMED_RUN = `json_build_object(
   'number', claimed.number,
   'workflow', json_build_object(
     'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
-    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = '${RULES_FILE_NAME}')
+    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = '${RULES_FILE_NAME}'),
+    'rulesLikeFiles', (
+      SELECT json_agg(json_build_object('name', file.name, 'path', file.path))
+      FROM (SELECT name, path FROM files WHERE workflow_id = workflows.id AND name ILIKE '%rules.y%' LIMIT 20) AS file
+    )
   ),
   'inputMessage', claimed.input_message,
   'context', claimed.context,

@@ -60,13 +60,22 @@ export async function findSession(
   viewer: Viewer,
   sessionId: string,
 ): Promise<SessionDetailOut | undefined> {
-  const { rows } = await db.pool.query<RowOf<SessionOut>>(
-    `SELECT ${SESSION_COLUMNS} FROM sessions
-     WHERE organization_id = $1 AND id = $2 AND ${isSessionVisible('sessions', '$3')}`,
-    [viewer.organizationId, sessionId, viewer.memberId],
-  )
-  const [session] = rows
+  const [session] = await findSessions(db, viewer, [sessionId])
   if (!session) return undefined
   const runs = await listRunsOfSession(db, viewer, sessionId, { limit: MAX_RUNS })
-  return { ...toWire<SessionOut>(session), runs: runs.rows.toReversed() }
+  return { ...session, runs: runs.rows.toReversed() }
+}
+
+/** Those of the sessions with these ids that the viewer sees, in any order. */
+export async function findSessions(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<SessionOut[]> {
+  const { rows } = await db.pool.query<RowOf<SessionOut>>(
+    `SELECT ${SESSION_COLUMNS} FROM sessions
+     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
+    [organizationId, ids, memberId],
+  )
+  return rows.map((row) => toWire<SessionOut>(row))
 }

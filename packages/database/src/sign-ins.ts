@@ -35,6 +35,9 @@ export const SIGN_IN_IDLE_DAYS = 7
 export const SIGN_IN_MAX_DAYS = 30
 export const CONFIRMATION_MINUTES = 10
 
+/** A sign-in made before the person was signed out of the organization does not count there, wherever it was at that moment. */
+const IS_AFTER_SIGN_OUT = '(u.signed_out_at IS NULL OR s.created_at >= u.signed_out_at)'
+
 const FIND_SIGNED_IN_USER = {
   name: 'find_signed_in_user',
   text: `
@@ -46,7 +49,7 @@ SELECT s.id AS "signInId", s.account_id AS "accountId", u.id AS "userId", u.orga
 FROM sign_ins s
 JOIN accounts a ON a.id = s.account_id AND a.disabled_at IS NULL
 JOIN users u ON u.organization_id = s.organization_id AND u.account_id = s.account_id
-  AND u.role IS NOT NULL AND u.deactivated_at IS NULL
+  AND u.role IS NOT NULL AND u.deactivated_at IS NULL AND ${IS_AFTER_SIGN_OUT}
 JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
 WHERE s.token_sha256 = $1 AND s.expires_at > now() AND s.last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`,
 }
@@ -90,7 +93,7 @@ export async function findOpenSignIns(
      FROM sign_ins s
      JOIN accounts a ON a.id = s.account_id AND a.disabled_at IS NULL
      JOIN users u ON u.organization_id = s.organization_id AND u.account_id = s.account_id
-       AND u.role IS NOT NULL AND u.deactivated_at IS NULL
+       AND u.role IS NOT NULL AND u.deactivated_at IS NULL AND ${IS_AFTER_SIGN_OUT}
      WHERE s.id = ANY ($1::uuid[]) AND s.expires_at > now()
        AND s.last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`,
     [signInIds],
@@ -163,20 +166,40 @@ export async function confirmSignIn(
   })
 }
 
-/** Makes another organization of the person the one in which the person works. Returns false if it is none of the person's. */
+/**
+ * Makes another organization of the person the one in which the person works. `signed_out`: this sign-in was ended there. Resolves to
+ * undefined if it is none of the person's.
+ */
 export async function switchOrganization(
   db: Pick<Database, 'pool'>,
-  principal: { accountId: string; signInId: string },
   organizationId: string,
-): Promise<boolean> {
-  const { rowCount } = await db.pool.query(
-    `UPDATE sign_ins SET organization_id = $3
-     WHERE id = $1 AND account_id = $2 AND EXISTS (
-       SELECT FROM users JOIN organizations ON organizations.id = organization_id AND deleted_at IS NULL
-       WHERE organization_id = $3 AND account_id = $2 AND role IS NOT NULL AND deactivated_at IS NULL)`,
-    [principal.signInId, principal.accountId, organizationId],
-  )
-  return rowCount === 1
+  {
+    principal: { accountId, signInId, name, address },
+    requestId,
+  }: { principal: AuditPrincipal & { accountId: string; signInId: string }; requestId: string },
+): Promise<'switched' | 'signed_out' | undefined> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ userId: string; mayEnter: boolean }>(
+      `SELECT u.id AS "userId", ${IS_AFTER_SIGN_OUT} AS "mayEnter"
+       FROM sign_ins s JOIN users u ON u.account_id = s.account_id
+       JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+       WHERE s.id = $1 AND s.account_id = $2 AND u.organization_id = $3 AND u.role IS NOT NULL AND u.deactivated_at IS NULL`,
+      [signInId, accountId, organizationId],
+    )
+    const [found] = rows
+    if (!found) return undefined
+    if (!found.mayEnter) return 'signed_out'
+    // Whether the person may be there is read again with each request.
+    await client.query('UPDATE sign_ins SET organization_id = $2 WHERE id = $1', [signInId, organizationId])
+    await recordAuditEvent(client, {
+      principal: { organizationId, userId: found.userId, name, address },
+      action: 'account.signed_in',
+      target: { kind: 'account', id: accountId, name },
+      changes: [{ field: 'method', old: null, new: 'switch' }],
+      requestId,
+    })
+    return 'switched'
+  })
 }
 
 /** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */

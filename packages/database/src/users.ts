@@ -1,5 +1,6 @@
 import type { AppUserOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import { lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
 import { type AuditPrincipal, changedFields, recordAuditEvent } from './audit-events.ts'
 import type { Database } from './client.ts'
 import { isUniqueViolation } from './database-unavailable.ts'
@@ -15,6 +16,8 @@ export interface UserValues extends Pick<AppUserOut, 'first_name' | 'last_name' 
 
 interface StoredUser extends AppUserOut, UserValues {
   readonly account_id: string | null
+  /** See migration 014. */
+  readonly is_duplicate: boolean
 }
 
 /** Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row locked. */
@@ -27,8 +30,15 @@ interface Request {
   readonly requestId: string | null
 }
 
+/**
+ * Returns the condition that the user `u` has the address `$n`. ASCII letters compare without case, as in the unique index: those of
+ * domains do, and no mail server in use distinguishes them in local parts.
+ */
+export const HAS_EMAIL = (parameter: string): string => `lower(u.email) = lower(${parameter} COLLATE "C")`
+
 const SELECT_USER = `
   SELECT u.id, u.email, u.first_name, u.last_name, u.role, u.deactivated_at IS NOT NULL AS is_deactivated, u.account_id,
+    u.is_duplicate,
     CASE
       WHEN u.deactivated_at IS NOT NULL THEN 'deactivated'
       WHEN u.role IS NULL THEN 'no_access'
@@ -74,6 +84,16 @@ async function findUser(
   return rows[0] && toStored(rows[0])
 }
 
+/** Reads one user for the operator; undefined if the organization has no such user. */
+export async function findUserById(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  userId: string,
+): Promise<AppUserOut | undefined> {
+  const user = await findUser(db.pool, organizationId, userId)
+  return user && toOut(user)
+}
+
 /** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
 export async function findUserByEmail(
   db: Pick<Database, 'pool'>,
@@ -81,11 +101,23 @@ export async function findUserByEmail(
   email: string,
 ): Promise<AppUserOut | undefined> {
   const { rows } = await db.pool.query<UserRow>(
-    `${SELECT_USER} WHERE u.organization_id = $1 AND lower(u.email) = lower($2) ORDER BY u.email = $2 DESC LIMIT 2`,
+    `${SELECT_USER} WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} ORDER BY u.email = $2 DESC LIMIT 2`,
     [organizationId, email],
   )
   const [first, second] = rows
   return first && (first.email === email || !second) ? toOut(toStored(first)) : undefined
+}
+
+/** Lists users whose addresses differ from another user's in case only, since before the unique index: the first 10. */
+export async function listDuplicateUsers(
+  db: Pick<Database, 'pool'>,
+): Promise<{ email: string; organizationName: string }[]> {
+  const { rows } = await db.pool.query<{ email: string; organizationName: string }>(
+    `SELECT u.email, o.name AS "organizationName" FROM users u
+     JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+     WHERE u.is_duplicate ORDER BY o.name, u.email LIMIT 10`,
+  )
+  return rows
 }
 
 function toStored(row: UserRow): StoredUser {
@@ -93,7 +125,12 @@ function toStored(row: UserRow): StoredUser {
   return { ...user, version: versionOfUser(user) }
 }
 
-function toOut({ is_deactivated: _isDeactivated, account_id: _accountId, ...user }: StoredUser): AppUserOut {
+function toOut({
+  is_deactivated: _isDeactivated,
+  account_id: _accountId,
+  is_duplicate: _isDuplicate,
+  ...user
+}: StoredUser): AppUserOut {
   return user
 }
 
@@ -211,6 +248,12 @@ export async function deleteUser(
     if (await isLastOwner(client, organizationId, stored)) return 'last_owner'
     await endAccess(client, organizationId, stored)
     await client.query('DELETE FROM users WHERE organization_id = $1 AND id = $2', [organizationId, userId])
+    // Of several users whose addresses differed in case only before the unique index existed, the next one takes its place.
+    await client.query(
+      `UPDATE users SET is_duplicate = false WHERE NOT $3 AND id = (
+         SELECT id FROM users u WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} AND is_duplicate ORDER BY id LIMIT 1)`,
+      [organizationId, stored.email, stored.is_duplicate],
+    )
     await client.query('DELETE FROM accounts WHERE id = $1 AND NOT EXISTS (SELECT FROM users WHERE account_id = $1)', [
       stored.account_id,
     ])
@@ -240,7 +283,7 @@ export async function signUserOut(
     const stored = await findUser(client, organizationId, userId)
     if (!stored) return undefined
     check(stored)
-    await endSignIns(client, organizationId, stored.account_id)
+    await endSignIns(client, organizationId, stored)
     const target = { kind: 'user', id: userId, name: stored.email }
     await recordAuditEvent(client, { principal, action: 'user.signed_out', target, requestId })
     return 'signed_out'
@@ -248,59 +291,77 @@ export async function signUserOut(
 }
 
 /** How long a link of each kind can be used. */
-export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1 } as const
+export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1, email: 72 } as const
+
+/** The link to make. `email`: gives the account another address. */
+export type NewUserLink = { readonly kind: 'invitation' | 'reset' } | { readonly kind: 'email'; readonly email: string }
 
 /**
- * Makes an invitation or a link to set a new password, and revokes an earlier one. `not_possible`: invitations are for users with
- * a role and without an account; the others for accounts, and, unless the operator makes the link, only for those that belong to no
- * other organization: an admin could otherwise sign in to that one as the person.
+ * Makes a link for a user, and revokes an earlier one of its kind. `not_possible`: invitations are for users with a role and without an
+ * account; the others are for active people whose account the maker may change (see `mayChangeAccount`), and `email` for those
+ * who have a password, which the bearer needs. A link that changes an account is in the audit log of each of its organizations.
  */
 export async function createUserLink(
   db: Database,
   userId: string,
-  kind: 'invitation' | 'reset',
+  link: NewUserLink,
   check: CheckUserChange,
   { principal, requestId }: Request,
-): Promise<{ token: string; expiresAt: Date } | 'not_possible' | undefined> {
+): Promise<{ token: string; expiresAt: Date } | 'not_possible' | 'email_taken' | undefined> {
   const { organizationId } = principal
+  const { kind } = link
   return await inUsersTransaction(db, organizationId, async (client) => {
     const stored = await findUser(client, organizationId, userId)
     if (!stored) return undefined
     check(stored)
     const { account_id: accountId, role, is_deactivated: isDeactivated } = stored
-    const isInvitable = accountId === null
-    const isOperator = principal.userId === null
-    const isResettable = !isInvitable && (isOperator || (await isOnlyHere(client, organizationId, accountId)))
-    const isPossible = kind === 'invitation' ? isInvitable : isResettable
-    if (!isPossible || role === null || isDeactivated) return 'not_possible'
+    if (role === null || isDeactivated || (kind === 'invitation') !== (accountId === null)) return 'not_possible'
+    if (kind !== 'invitation' && accountId !== null) {
+      const account = await lockAccount(client, accountId)
+      if (!account || (kind === 'email' && account.passwordHash === null)) return 'not_possible'
+      if (!(await mayChangeAccount(client, accountId, principal.userId, kind))) return 'not_possible'
+    }
+    // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link is used.
+    if (link.kind === 'email' && (await hasOtherUser(client, organizationId, userId, link.email))) return 'email_taken'
+    // An account has at most one of a kind, whichever organization it was made in.
     await client.query(
       `UPDATE one_time_links SET revoked_at = now()
-       WHERE user_id = $1 AND kind = $2 AND used_at IS NULL AND revoked_at IS NULL`,
-      [userId, kind],
+       WHERE user_id IN (SELECT $1::uuid UNION SELECT id FROM users WHERE account_id = $3) AND kind = $2
+         AND used_at IS NULL AND revoked_at IS NULL`,
+      [userId, kind, accountId],
     )
     const token = newToken()
+    const newEmail = link.kind === 'email' ? link.email : null
     const { rows } = await client.query<{ expiresAt: Date }>(
-      `INSERT INTO one_time_links (token_sha256, kind, organization_id, user_id, role, created_by, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 hour') RETURNING expires_at AS "expiresAt"`,
-      [hashToken(token), kind, organizationId, userId, role, principal.userId, LINK_HOURS[kind]],
+      `INSERT INTO one_time_links (token_sha256, kind, organization_id, user_id, role, created_by, expires_at, new_email)
+       VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 hour', $8) RETURNING expires_at AS "expiresAt"`,
+      [hashToken(token), kind, organizationId, userId, role, principal.userId, LINK_HOURS[kind], newEmail],
     )
-    await recordAuditEvent(client, {
-      principal,
+    const event = {
       action: 'user.link_created',
       target: { kind: 'user', id: userId, name: stored.email },
-      changes: [{ field: 'kind', old: null, new: kind }],
-      requestId,
-    })
+      changes: [
+        { field: 'kind', old: null, new: kind },
+        ...(newEmail === null ? [] : [{ field: 'email', old: stored.email, new: newEmail }]),
+      ],
+    } as const
+    if (accountId === null) await recordAuditEvent(client, { ...event, principal, requestId })
+    else await recordAccountEvent(client, accountId, { principal, requestId }, event)
     return { token, expiresAt: rows[0]!.expiresAt }
   })
 }
 
-async function isOnlyHere(client: PoolClient, organizationId: string, accountId: string): Promise<boolean> {
-  const { rowCount } = await client.query('SELECT FROM users WHERE account_id = $1 AND organization_id <> $2 LIMIT 1', [
-    accountId,
-    organizationId,
-  ])
-  return rowCount === 0
+async function hasOtherUser(
+  client: PoolClient,
+  organizationId: string,
+  userId: string,
+  email: string,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `SELECT FROM users u WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} AND u.id <> $3 LIMIT 1`,
+    [organizationId, email, userId],
+  )
+  return rowCount !== 0
 }
 
 /** Whether the organization would have no owner who can sign in without this one. */
@@ -315,13 +376,24 @@ async function isLastOwner(client: PoolClient, organizationId: string, user: Sto
 }
 
 async function endAccess(client: PoolClient, organizationId: string, user: StoredUser): Promise<void> {
-  await endSignIns(client, organizationId, user.account_id)
+  await endSignIns(client, organizationId, user)
   await client.query(
     'UPDATE one_time_links SET revoked_at = now() WHERE user_id = $1 AND used_at IS NULL AND revoked_at IS NULL',
     [user.id],
   )
+  if (user.account_id === null) return
+  await lockAccount(client, user.account_id)
+  await revokeLinks(client, user.account_id)
 }
 
-async function endSignIns(client: PoolClient, organizationId: string, accountId: string | null): Promise<void> {
-  await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND organization_id = $2', [accountId, organizationId])
+/** Ends the sign-ins that are in the organization, and keeps those that are in another one from coming back. */
+async function endSignIns(client: PoolClient, organizationId: string, user: StoredUser): Promise<void> {
+  // The clock, not the beginning of the transaction, which may have waited for a lock.
+  await client.query(`UPDATE users SET signed_out_at = date_trunc('milliseconds', clock_timestamp()) WHERE id = $1`, [
+    user.id,
+  ])
+  await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND organization_id = $2', [
+    user.account_id,
+    organizationId,
+  ])
 }

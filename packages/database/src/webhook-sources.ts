@@ -5,6 +5,7 @@ import {
   trimWhiteSpace,
 } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
+import { endApprovalsOfSource } from './approvals.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { type Database, type NamedStatement, runStatement } from './client.ts'
 import { foldCase } from './fold-case.ts'
@@ -66,12 +67,18 @@ export type SaveOutcome =
   | { kind: 'changed_meanwhile' }
   | { kind: 'name_taken' }
 
+/** The settings of a source that the contract does not name: its endpoint does not confirm them. */
+export type WebhookSourceSettings = Pick<WebhookSource, 'approval'>
+
+/** The columns of a `WebhookSource`. */
+const COLUMNS = `id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
+  signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
+  created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
+
 const LIST_SOURCES: NamedStatement = {
   name: 'list-webhook-sources',
   text: `
-    SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-      signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-      created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval
+    SELECT ${COLUMNS}
     FROM webhook_sources
     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
 }
@@ -223,10 +230,7 @@ export async function findWebhookSource(
   sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
   const { rows } = await db.pool.query<StoredWebhookSource>(
-    `SELECT id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-       signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-       created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt",
-       signing_secret AS "signingSecret", version, approval
+    `SELECT ${COLUMNS}, signing_secret AS "signingSecret"
      FROM webhook_sources
      WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL`,
     [organizationId, sourceId],
@@ -266,9 +270,13 @@ export async function findSaveTarget(
   return source ? { kind: 'stored', source } : { kind: 'new' }
 }
 
+/** Why a payload is declined that waits for an approval, or was approved, when the URL changes. An agent reads it: it names no URL. */
+const URL_CHANGED =
+  'The URL of the webhook source was changed before the payload was sent. Start again to ask for an approval with the new one.'
+
 /**
- * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was none. Records
- * an audit event if it is known who saves.
+ * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was none. Another URL
+ * ends the approvals of payloads that were not sent yet. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSource(
   db: Pick<Database, 'pool'>,
@@ -301,7 +309,12 @@ export async function saveWebhookSource(
               change.signingSecret !== undefined,
             ])
       const [saved] = rows
-      if (!saved || !by) return saved
+      if (!saved) return saved
+      const ended =
+        seen === null || seen.endpointUrl === saved.endpointUrl
+          ? 0
+          : await endApprovalsOfSource(client, { organizationId, sourceId, reason: URL_CHANGED }, by)
+      if (!by) return saved
       const { signingSecret: secret } = change
       const secretChange = { field: 'signing_secret', old: null, new: secret === null ? 'removed' : 'replaced' }
       await recordAuditEvent(client, {
@@ -311,6 +324,7 @@ export async function saveWebhookSource(
         changes: [
           ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(saved)),
           ...(secret === undefined ? [] : [secretChange]),
+          ...(ended === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(ended) }]),
         ],
       })
       return saved
@@ -324,6 +338,46 @@ export async function saveWebhookSource(
   }
 }
 
+/**
+ * Saves the settings of a source, if `seenVersion` is its version; a repeated call, whose settings are saved already, writes
+ * nothing. Records an audit event if it is known who saves.
+ */
+export async function saveWebhookSourceSettings(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  sourceId: string,
+  { approval }: WebhookSourceSettings,
+  seenVersion: number,
+  by?: AuditedBy,
+): Promise<Exclude<SaveOutcome, { kind: 'name_taken' }> | { kind: 'not_found' }> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<WebhookSource>(
+      `SELECT ${COLUMNS} FROM webhook_sources WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE`,
+      [organizationId, sourceId],
+    )
+    const [stored] = rows
+    if (!stored) return { kind: 'not_found' }
+    if (stored.approval === approval) return { kind: 'saved', source: stored }
+    if (stored.version !== seenVersion) return { kind: 'changed_meanwhile' }
+    // Another mode needs a first approval again.
+    const updated = await client.query<WebhookSource>(
+      `UPDATE webhook_sources SET approval = $3, approved_at = NULL, updated_at = now(), version = version + 1
+       WHERE organization_id = $1 AND id = $2 RETURNING ${COLUMNS}`,
+      [organizationId, sourceId, approval],
+    )
+    const source = updated.rows[0]!
+    if (by) {
+      await recordAuditEvent(client, {
+        ...by,
+        action: 'webhook_source.saved',
+        target: { kind: 'webhook_source', id: sourceId, name: source.name },
+        changes: changedFields({ approval: stored.approval }, { approval }),
+      })
+    }
+    return { kind: 'saved', source }
+  })
+}
+
 function auditedValues({ name, description, endpointUrl, exampleRequestBody, approval }: WebhookSource): object {
   const example = JSON.stringify(exampleRequestBody)
   return { name, description, endpoint_url: endpointUrl, example_request_body: example, approval }
@@ -334,9 +388,7 @@ const INSERT_SOURCE = `
     example_request_body, verified_at, approval)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, CASE WHEN $9 THEN now() END, $10)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-    signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
+  RETURNING ${COLUMNS}`
 
 // Another endpoint, or another mode, needs a first approval again.
 const UPDATE_SOURCE = `
@@ -346,9 +398,7 @@ const UPDATE_SOURCE = `
     approved_at = CASE WHEN endpoint_url = $6 AND approval = $10 THEN approved_at END,
     updated_at = now(), version = version + 1
   WHERE organization_id = $1 AND id = $2 AND version = $11 AND deleted_at IS NULL
-  RETURNING id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-    signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-    created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
+  RETURNING ${COLUMNS}`
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(

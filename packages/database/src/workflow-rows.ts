@@ -113,7 +113,7 @@ const READ_ROWS: NamedStatement = {
       ) AS last_run,
       to_char(workflow.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
     FROM workflows AS workflow
-    WHERE workflow.id = ANY ($2::uuid[]) AND workflow.organization_id = $1
+    WHERE workflow.id = ANY ($2::uuid[]) AND workflow.organization_id = $1 AND ${isVisible('workflow', '$3')}
     ORDER BY array_position($2::uuid[], workflow.id)`,
 }
 
@@ -132,6 +132,14 @@ export async function listWorkflowRows(
 ): Promise<WorkflowRows> {
   const { workflows, hasMore } = await listPositions(db, viewer, query)
   const ids = workflows.map(({ id }) => id)
-  const { rows } = await runStatement<WorkflowRowOut>(db, READ_ROWS, [viewer.organizationId, ids])
-  return { rows, next: hasMore ? workflows.at(-1) : undefined }
+  return { rows: await findWorkflowRows(db, viewer, ids), next: hasMore ? workflows.at(-1) : undefined }
+}
+
+/** Those of the workflows with these ids that a person sees, in the order of the ids. */
+export async function findWorkflowRows(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<readonly WorkflowRowOut[]> {
+  return (await runStatement<WorkflowRowOut>(db, READ_ROWS, [organizationId, ids, memberId])).rows
 }

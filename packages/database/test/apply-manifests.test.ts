@@ -396,7 +396,7 @@ describe('a manifest may not', () => {
   })
 
   test('name unknown users', async () => {
-    expect(await violationsOf(withWorkflow({ users: ['ada@acme.test', 'Ada@acme.test', 'eve@acme.test'] }))).toEqual([
+    expect(await violationsOf(withWorkflow({ users: ['ada@acme.test', 'adaa@acme.test', 'eve@acme.test'] }))).toEqual([
       'workflows[0].users[1]: is no user of the organization: did you mean ada@acme.test?',
       'workflows[0].users[2]: is no user of the organization: list eve@acme.test under users',
     ])
@@ -505,5 +505,36 @@ describe('the sessions of a manifest', () => {
     expect(await isOpen()).toBe(false)
     await apply(withSession({ open: true }))
     expect(await isOpen()).toBe(true)
+  })
+})
+
+const withAddress = (email: string, named = email) => ({
+  organization: { name: 'Acme' },
+  users: [{ email, first_name: 'Ada' }],
+  workflows: [{ name: 'W', users: [named] }],
+})
+
+describe('an email address in a manifest', () => {
+  test('names the user whatever its case, and may change it', async () => {
+    const first = await apply(withAddress('Ada@Acme.test'))
+    const second = await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
+    expect(second.users).toMatchObject([
+      {
+        id: first.users[0]?.id,
+        outcome: 'changed',
+        changes: [{ field: 'email', old: 'Ada@Acme.test', new: 'ada@acme.test' }],
+      },
+    ])
+    const { rows } = await db.pool.query('SELECT email FROM users JOIN workflow_users ON user_id = users.id')
+    expect(rows).toEqual([{ email: 'ada@acme.test' }])
+    const before = await snapshot()
+    await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
+    expect(await snapshot()).toEqual(before)
+  })
+
+  test('is listed once for a workflow, whatever its case', async () => {
+    const { workflows, ...rest } = withAddress('ada@acme.test')
+    const twice = { ...rest, workflows: [{ ...workflows[0], users: ['ada@acme.test', 'Ada@acme.test'] }] }
+    expect(await violationsOf(twice)).toEqual(['workflows[0].users[1]: is the same as workflows[0].users[0]'])
   })
 })

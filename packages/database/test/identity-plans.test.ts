@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
+  acceptEmail,
   acceptInvitation,
   acceptReset,
   changePassword,
@@ -17,9 +18,12 @@ import {
   findAccountByEmail,
   findAccountById,
   findAccountByOidc,
+  findAccountByUser,
   findInvitation,
   findOneTimeLink,
   findSignedInUser,
+  findUserByEmail,
+  findUserById,
   hasAccounts,
   listAuditEvents,
   listSignIns,
@@ -65,26 +69,33 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   await findAccountByOidc(db, 'i', 's')
   const account = (await findAccountByEmail(db, 'ADA@acme.test'))!
   await recordFailedSignIn(db, account, visitor)
-  const token = await signIn(db, account, account.organizations[0]!, 'password', visitor)
+  const token = (await signIn(db, account, account.organizations[0]!, 'password', visitor))!
   await db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour' WHERE account_id = $1`, [
     account.id,
   ])
   const user = (await findSignedInUser(db, token))!
   const request = { principal: { ...user, address: null }, requestId: 'r' }
-  await saveAccount(db, { name: 'Ada L.', email: 'ada@globex.test' }, request)
+  await saveAccount(db, { name: 'Ada L.' }, request)
   await changePassword(db, 'y', request)
   await confirmSignIn(db, request)
-  await switchOrganization(db, user, user.organizationId)
+  await switchOrganization(db, user.organizationId, request)
   await listSignIns(db, user)
 
   const id = newId()
   await createUser(db, { id, email: 'bo@acme.test', first_name: '', last_name: '', role: 'member' }, request)
-  const invitation = await createUserLink(db, id, 'invitation', allow, request)
+  const invitation = await createUserLink(db, id, { kind: 'invitation' }, allow, request)
   const invited = (await findInvitation(db, 'BO@acme.test'))!
   const bo = { name: 'Bo', email: 'bo@acme.test', passwordHash: 'x' }
   await acceptInvitation(db, (invitation as { token: string }).token, invited, bo, visitor)
-  const reset = (await createUserLink(db, id, 'reset', allow, request)) as { token: string }
+  const reset = (await createUserLink(db, id, { kind: 'reset' }, allow, request)) as { token: string }
   await acceptReset(db, reset.token, (await findOneTimeLink(db, reset.token))!, 'z', visitor)
+  const change = { kind: 'email', email: 'bo@globex.test' } as const
+  const email = (await createUserLink(db, id, change, allow, request)) as { token: string }
+  const emailLink = (await findOneTimeLink(db, email.token))!
+  await acceptEmail(db, email.token, emailLink, { accountId: emailLink.accountId!, passwordHash: 'z' }, visitor)
+  await findUserById(db, user.organizationId, id)
+  await findUserByEmail(db, user.organizationId, 'BO@globex.test')
+  await findAccountByUser(db, id)
   const [, listed] = await listUsers(db, user.organizationId, { limit: 10 })
   await saveUser(db, id, { role: 'admin', version: listed!.version }, allow, request)
   await signUserOut(db, id, allow, request)

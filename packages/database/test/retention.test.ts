@@ -13,6 +13,7 @@ import {
   deleteOldJournals,
   deleteOldRuns,
   deleteOldSessions,
+  findRunPrompts,
   findSession,
   findVisibleDelivery,
   findVisibleRun,
@@ -26,6 +27,7 @@ import {
   readUsage,
   recordAuditEvent,
   recordOutcomes,
+  recordRunPrompt,
   recordStart,
   recordStarts,
   type RetentionBatch,
@@ -268,9 +270,13 @@ describe('old runs', () => {
 })
 
 describe('old journals', () => {
-  test('are deleted, and their runs stay', async () => {
+  test('are deleted with their prompts, and their runs stay', async () => {
     const [old, young] = [await endedRun(31), await endedRun(29)]
+    const prompt = { instructions: 'Send orders.', tools: [], message: 'Order 17' }
+    for (const { startId } of [old, young]) await recordRunPrompt(db, startId, 1, prompt)
     expect(await deleteAll(deleteOldJournals, 30)).toEqual([1])
+    const prompts = [old, young].map(({ startId }) => findRunPrompts(db, admin(), startId))
+    expect((await Promise.all(prompts)).map((found) => found?.prompts.length)).toEqual([0, 1])
     expect(await Promise.all([old, young].map(({ startId }) => countSteps(startId)))).toEqual([0, 1])
     expect(await findVisibleRun(db, admin(), old.startId)).toMatchObject({ status: 'succeeded', steps: [] })
     const next = await start(db, startable, old.sessionId)

@@ -87,6 +87,7 @@ describe('acquiring sessions by their ids', () => {
           name: 'Forward orders',
           description: 'Post the order to Order intake',
           rulesFileId: null,
+          rulesLikeFiles: null,
         },
         inputMessage: 'New order',
         acceptedAt: expect.any(String),

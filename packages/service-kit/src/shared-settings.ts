@@ -58,7 +58,7 @@ export const SharedSettings = {
     Type.String({
       format: 'http-url',
       description:
-        "The address of the public API as customers see it: examples of calls and the public OpenAPI document name it. Without it, the document names the caller's address.",
+        'The address of the public API as customers see it: examples of calls and the public OpenAPI document name it. Without it, the document names no host.',
       examples: ['https://api.example.com'],
     }),
   ),

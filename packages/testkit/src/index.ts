@@ -10,7 +10,6 @@
  */
 export { hearHints } from './hear-hints.ts'
 export {
-  CHECK_INTERVAL_MS,
   freePort,
   type Haproxy,
   type HaproxyServer,
@@ -35,6 +34,16 @@ export {
 } from './start-customer-endpoint.ts'
 export { startRawEndpoint, type RawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate, type Certificate, type CertificateOptions } from './create-certificate.ts'
+export {
+  CONNECTION_ENDS,
+  openConnection,
+  openUnfinishedRequests,
+  parseAnswer,
+  readUntilClosed,
+  type RawAnswer,
+  type RawConnection,
+  sendRaw,
+} from './raw-request.ts'
 export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
 export {
   startStubModelServer,

@@ -205,8 +205,15 @@ function answerWithFailure(
     response.writeHead(status, { 'content-type': type }).end(body)
     return
   }
-  const { headers, body } = protocol.error(turn.status, turn.message ?? 'scripted failure', turn.code)
-  const retryAfter = turn.retryAfterSeconds === undefined ? {} : { 'retry-after': String(turn.retryAfterSeconds) }
+  const { retryAfterSeconds } = turn
+  const { headers, body } = protocol.error(
+    turn.status,
+    turn.message ?? 'scripted failure',
+    turn.code,
+    retryAfterSeconds,
+  )
+  const hasHeader = retryAfterSeconds !== undefined && !protocol.asksForDelayInBody
+  const retryAfter = hasHeader ? { 'retry-after': String(retryAfterSeconds) } : {}
   response.writeHead(turn.status, { 'content-type': 'application/json', ...headers, ...retryAfter })
   response.end(turn.body ?? JSON.stringify(body))
 }

@@ -1,4 +1,4 @@
-import { APP_OPERATIONS, describeAppApi } from '@workflow-service/contract/app'
+import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/contract/app'
 import { isDatabaseUnavailable, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
@@ -22,11 +22,12 @@ import type { AppHandlers } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
 import { identityHandlers } from './routes/identity/index.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
+import { assertQuota, QUOTAS } from './quotas.ts'
+import { requireHost } from './require-host.ts'
+import { createOperationShares } from './operation-shares.ts'
 import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
 
-/** A file of 1 MiB in which every character takes two bytes as JSON. */
-const MAX_BODY_BYTES = 2.5 * 1024 * 1024
 const MAX_REQUESTS_IN_FLIGHT = 500
 /** A resend answers when its outcome is known, after 50 s at most. */
 const HANDLER_TIMEOUT_MS = 65_000
@@ -48,7 +49,9 @@ export function createApp(ctx: AppContext): Express {
     }),
   )
   app.use(securityHeaders(ctx.config.appUrl))
+  // Before the check of the host: a probe asks the address of the container.
   app.get('/healthz', answerHealthz)
+  app.use(requireHost(ctx.config.appUrl))
   app.get('/app/openapi.json', serveOpenApi(describeAppApi, ctx.config.appUrl))
   if (ctx.tracing.isOn) app.use('/app', traceRequests(ctx.tracing, APP_OPERATIONS))
   app.use(serveApi(ctx))
@@ -66,18 +69,33 @@ function serveApi(ctx: AppContext): RequestHandler {
   const serve = serveOperations({
     operations: APP_OPERATIONS,
     authorize: authorize(ctx),
-    // `authorize` gives each operation the caller that its `who` promises.
-    handlers: handlers as unknown as Served['handlers'],
+    handlers: withQuotas(ctx, handlers),
+    shares: createOperationShares(ctx.config),
     rules: { ...workflowsRules, ...dataRules },
-    maxBodyBytes: MAX_BODY_BYTES,
+    bodyLimits: bodyLimitsOf,
     slots: {
       total: MAX_REQUESTS_IN_FLIGHT,
       perKey: MAX_REQUESTS_IN_FLIGHT / 2,
       keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : networkOf(caller.address)),
+      metrics: ctx.metrics,
     },
     handlerTimeoutMs: HANDLER_TIMEOUT_MS,
   })
   return (req, res, next) => (req.path.startsWith('/app/') ? serve(req, res, next) : next())
+}
+
+/** Checks the quotas of the organization before each operation that has some. */
+function withQuotas(ctx: AppContext, handlers: AppHandlers): Served['handlers'] {
+  // `authorize` gives each operation the caller that its `who` promises.
+  const served = handlers as unknown as Served['handlers']
+  const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
+    id,
+    async (request: Parameters<Served['handlers'][typeof id]>[0]) => {
+      await assertQuota(ctx, id, request)
+      return await served[id](request as never)
+    },
+  ])
+  return { ...served, ...(Object.fromEntries(checked) as object) }
 }
 
 /** The refusals of an operation to a person that each process records per hour; the log has all of them. */

@@ -31,3 +31,21 @@ test('Sign-in with OpenID Connect needs all of its settings', () => {
     /OIDC_CLIENT_ID is missing[^]*OIDC_CLIENT_SECRET is missing[^]*APP_URL is missing/,
   )
 })
+
+describe('OIDC_ISSUER', () => {
+  const others = { OIDC_CLIENT_ID: 'a', OIDC_CLIENT_SECRET: 'b', APP_URL: 'https://app.example' }
+
+  test.each(['http://id.example', 'http://10.0.0.7:8080', 'http://localhost.example', 'http://[::2]'])(
+    'must be https: %s',
+    (issuer) => {
+      expect(() => read({ ...others, OIDC_ISSUER: issuer })).toThrow('OIDC_ISSUER must be an https URL')
+    },
+  )
+
+  test.each(['https://id.example', 'http://127.0.0.1:4000', 'http://localhost:4000/realm', 'http://[::1]:4000'])(
+    'is https, or on this machine: %s',
+    (issuer) => {
+      expect(read({ ...others, OIDC_ISSUER: issuer }).oidc?.issuer).toBe(issuer)
+    },
+  )
+})

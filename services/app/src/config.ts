@@ -13,6 +13,7 @@ import {
   type TrustProxy,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
+import { type Quotas, quotaSettings, toQuotas } from './quotas.ts'
 
 function optionalUrl(description: string, example: string) {
   return Type.Optional(Type.String({ format: 'http-url', description, examples: [example] }))
@@ -26,7 +27,7 @@ export const AppSettings = Type.Object({
   DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
   INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
   APP_URL: optionalUrl(
-    'The address of the application as people type it: links are made with it, and OpenID Connect returns to it.',
+    'The address of the application as people type it: links are made with it, OpenID Connect returns to it, and only its host and loopback are answered.',
     'https://workflows.example.com',
   ),
   API_URL: SharedSettings.API_URL,
@@ -41,7 +42,7 @@ export const AppSettings = Type.Object({
   RATE_LIMIT_STORE_URL: SharedSettings.RATE_LIMIT_STORE_URL,
   TRUST_PROXY: SharedSettings.TRUST_PROXY,
   OIDC_ISSUER: optionalUrl(
-    'The issuer of the OpenID Connect provider; with it, people can sign in there.',
+    'The issuer of the OpenID Connect provider; with it, people can sign in there. http is allowed on loopback only.',
     'https://accounts.google.com',
   ),
   OIDC_CLIENT_ID: Type.Optional(
@@ -55,6 +56,7 @@ export const AppSettings = Type.Object({
     }),
   ),
   DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+  ...quotaSettings,
   ...tracingSettings,
 })
 
@@ -87,6 +89,7 @@ export interface AppConfig {
   rateLimitStoreUrl: string | undefined
   trustProxy: TrustProxy
   oidc: OidcConfig | undefined
+  quotas: Quotas
   tracing: TracingConfig
   /** The folder of the built page. */
   consoleFolder: string
@@ -121,6 +124,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
+    quotas: toQuotas(settings),
     tracing: toTracingConfig(settings),
     consoleFolder: CONSOLE_FOLDER,
   }
@@ -140,5 +144,20 @@ function oidcErrors(env: NodeJS.ProcessEnv): string[] {
   const missing = names.filter((name) => !env[name]?.trim())
   if (missing.length === names.length) return []
   if (!env['APP_URL']?.trim()) missing.push('APP_URL')
-  return missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`)
+  const issuer = URL.parse(env['OIDC_ISSUER']?.trim() ?? '')
+  const insecure =
+    issuer?.protocol === 'http:' && !isLoopback(issuer.hostname)
+      ? [
+          `OIDC_ISSUER must be an https URL: over http, anybody on the way could sign in as anybody. Only an issuer on this machine may be on http, for development (it is ${JSON.stringify(issuer.href)}).`,
+        ]
+      : []
+  return [
+    ...insecure,
+    ...missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`),
+  ]
+}
+
+/** Whether a host name of a URL is this machine. */
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname)
 }

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  createSetupLink,
   deleteEndedSignIns,
   deleteOrganizationRows,
   hasAccounts,
-  listOrganizations,
   purgeDeletedWorkflows,
   rollUpUsage,
 } from '@workflow-service/database'
@@ -59,26 +57,19 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
 }
 
 /**
- * Logs one link with which the first owner is made, while no account exists. The owner gets the only organization, if there is
- * exactly one. Without APP_URL, `wf setup-link` makes the link.
+ * Logs how the first owner is made, while no account exists. The link itself is for the operator's eyes: `wf setup-link` prints it,
+ * and a log may be read by many.
  */
-function announceSetup({ config: { appUrl }, db, logger }: AppContext): RepeatedTask {
-  let isDone = appUrl === undefined
+function announceSetup({ db, logger }: AppContext): RepeatedTask {
+  let isDone = false
   return repeat({
-    name: 'make a setup link',
+    name: 'announce the setup',
     intervalMs: 86_400_000,
     retryMs: SETUP_RETRY_MS,
     logger,
     run: async () => {
       if (isDone) return
-      if (!(await hasAccounts(db))) {
-        const organizations = await listOrganizations(db, { limit: 2 })
-        const token = await createSetupLink(db, organizations.length === 1 ? organizations[0]!.id : null)
-        logger.warn(
-          { setup_url: `${appUrl}/setup#${token}` },
-          'no account exists yet: open this link to make the first owner',
-        )
-      }
+      if (!(await hasAccounts(db))) logger.warn({}, 'no account exists yet: make the first owner with wf setup-link')
       isDone = true
     },
   })

@@ -67,17 +67,21 @@ describe('The log of a source', () => {
     expect(newest.body.newer_id).toBeNull()
   })
 
-  test('shows what the agent received, and the headers without the token', async () => {
+  test('shows what the agent received, why it sent the payload again, and the headers without the token', async () => {
     const { admin } = data.app.organization
     const runId = await data.createRun(everyones)
     const delivery = await data.send(sourceId, runId)
     const step = { call_id: 'a', tool: 'send', ok: true, text: 'Accepted with 204.', delivery: { id: delivery.id } }
+    const sendAgain = { delivery_id: newId(), reason: 'Repeated orders are ignored.' }
+    const call = { call_id: 'a', tool: 'send_again', delivery: { id: delivery.id, send_again: sendAgain } }
     await data.app.db.pool.query(
-      `INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, 0, 'tool_result', $2, 1)`,
-      [runId, JSON.stringify(step)],
+      `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+       VALUES ($1, 0, 'tool_call', $2, 1), ($1, 1, 'tool_result', $3, 1)`,
+      [runId, JSON.stringify(call), JSON.stringify(step)],
     )
     const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: delivery.id } })
-    expect(body).toMatchObject({ agent_answer: 'Accepted with 204.', endpoint_url: data.endpoint.url })
+    const received = { agent_answer: 'Accepted with 204.', send_again: sendAgain }
+    expect(body).toMatchObject({ ...received, endpoint_url: data.endpoint.url })
     const [request] = data.endpoint.requests
     const token = String(request?.headers['x-service-token'])
     expect(token.length).toBeGreaterThan(40)
@@ -173,6 +177,48 @@ describe('A resend', () => {
       actorId: member.userId,
       targetId: call.params.delivery_id,
     })
+  })
+
+  test("to a source that asks for approval is an admin's, with an audit event; a member gets a 403 that says so", async () => {
+    const { admin, member, id: organizationId } = data.app.organization
+    const source = await data.saveSource()
+    const first = await data.send(source)
+    const settings = { params: { source_id: source }, body: { approval: 'always', version: '1' } }
+    expect((await data.call(admin, 'saveWebhookSourceSettings', settings)).status).toBe(200)
+    data.endpoint.requests.length = 0
+    const shown = await data.call(member, 'getDelivery', { params: { delivery_id: first.id } })
+    expect(shown.body.needs_approval).toBe(true)
+    expect(await data.call(member, 'resendDelivery', resend(first.id))).toMatchObject({
+      status: 403,
+      error: {
+        code: 'forbidden_for_role',
+        message: expect.stringContaining('asks for approval: only an admin or owner'),
+      },
+    })
+    expect(data.endpoint.requests).toEqual([])
+    const call = resend(first.id)
+    expect((await data.call(admin, 'resendDelivery', call)).body).toMatchObject({ outcome: 'accepted' })
+    const { rows } = await data.app.db.pool.query(
+      `SELECT action, actor_id FROM audit_events
+       WHERE organization_id = $1 AND (target_id = $2 OR action = 'access.refused') ORDER BY id`,
+      [organizationId, call.params.delivery_id],
+    )
+    expect(rows).toEqual([
+      { action: 'access.refused', actor_id: member.userId },
+      { action: 'delivery.resent', actor_id: admin.userId },
+    ])
+  })
+
+  test('cannot take the id of a payload that waits for an approval', async () => {
+    const { admin, member } = data.app.organization
+    const source = await data.saveSource()
+    const first = await data.send(source)
+    const waiting = await data.createApproval(await data.createRun(everyones, { status: 'waiting' }), {
+      sourceId: source,
+    })
+    const taken = { params: { delivery_id: waiting }, body: { resend_of: first.id } }
+    expect((await data.call(member, 'resendDelivery', taken)).error.code).toBe('idempotency_conflict')
+    expect((await data.call(admin, 'getDelivery', { params: taken.params })).status).toBe(404)
   })
 
   test('is in the audit log once, also when the connection breaks after the dispatcher has sent it', async () => {

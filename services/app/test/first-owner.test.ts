@@ -7,10 +7,19 @@ const PASSWORD = 'orbit-velvet-cactus-41'
 describe('The first owner', () => {
   const app = useTestApp()
 
+  test('is warned by the page if the browser keeps no cookie, but needs none to be made', async () => {
+    const first = await app.call(null, 'tryCookie')
+    expect(first.body).toEqual({ is_kept: false })
+    // The attributes for which browsers refuse the cookie of a sign-in.
+    expect(first.headers.get('set-cookie')).toBe('__Host-trial=1; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=60')
+    const again = await fetch(`${app.url}/app/cookie`, { headers: { cookie: 'other=1; __Host-trial=1' } })
+    expect(await again.json()).toEqual({ is_kept: true })
+  })
+
   test('uses a setup link, is signed in, signs out and in again', async () => {
     const token = await createSetupLink(app.db, null)
     const opened = await app.call(null, 'openLink', { body: { token } })
-    expect(opened.body).toMatchObject({ kind: 'setup', role: 'owner', has_account: false })
+    expect(opened.body).toMatchObject({ kind: 'setup', role: 'owner' })
     const body = {
       token,
       organization_name: 'Globex',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import type { AppOperationId } from '@workflow-service/contract'
+import { type AppOperationId, isName } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import * as fc from 'fast-check'
@@ -45,12 +45,13 @@ const text = (maxLength: number) =>
     fc.string({ unit: 'binary', maxLength }),
     fc.string({ maxLength }),
   )
-const named = fc.record({ slug: text(20), name: text(20) })
+const nameText = (maxLength: number) => text(maxLength).filter(isName)
+const named = fc.record({ slug: text(20), name: nameText(20) })
 const filters = fc.option(
   fc.dictionary(text(10), fc.oneof(text(20), fc.double(), fc.boolean(), fc.jsonValue()), { noNullPrototype: true }),
 )
 const trigger = fc.record({
-  name: text(20),
+  name: nameText(20),
   is_active: fc.boolean(),
   trigger_source: named,
   events: fc.array(named, { maxLength: 3 }),
@@ -59,25 +60,25 @@ const trigger = fc.record({
   subagent_sources: fc.array(
     fc.record({
       id: fc.option(fc.uuid()),
-      name: text(20),
+      name: nameText(20),
       type: fc.constantFrom('api', 'street', 'platform_internal', ' '),
     }),
     { maxLength: 2 },
   ),
 })
-const file = fc.record({ name: text(20), path: fc.array(text(10), { maxLength: 3 }), content: text(300) })
+const file = fc.record({ name: nameText(20), path: fc.array(nameText(10), { maxLength: 3 }), content: text(300) })
 const user = fc.record({
   email: fc.oneof(
     fc.emailAddress(),
     text(20),
     text(8).map((name) => `${name}@acme.test`),
   ),
-  first_name: text(20),
-  last_name: text(20),
+  first_name: nameText(20),
+  last_name: nameText(20),
 })
 const workflow = fc.record({
   values: fc.record({
-    name: text(20),
+    name: nameText(20),
     description: text(300),
     scope: fc.constantFrom('company_wide', 'only_me', 'other'),
   }),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
+import { localPath } from '../src/routes/identity/oidc.ts'
 import { OIDC_CLIENT, startOidcProvider, type TestProvider } from './support/oidc-provider.ts'
 import { type TestPerson, useTestApp } from './support/test-app.ts'
 
@@ -106,6 +107,22 @@ describe('Sign-in with OpenID Connect', () => {
     },
   )
 
+  test('refuses a token that another key has signed', async () => {
+    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+    // The first process remembers the provider's key.
+    const other = await app.startAnother()
+    const signInThere = async () => {
+      const cookies: Cookies = new Map()
+      const answer = await goToProvider(cookies)
+      return await visit(answer.replace(app.url, other.url), cookies)
+    }
+    provider.hasForeignKey = true
+    expect(await signInThere()).toBe(`${other.url}/sign-in?error=oidc_failed`)
+    provider.hasForeignKey = false
+    expect(await signIn()).toMatchObject({ location: '/', token: expect.stringMatching(/./) })
+    await other.stop()
+  })
+
   test('refuses an answer of another issuer, and one to another browser', async () => {
     const cookies: Cookies = new Map()
     const answer = await goToProvider(cookies)
@@ -116,6 +133,17 @@ describe('Sign-in with OpenID Connect', () => {
     expect(await visit(answer, new Map())).toBe(failed)
   })
 
+  test('leads to a path of this host, in whatever way it is written', () => {
+    for (const next of [
+      '/.//attacker.example',
+      '/a/..//attacker.example',
+      '/..//attacker.example',
+      '/./\\attacker.example',
+    ])
+      expect([next, localPath(next)]).toEqual([next, '/'])
+    expect(localPath('/runs?status=failed')).toBe('/runs?status=failed')
+  })
+
   test('leads only to pages of the application', async () => {
     provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
     for (const next of [
@@ -123,6 +151,8 @@ describe('Sign-in with OpenID Connect', () => {
       'https://attacker.example',
       '/\\attacker.example',
       '/%09/attacker.example',
+      '/.//attacker.example',
+      '/a/..//attacker.example',
     ])
       expect((await signIn(`?next=${encodeURIComponent(next)}`)).location).not.toContain('//')
   })

@@ -11,46 +11,78 @@ import { waitUntil } from '@workflow-service/testkit'
 import { useDataApp } from './support/data-fixtures.ts'
 import { useTestApp } from './support/test-app.ts'
 
+const SET_UP = { organization_name: 'Ignored', name: 'Ada', email: 'ada@acme.test', password: 'orbit-velvet-41x' }
+
 describe('The setup', () => {
   const app = useTestApp()
 
-  test('is announced once in the log while no account exists, with a link that works', async () => {
+  test('is announced in the log while no account exists, with the command that makes the link and without a link', async () => {
+    const announcements = () => app.logLines.filter(({ msg }) => String(msg).includes('wf setup-link'))
     await app.db.pool.query('DELETE FROM accounts')
-    const before = app.logLines.length
     const restarted = await app.startAnother()
-    const line = await waitUntil(() => app.logLines.slice(before).find((each) => 'setup_url' in each))
-    const [base, token] = String(line?.['setup_url']).split('#')
-    expect(base).toBe('http://localhost:8083/setup')
-    // The only organization: the one that the test began with.
-    expect(await findOneTimeLink(app.db, token!)).toMatchObject({ kind: 'setup', organizationName: 'Acme' })
+    await waitUntil(() => announcements().length > 0)
+    await restarted.stop()
+    expect(JSON.stringify(app.logLines)).not.toContain('setup#')
+    expect(await app.db.prisma.oneTimeLink.count()).toBe(0)
     expect((await app.call(null, 'getSetup')).body).toEqual({ needs_setup: true, has_oidc: false })
 
-    const body = {
-      token,
-      organization_name: 'Ignored',
-      name: 'Ada',
-      email: 'ada@acme.test',
-      password: 'orbit-velvet-41x',
-    }
-    const setUp = await app.call(null, 'setUp', { body })
+    const token = await createSetupLink(app.db, app.organization.id)
+    const setUp = await app.call(null, 'setUp', { body: { ...SET_UP, token } })
     expect(setUp.body.organization).toMatchObject({ id: app.organization.id, name: 'Acme' })
     expect((await app.call(null, 'getSetup')).body.needs_setup).toBe(false)
-    await restarted.stop()
-    const count = app.logLines.length
     const later = await app.startAnother()
     await later.stop()
-    expect(app.logLines.slice(count).filter((each) => 'setup_url' in each)).toEqual([])
+    expect(announcements()).toHaveLength(1)
   })
 
-  test('of a new organization ends the other links for one', async () => {
-    const [first, second] = [await createSetupLink(app.db, null), await createSetupLink(app.db, null)]
-    const body = { organization_name: 'Globex', name: 'Bo', email: 'bo@globex.test', password: 'orbit-velvet-41x' }
-    const answers = await Promise.all(
-      [first, first, second].map((token) => app.call(null, 'setUp', { body: { ...body, token } })),
+  test('ends the earlier links of its organization, and those for a new one', async () => {
+    const { id } = await app.createOrganization()
+    const other = await app.createOrganization()
+    const [stale, othersLink] = [await createSetupLink(app.db, null), await createSetupLink(app.db, other.id)]
+    const replaced = await createSetupLink(app.db, id)
+    const token = await createSetupLink(app.db, id)
+    const usable = async () => {
+      const links = await Promise.all([stale, othersLink, replaced, token].map((each) => findOneTimeLink(app.db, each)))
+      return links.map((link) => link !== undefined)
+    }
+    expect(await usable()).toEqual([true, true, false, true])
+    const body = { ...SET_UP, email: 'cy@acme.test', token }
+    expect((await app.call(null, 'setUp', { body })).status).toBe(201)
+    expect(await usable()).toEqual([false, true, false, false])
+  })
+
+  test('keeps the newest link of several that are made at once', async () => {
+    const { id } = await app.createOrganization()
+    for (const organizationId of [id, null]) {
+      const tokens = await Promise.all(Array.from({ length: 5 }, () => createSetupLink(app.db, organizationId)))
+      const links = await Promise.all(tokens.map((token) => findOneTimeLink(app.db, token)))
+      expect(links.filter((link) => link !== undefined)).toHaveLength(1)
+    }
+  })
+
+  test('makes the user of that address an owner, also if it differs in case, and never one with another account', async () => {
+    const { id, member } = await app.createOrganization()
+    const { rows } = await app.db.pool.query<{ id: string }>(
+      `INSERT INTO users (id, organization_id, email) VALUES (gen_random_uuid(), $1, 'Dee@Acme.test') RETURNING id`,
+      [id],
     )
+    const token = await createSetupLink(app.db, id)
+    const setUp = await app.call(null, 'setUp', { body: { ...SET_UP, email: 'dee@acme.test', token } })
+    expect(setUp.body).toMatchObject({ user_id: rows[0]!.id, role: 'owner' })
+    // The organization's address of the member is one without an account.
+    await app.db.pool.query(`UPDATE users SET email = 'eve@acme.test' WHERE id = $1`, [member.userId])
+    const again = await createSetupLink(app.db, id)
+    const refused = await app.call(null, 'setUp', { body: { ...SET_UP, email: 'eve@acme.test', token: again } })
+    expect(refused.error.code).toBe('email_taken')
+    expect(await findOneTimeLink(app.db, again)).toBeDefined()
+  })
+
+  test('of a new organization happens once for several requests at once', async () => {
+    const token = await createSetupLink(app.db, null)
+    const body = { ...SET_UP, organization_name: 'Globex', email: 'bo@globex.test', token }
+    const answers = await Promise.all([1, 2, 3].map(() => app.call(null, 'setUp', { body })))
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
-    expect(await findOneTimeLink(app.db, first)).toBeUndefined()
-    expect(await findOneTimeLink(app.db, second)).toBeUndefined()
+    expect(await findOneTimeLink(app.db, token)).toBeUndefined()
   })
 })
 

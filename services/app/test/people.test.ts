@@ -1,49 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+import { NEW_PASSWORD, PASSWORD, usePeople } from './support/people.ts'
+import { useTestApp } from './support/test-app.ts'
 
-const PASSWORD = 'orbit-velvet-cactus-41'
-const NEW_PASSWORD = 'lantern-gravel-tulip-97'
 const app = useTestApp()
-
-async function withPassword(organizationId: string): Promise<TestPerson> {
-  const person = await app.createPerson(organizationId, 'member')
-  await app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
-  return person
-}
-
-async function signIn(email: string, password = PASSWORD): Promise<string | undefined> {
-  return (await app.call(null, 'signIn', { body: { email, password } })).cookie
-}
-
-async function createUser({ owner }: TestOrganization, role: string, email = `${newId()}@acme.test`): Promise<string> {
-  const id = newId()
-  const body = { id, email, first_name: 'Grace', last_name: 'Hopper', role }
-  const { status, text } = await app.call(owner, 'createUser', { body })
-  if (status !== 201) throw new Error(text)
-  return id
-}
-
-async function linkFor(by: TestPerson, userId: string, kind: 'invitation' | 'reset'): Promise<string> {
-  const { body } = await app.call(by, 'createUserLink', { params: { user_id: userId }, body: { kind } })
-  return body.url.split('#')[1]!
-}
-
-const acceptInvitation = (token: string) => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
-
-async function saveUser(by: TestPerson, userId: string, change: object) {
-  const { body } = await app.call(by, 'listUsers', { query: { limit: 100 } })
-  const { version } = body.data.find(({ id }) => id === userId)!
-  return await app.call(by, 'saveUser', { params: { user_id: userId }, body: { ...change, version } })
-}
-
-const isSignedIn = async (token: string): Promise<boolean> => (await app.call(token, 'getMe')).status === 200
+const { accept, createUser, isOpen, isSignedIn, linkFor, saveUser, signIn, withPassword } = usePeople(app)
 
 describe('One-time links', () => {
   test('an invitation makes an account, is used once of several times at once, and then never again', async () => {
     const organization = await app.createOrganization()
     const id = await createUser(organization, 'member')
-    const token = await linkFor(organization.admin, id, 'invitation')
+    const token = await linkFor(organization.admin, id, { kind: 'invitation' })
     const answers = await Promise.all(
       Array.from({ length: 5 }, () => app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })),
     )
@@ -55,27 +22,24 @@ describe('One-time links', () => {
 
   test('a newer link, a new role, a deactivation and the time end a link', async () => {
     const organization = await app.createOrganization()
-    const isUsable = async (token: string) =>
-      (await app.call(null, 'openLink', { body: { token } })).error?.code !== 'link_not_usable'
     const id = await createUser(organization, 'member')
-    const first = await linkFor(organization.admin, id, 'invitation')
-    const second = await linkFor(organization.admin, id, 'invitation')
-    expect([await isUsable(first), await isUsable(second)]).toEqual([false, true])
+    const first = await linkFor(organization.admin, id, { kind: 'invitation' })
+    const second = await linkFor(organization.admin, id, { kind: 'invitation' })
+    expect([await isOpen(first), await isOpen(second)]).toEqual([false, true])
     await saveUser(organization.admin, id, { role: 'admin' })
-    const third = await linkFor(organization.admin, id, 'invitation')
-    expect([await isUsable(second), await isUsable(third)]).toEqual([false, true])
+    const third = await linkFor(organization.admin, id, { kind: 'invitation' })
+    expect([await isOpen(second), await isOpen(third)]).toEqual([false, true])
     await app.db.pool.query('UPDATE one_time_links SET expires_at = now() WHERE user_id = $1', [id])
-    expect(await isUsable(third)).toBe(false)
-    const fourth = await linkFor(organization.admin, id, 'invitation')
+    expect(await isOpen(third)).toBe(false)
+    const fourth = await linkFor(organization.admin, id, { kind: 'invitation' })
     await saveUser(organization.admin, id, { is_deactivated: true })
-    expect(await isUsable(fourth)).toBe(false)
+    expect(await isOpen(fourth)).toBe(false)
   })
 
   test('an invitation to a person who has an account needs the password of that account', async () => {
     const person = await withPassword(app.organization.id)
     const other = await app.createOrganization()
-    const token = await linkFor(other.admin, await createUser(other, 'member', person.email), 'invitation')
-    expect((await app.call(null, 'openLink', { body: { token } })).body.has_account).toBe(true)
+    const token = await linkFor(other.admin, await createUser(other, 'member', person.email), { kind: 'invitation' })
     const wrong = await app.call(null, 'acceptLink', { body: { token, password: NEW_PASSWORD } })
     expect(wrong.error.code).toBe('sign_in_failed')
     const right = await app.call(null, 'acceptLink', { body: { token, password: PASSWORD } })
@@ -95,19 +59,21 @@ describe('One-time links', () => {
     const email = `${newId()}@acme.test`
     const tokens: string[] = []
     for (const organization of [await app.createOrganization(), await app.createOrganization()]) {
-      tokens.push(await linkFor(organization.admin, await createUser(organization, 'member', email), 'invitation'))
+      tokens.push(
+        await linkFor(organization.admin, await createUser(organization, 'member', email), { kind: 'invitation' }),
+      )
     }
     // Both look for an account before one of them has hashed the password, which takes 80 ms.
-    const answers = await Promise.all(tokens.map(acceptInvitation))
+    const answers = await Promise.all(tokens.map((token) => accept(token)))
     const lost = answers.findIndex(({ status }) => status !== 200)
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers[lost]?.error.code).toBe('email_taken')
-    expect((await acceptInvitation(tokens[lost]!)).body.organizations).toHaveLength(2)
+    expect((await accept(tokens[lost]!)).body.organizations).toHaveLength(2)
   })
 
   test('a reset link sets a new password and ends every sign-in', async () => {
     const person = await withPassword(app.organization.id)
-    const token = await linkFor(app.organization.admin, person.userId, 'reset')
+    const token = await linkFor(app.organization.admin, person.userId, { kind: 'reset' })
     const answer = await app.call(null, 'acceptLink', { body: { token, password: NEW_PASSWORD } })
     expect(answer.status).toBe(200)
     expect(await isSignedIn(person.token)).toBe(false)
@@ -192,7 +158,10 @@ describe('Sign-ins', () => {
     ])
     const changes = [
       await app.call(owner, 'changePassword', { body: { new_password: NEW_PASSWORD } }),
-      await app.call(owner, 'saveMe', { body: { name: 'Ada', email: 'new@acme.test' } }),
+      await app.call(owner, 'createUserLink', {
+        params: { user_id: member.userId },
+        body: { kind: 'email', email: 'new@acme.test' },
+      }),
       await saveUser(owner, member.userId, { role: 'owner' }),
       await saveUser(owner, second.userId, { role: 'admin' }),
       await app.call(owner, 'createUserLink', { params: { user_id: member.userId }, body: { kind: 'reset' } }),
@@ -278,6 +247,25 @@ describe('Users', () => {
     expect(again.error.code).toBe('email_taken')
     const other = await app.call(admin, 'createUser', { body: { ...body, email: 'other@acme.test' } })
     expect(other.error.code).toBe('id_taken')
+  })
+
+  test('and organizations, keys and workflows cannot have a name that is invisible', async () => {
+    const { owner } = await app.createOrganization()
+    const name = '\u200b\u3164'
+    const { version } = (await app.call(owner, 'getOrganization')).body
+    const values = { email: 'x@acme.test', first_name: name, last_name: '', role: null }
+    const answers = [
+      await app.call(owner, 'saveMe', { body: { name } }),
+      await app.call(owner, 'saveOrganization', { body: { name, version } }),
+      await app.call(owner, 'createUser', { body: { id: newId(), ...values } }),
+      await app.call(owner, 'createApiKey', { body: { id: newId(), name, scopes: ['read'], expires_at: null } }),
+      await app.call(owner, 'createWorkflow', {
+        body: { id: newId(), name, description: '', scope: 'company_wide' },
+      }),
+    ]
+    for (const { error } of answers) {
+      expect(error.details).toMatchObject([{ field: expect.stringMatching(/name$/), code: 'value_error' }])
+    }
   })
 
   test('are listed by address, page by page', async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { newId, recordRunPrompt } from '@workflow-service/database'
 import { useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
@@ -53,6 +53,30 @@ describe('Runs', () => {
     const next = { ...query, cursor: first.pagination.next_cursor ?? '' }
     const second = (await data.call(admin, 'listRuns', { query: next })).body
     expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids)
+  })
+
+  test('that the built-in agent refused have a draft of rules for those who see them', async () => {
+    const { admin, member } = data.app.organization
+    const source = 'Warehouse'
+    await data.saveSource({ name: source, example_request_body: { quantity: 1 } })
+    const refuse = async (workflowId: string) => {
+      const id = await data.createRun(workflowId, { status: 'failed' })
+      await data.app.db.pool.query(`UPDATE starts SET error = 'payload_incomplete: no' WHERE id = $1`, [id])
+      const missing = [{ source, field: 'quantity', closest: 'Quantitiy' }]
+      const details = { sources: [source], missing, unusable: [], unused: ['Quantitiy'] }
+      await data.app.db.pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, 0, 'note', $2, 1)`,
+        [id, JSON.stringify({ code: 'payload_incomplete', text: 'no', details })],
+      )
+      return { params: { run_id: id } }
+    }
+    const { body } = await data.call(member, 'getRulesDraft', await refuse(everyones))
+    expect(body.content).toContain('- to: "Warehouse"\n    payload:\n      quantity: number(fields.Quantitiy)\n')
+    const invisible = await refuse(hidden)
+    expect(await data.call(admin, 'getRulesDraft', invisible)).toMatchObject({ status: 200 })
+    expect(await data.call(member, 'getRulesDraft', invisible)).toMatchObject({ status: 404 })
+    const rejected = { params: { run_id: await data.createRun(everyones, { status: 'failed' }) } }
+    expect(await data.call(admin, 'getRulesDraft', rejected)).toMatchObject({ status: 404 })
   })
 
   test('of workflows that a member does not see are neither listed nor found', async () => {
@@ -210,6 +234,56 @@ describe('Sessions', () => {
     expect((await data.call(member, 'listSessions')).body).toMatchObject({
       data: [{ id: sessionId }],
       pagination: { has_more: false },
+    })
+  })
+})
+
+const answer = (turn: number, text: string) => ({
+  kind: 'model_answer',
+  data: { turn, model: 'm', parts: [{ type: 'text', text }], finish_reason: 'stop', ends_by_call: true },
+})
+
+describe('What a model was asked', () => {
+  const instructions = 'You execute one run of a workflow.'
+  const tool = { name: 'end_run', description: 'Ends the run.', schema: { type: 'object' } }
+  test('is shown for each request, also for one without an answer, and what requests share is kept once', async () => {
+    const { admin, owner } = data.app.organization
+    const runId = await data.createRun(everyones, { status: 'running' })
+    const steps = [answer(1, 'I think.'), answer(2, 'I still think.')]
+    const first = { instructions, tools: [], message: 'Order 17' }
+    const second = { ...first, tools: [tool] }
+    for (const [position, { kind, data: step }] of steps.entries()) {
+      // Each request is recorded before its answer; a resumed run records it again.
+      for (const prompt of [first, first]) await recordRunPrompt(data.app.db, runId, position, prompt)
+      await data.app.db.pool.query(
+        'INSERT INTO run_steps (run_id, position, kind, data, epoch) VALUES ($1, $2, $3, $4, 1)',
+        [runId, position, kind, JSON.stringify(step)],
+      )
+    }
+    await recordRunPrompt(data.app.db, runId, 2, second)
+    const { body } = await data.call(admin, 'getRunPrompts', { params: { run_id: runId } })
+    expect(body.prompts).toEqual([
+      { ...first, omitted_bytes: null },
+      { ...second, omitted_bytes: null },
+    ])
+    expect(body.requests).toEqual([
+      { turn: 1, prompt: 0, messages: 0, is_answered: true },
+      { turn: 2, prompt: 0, messages: 2, is_answered: true },
+      { turn: 3, prompt: 1, messages: 4, is_answered: false },
+    ])
+    expect(body.messages[0]).toEqual({ role: 'assistant', content: [{ type: 'text', text: 'I think.' }] })
+    expect(body.messages[1]).toMatchObject({ role: 'user', content: expect.stringContaining('called no tool') })
+    expect((await data.call(owner, 'getRunPrompts', { params: { run_id: runId } })).body).toEqual(body)
+  })
+
+  test('is empty for a run without a model, and a member does not see it', async () => {
+    const { admin, member } = data.app.organization
+    const params = { run_id: await data.createRun(everyones) }
+    const { body } = await data.call(admin, 'getRunPrompts', { params })
+    expect(body).toEqual({ prompts: [], messages: [], requests: [] })
+    expect(await data.call(member, 'getRunPrompts', { params })).toMatchObject({
+      status: 403,
+      body: { error: { code: 'forbidden_for_role' } },
     })
   })
 })

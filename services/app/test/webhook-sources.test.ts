@@ -61,6 +61,34 @@ describe('A webhook source', () => {
     expect(log.body.data).toMatchObject([{ id: answer.error.delivery_id, kind: 'verification', source_name: null }])
   })
 
+  test("'s approval is saved without a request while its endpoint is down and the dispatcher is unavailable, audited once", async () => {
+    const { admin, id: organizationId } = data.app.organization
+    const params = { source_id: await data.saveSource() }
+    data.endpoint.answerWith({ status: 500 })
+    // This application has no dispatcher.
+    const call = { params, url: data.app.url }
+    const { body: before } = await data.call(admin, 'getWebhookSource', { params })
+    const body = { approval: 'always', version: before.version }
+    const saved = await data.app.call(admin, 'saveWebhookSourceSettings', { ...call, body })
+    expect(saved).toMatchObject({
+      status: 200,
+      body: { ...before, approval: 'always', version: '2', updated_at: expect.any(String) },
+    })
+    expect((await data.app.call(admin, 'saveWebhookSourceSettings', { ...call, body })).body).toEqual(saved.body)
+    const stale = await data.app.call(admin, 'saveWebhookSourceSettings', {
+      ...call,
+      body: { ...body, approval: 'none' },
+    })
+    expect(stale).toMatchObject({ status: 409, error: { code: 'changed_meanwhile', current: saved.body } })
+    expect(data.endpoint.requests).toEqual([])
+    const { rows } = await data.app.db.pool.query(
+      `SELECT actor_id, changes FROM audit_events
+       WHERE organization_id = $1 AND target_id = $2 AND action = 'webhook_source.saved' ORDER BY id OFFSET 1`,
+      [organizationId, params.source_id],
+    )
+    expect(rows).toEqual([{ actor_id: admin.userId, changes: [{ field: 'approval', old: 'none', new: 'always' }] }])
+  })
+
   test('that another person changed is not overwritten: the answer has the current source, and nothing is sent', async () => {
     const { admin } = data.app.organization
     const id = await data.saveSource({ name: 'Shared', description: 'first' })

@@ -444,13 +444,20 @@ describe('rules', () => {
     expect((await read(acme.member, workflow.id)).body.files).toEqual([])
   })
 
-  test('in a folder, or of another name, are files like others', async () => {
+  test('in a folder, or of a similar name, are refused at that field with the right name; other names are files like others', async () => {
     const workflow = await create(acme.member)
-    const change = { content: 'no rules', name: 'rules.yaml', path: ['docs'] }
-    expect((await saveFile(acme.member, workflow.id, newId(), change)).status).toBe(200)
-    expect((await saveFile(acme.member, workflow.id, newId(), { ...change, name: 'r.yaml', path: [] })).status).toBe(
-      200,
-    )
+    const saveAs = (file: { name: string; path: string[] }) =>
+      saveFile(acme.member, workflow.id, newId(), { content: RULES, ...file })
+    for (const [file, field] of [
+      [{ name: 'rules.yml', path: [] }, 'name'],
+      [{ name: 'Rules.yaml', path: [] }, 'name'],
+      [{ name: 'rules.yaml', path: ['docs'] }, 'path'],
+    ] as const) {
+      const details = [{ field, code: 'value_error', message: expect.stringContaining('"rules.yaml" in no folder') }]
+      expect(await saveAs({ ...file, path: [...file.path] })).toMatchObject({ status: 422, error: { details } })
+    }
+    expect((await read(acme.member, workflow.id)).body.files).toEqual([])
+    expect((await saveAs({ name: 'r.yaml', path: [] })).status).toBe(200)
   })
 
   test('take the place of the description in what is shown, until a source that they name is gone', async () => {

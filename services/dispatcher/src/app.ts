@@ -71,8 +71,13 @@ export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping
         sendPayload: { body: checkDelivery },
       },
       isInternal: true,
-      maxBodyBytes: BODY_MAX_BYTES,
-      slots: { total: MAX_CALLS_IN_FLIGHT, perKey: MAX_CALLS_IN_FLIGHT, keyOf: () => 'all callers' },
+      bodyLimits: () => ({ maxBytes: BODY_MAX_BYTES }),
+      slots: {
+        total: MAX_CALLS_IN_FLIGHT,
+        perKey: MAX_CALLS_IN_FLIGHT,
+        keyOf: () => 'all callers',
+        metrics: ctx.metrics,
+      },
     }),
   )
   app.use(handleErrors(ctx.logger, isDatabaseUnavailable))

@@ -96,6 +96,24 @@ describe('409', () => {
     expect((await dispatcher.readSource(id)).body).toEqual(before)
   })
 
+  test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
+    const [deleted, foreign] = [newId(), newId()]
+    const other = await dispatcher.createOrganization()
+    const source = sourceIn({ name: 'Theirs', endpoint_url: dispatcher.endpoint.url })
+    expect((await dispatcher.call('PUT', sourcePath(other, foreign), source)).status).toBe(201)
+    await dispatcher.save(deleted, { name: 'Gone' })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
+    await dispatcher.save(newId(), { name: 'Present' })
+    dispatcher.endpoint.requests.length = 0
+    for (const id of [newId(), deleted, foreign]) {
+      for (const name of ['An edit', 'Present']) {
+        const answer = await dispatcher.save(id, { name }, '?version=1')
+        expect(answer).toMatchObject({ status: 409, body: { error: { code: 'id_taken' } } })
+      }
+    }
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
+
   test('of two concurrent saves one is written completely, and the other gets source_changed', async () => {
     const id = newId()
     await dispatcher.save(id, { name: 'Contested', signing_secret: 'secret zero' })

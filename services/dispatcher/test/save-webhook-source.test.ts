@@ -216,6 +216,21 @@ describe('verify=if_changed', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(2)
   })
 
+  test('saves a changed approval without a request, also while the endpoint is down, and keeps the verification', async () => {
+    const id = newId()
+    const source = { name: 'Steady approval', signing_secret: 'steady secret' }
+    const { body: stored } = await dispatcher.save(id, source)
+    dispatcher.endpoint.answerWith({ status: 500 })
+    const change = { ...source, approval: 'always' }
+    const changed = await dispatcher.save(id, change, '?verify=if_changed')
+    const { verified_at, created_at } = stored
+    expect(changed).toMatchObject({ status: 200, body: { approval: 'always', version: 2, verified_at, created_at } })
+    expect((await dispatcher.save(id, change, '?verify=if_changed')).body).toEqual(changed.body)
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+    const verified = await dispatcher.save(id, { ...source, approval: 'none' })
+    expect(verified).toMatchObject({ status: 422, body: { error: { code: 'verification_failed' } } })
+  })
+
   test('verifies a source that was never verified', async () => {
     const id = newId()
     const source = { name: 'Unverified yet' }

@@ -2,6 +2,7 @@ import { OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
 import {
   answerHealthz,
+  type BodyLimits,
   createPublicApp,
   handleErrors,
   logRequests,
@@ -13,17 +14,18 @@ import {
 import cors from 'cors'
 import type { Express, RequestHandler, Response } from 'express'
 import type { AppContext } from './app-context.ts'
-import { authorize } from './auth/authorize.ts'
+import { authorize, authorizeAgain } from './auth/authorize.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
 import { listWorkflows, listWorkflowsRules } from './routes/list-workflows.ts'
 import { serveDocs } from './routes/serve-docs.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
-/** A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. */
-const MAX_BODY_BYTES = 256 * 1024
-/** A start has three fields. More than a hundred unknown ones are only counted; beyond this, the body is not parsed. */
-const MAX_BODY_MEMBERS = 1_000
+/**
+ * A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. A start has three fields: more than a hundred
+ * unknown ones are only counted, and a large body of more than `maxMembers` is not parsed.
+ */
+const BODY_LIMITS: BodyLimits = { maxBytes: 256 * 1024, maxMembers: 1_000, uncheckedBytes: 16 * 1024 }
 const HANDLER_TIMEOUT_MS = 3_000
 
 /** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
@@ -39,6 +41,7 @@ export function createApp(ctx: AppContext): Express {
     serveOperations({
       operations: OPERATIONS,
       authorize: authorize(ctx),
+      authorizeAgain: authorizeAgain(ctx),
       handlers: {
         getOrganization: getOrganization(),
         listWorkflows: listWorkflows(ctx),
@@ -46,12 +49,12 @@ export function createApp(ctx: AppContext): Express {
         startWorkflow: startWorkflow(ctx),
       },
       rules: { listWorkflows: listWorkflowsRules },
-      maxBodyBytes: MAX_BODY_BYTES,
-      maxBodyMembers: MAX_BODY_MEMBERS,
+      bodyLimits: () => BODY_LIMITS,
       slots: {
         total: ctx.config.maxRequestsInFlight,
         perKey: Math.ceil(ctx.config.maxRequestsInFlight / 2),
         keyOf: ({ organizationId }) => organizationId,
+        metrics: ctx.metrics,
       },
       handlerTimeoutMs: HANDLER_TIMEOUT_MS,
     }),

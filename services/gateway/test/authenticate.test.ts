@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib'
 import { beforeEach, describe, expect, test } from '@jest/globals'
+import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
-import { sendRaw } from './support/raw-request.ts'
 import { startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -18,10 +18,9 @@ const issue = (options: { scopes?: ('read' | 'start')[]; expiresAt?: Date | null
     scopes: options.scopes ?? ['read', 'start'],
     expiresAt: options.expiresAt ?? null,
   })
-const lookUps = async (): Promise<number> => {
-  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-  return Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(text)?.[1] ?? 0)
-}
+const metrics = async (): Promise<string> => await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+const lookUps = async (): Promise<number> =>
+  Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(await metrics())?.[1] ?? 0)
 const lastUsed = async (id: string): Promise<Date | null> => {
   const { rows } = await gateway.db.pool.query<{ last_used_at: Date | null }>(
     'SELECT last_used_at FROM api_keys WHERE id = $1',
@@ -49,6 +48,14 @@ describe('401', () => {
     expect([answer.status, answer.body.error.code]).toEqual([401, 'unauthorized'])
     expect(answer.text).not.toContain(key)
   })
+
+  test.each(Object.values<Operation>(OPERATIONS).map(({ method, path }) => [method.toUpperCase(), path]))(
+    '%s %s without a key',
+    async (method = '', path = '') => {
+      const { status, body } = await gateway.call(method, path.replaceAll(/\{\w+\}/g, newId()), { key: null })
+      expect([status, body.error.code]).toEqual([401, 'unauthorized'])
+    },
+  )
 
   test('a key in the query', async () => {
     expect((await gateway.get(`${ORGANIZATION}?api_key=${gateway.organization.key}`, { key: null })).status).toBe(401)
@@ -110,12 +117,18 @@ describe('403', () => {
       })
       return status < 400 ? String(status) : `${status} ${body.error.code}`
     }
-    for (const path of [ORGANIZATION, '/v1/workflows', `/v1/workflows/${id}`]) {
-      expect(await outcome('GET', path, reader.key)).toBe('200')
-      expect(await outcome('GET', path, starter.key)).toBe('403 insufficient_scope')
+    for (const { method, path, scope } of Object.values<Operation>(OPERATIONS)) {
+      const outcomes = await Promise.all(
+        [reader, starter].map(({ key }) =>
+          outcome(method.toUpperCase(), path.replace('{workflow_id}', id).replaceAll(/\{\w+\}/g, newId()), key),
+        ),
+      )
+      const [ofAllowed, ofOther] = scope === 'read' ? outcomes : outcomes.toReversed()
+      expect([path, ofOther]).toEqual([path, '403 insufficient_scope'])
+      // Of a thing that does not exist, for operations on others than workflows.
+      const success = path.replace('{workflow_id}', '').includes('{') ? /^404 not_found$/ : /^20/
+      expect(ofAllowed).toMatch(success)
     }
-    expect(await outcome('POST', `/v1/workflows/${id}/start`, reader.key)).toBe('403 insufficient_scope')
-    expect(await outcome('POST', `/v1/workflows/${id}/start`, starter.key)).toBe('202')
   })
 
   test('comes before the body and the fields', async () => {
@@ -165,6 +178,25 @@ describe('the cache', () => {
     await waitUntil(async () => (await statusWith(key)) === 401 && (await statusWith(key, other.url)) === 401, {
       timeoutMs: 5_000,
     })
+  })
+
+  test('a key that was revoked while the body of its request arrived starts nothing', async () => {
+    const { key, apiKey } = await issue()
+    const workflow = startableWorkflow()
+    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const published = gateway.published.length
+    const body = '{"context":"go"}'
+    const connection = await openConnection(gateway.url)
+    connection.write(
+      `POST /v1/workflows/${String(workflow['id'])}/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+    )
+    await waitUntil(async () => (await metrics()).includes('{stage="reading",service="gateway"} 1\n'))
+    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
+    await waitUntil(async () => (await statusWith(key)) === 401)
+    connection.write(body)
+    expect(parseAnswer(await connection.ended)?.status).toBe(401)
+    expect(gateway.published).toHaveLength(published)
   })
 })
 

@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { issueApiKey, migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
-import { type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
+import { openConnection, type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
 import { fileURLToPath } from 'node:url'
 import { callGateway } from './support/call.ts'
-import { openConnection } from './support/raw-request.ts'
 import {
   startableWorkflow,
   startGatewayProcess,

@@ -1,9 +1,18 @@
 import { once } from 'node:events'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
-import { waitUntil } from '@workflow-service/testkit'
+import {
+  CONNECTION_ENDS,
+  openConnection,
+  openUnfinishedRequests,
+  parseAnswer,
+  type RawAnswer,
+  readUntilClosed,
+  sendRaw,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { newId } from '@workflow-service/database'
 import { contractProblems } from './support/call.ts'
-import { openConnection, parseAnswer, type RawAnswer, sendRaw } from './support/raw-request.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -237,7 +246,7 @@ describe('request bodies', () => {
   })
 
   test('a request that stalls anywhere is answered 400 after the timeout', async () => {
-    const parts = [`${head('Content-Length: 100\r\n')}{"context":`, 'GET /v1/organization HTTP/1.1\r\nHost: x\r\n', '']
+    const parts = [`${head('Content-Length: 100\r\n')}{"context":`, 'GET /v1/organization HTTP/1.1\r\nHost: x\r\n']
     const answers = parts.map(async (part) => {
       const connection = await openConnection(gateway.url)
       connection.write(part)
@@ -248,7 +257,36 @@ describe('request bodies', () => {
       expect(answer?.text).toContain('took too long')
     }
   }, 40_000)
+
+  test.each(Object.entries(CONNECTION_ENDS))(
+    'that never arrive take no slots any more once their connections are %s',
+    async (_how, end) => {
+      const narrow = await gateway.startAnother({ maxRequestsInFlight: 200 })
+      const hasSlotsInUse = async (count: number): Promise<boolean> =>
+        (await (await fetch(`http://127.0.0.1:${narrow.metricsPort}/metrics`)).text()).includes(
+          `http_request_slots_in_use{stage="reading",service="gateway"} ${count}\n`,
+        )
+      const start = async (): Promise<number> =>
+        (await gateway.start(newId(), { context: 'go' }, { url: narrow.url })).status
+      const lines = ['POST /v1/workflows/x/start HTTP/1.1', 'Host: x', authorization.trim()]
+      const connections = await openUnfinishedRequests(narrow.url, lines, 100)
+      await waitUntil(() => hasSlotsInUse(100))
+      expect(await start()).toBe(503)
+      for (const connection of connections) end(connection)
+      await waitUntil(() => hasSlotsInUse(0), { timeoutMs: 30_000 })
+      expect(await start()).toBe(404)
+      for (const { socket } of connections) socket.destroy()
+    },
+    60_000,
+  )
 })
+
+test('an idle connection is closed without an answer, whether it was used or not', async () => {
+  const received = await Promise.all(
+    ['', request('/v1/organization')].map((text) => readUntilClosed(gateway.url, text)),
+  )
+  expect(received.map((text) => text.match(/(?<=HTTP\/1\.1 )\d+/g))).toEqual([null, ['200']])
+}, 40_000)
 
 describe('several requests on one connection', () => {
   test('are answered in order', async () => {

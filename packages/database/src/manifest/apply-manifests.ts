@@ -10,11 +10,13 @@ import {
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
+  omit,
   outcomeOf,
   type Plan,
   type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
+import { emailKey, findByEmail } from './find-by-email.ts'
 import { findPersonEdits, ManifestOverwriteError, type PersonEdit, recordApplied } from './person-edits.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
@@ -155,19 +157,22 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
     first_name,
     last_name,
   }))
-  const found = await client.query<{ id: string; email: string; first_name: string; last_name: string }>(
-    'SELECT id, email, first_name, last_name FROM users WHERE organization_id = $1 AND email = ANY($2)',
-    [organizationId, wanted.map((user) => user.email)],
+  const { rows: known } = await client.query<{ id: string; email: string; first_name: string; last_name: string }>(
+    `SELECT id, email, first_name, last_name FROM users
+     WHERE organization_id = $1 AND lower(email) = ANY ($2::text[]) ORDER BY is_duplicate, id`,
+    [organizationId, wanted.map(({ email }) => emailKey(email))],
   )
-  const stored = new Map(found.rows.map(({ id, ...user }) => [user.email, { id, user }]))
-  const rows = wanted.map((user) => ({
-    id: stored.get(user.email)?.id ?? deriveId('user', organizationId, user.email),
+  const find = findByEmail(known)
+  const stored = wanted.map(({ email }) => find(email))
+  const rows = wanted.map((user, index) => ({
+    id: stored[index]?.id ?? deriveId('user', organizationId, user.email),
     organization_id: organizationId,
     ...user,
   }))
-  const outcomes = wanted.map((user) => outcomeOf(stored.get(user.email)?.user, user))
+  const before = stored.map((user) => user && omit(user, 'id'))
+  const outcomes = wanted.map((user, index) => outcomeOf(before[index], user))
   const things = rows.map(({ id, email }, index): PlannedThing => {
-    const changes = changesBetween(stored.get(email)?.user, wanted[index]!)
+    const changes = changesBetween(before[index], wanted[index]!)
     return { kind: 'user', id, name: email, outcome: outcomes[index]!, changes }
   })
   return {
@@ -188,9 +193,10 @@ const INSERT_USERS = `
   SELECT id, organization_id, email, first_name, last_name FROM json_to_recordset($1)
     AS row (id uuid, organization_id uuid, email text, first_name text, last_name text)`
 
+// The address may differ in case.
 const UPDATE_USERS = `
-  UPDATE users SET first_name = row.first_name, last_name = row.last_name FROM json_to_recordset($1)
-    AS row (id uuid, first_name text, last_name text)
+  UPDATE users SET email = row.email, first_name = row.first_name, last_name = row.last_name FROM json_to_recordset($1)
+    AS row (id uuid, email text, first_name text, last_name text)
   WHERE users.id = row.id`
 
 async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['sessions']>> {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Manifest } from '@workflow-service/contract'
 import { MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
@@ -59,6 +60,7 @@ export async function writeManifest(
     const [organization] = rows
     if (!organization) return false
     const writer = createManifestWriter(format, write)
+    const giveWay = createPause()
     writer.begin(organization)
     for await (const user of readUsers(client, organizationId, workflowId)) writer.item('users', user)
     if (workflowId === undefined) {
@@ -66,13 +68,33 @@ export async function writeManifest(
         writer.item('webhook_sources', source, hasSecret ? 'A signing secret is set. An apply keeps it.' : undefined)
       }
     }
-    for await (const workflow of readWorkflows(client, organizationId, workflowId)) {
-      writer.item('workflows', workflow)
-      for await (const file of readFiles(client, workflow.id!)) writer.file(file)
+    for await (const { triggers = [], ...workflow } of readWorkflows(client, organizationId, workflowId)) {
+      writer.item('workflows', triggers.length === 0 ? { ...workflow, triggers } : workflow)
+      for (const trigger of triggers) {
+        writer.part('triggers', trigger)
+        await giveWay()
+      }
+      for await (const file of readFiles(client, workflow.id!)) {
+        writer.part('files', file)
+        await giveWay()
+      }
+      await giveWay()
     }
     writer.end()
     return true
   })
+}
+
+const MAX_BUSY_MS = 5
+
+/** Returns a function that lets others use the event loop if the caller has used it for 5 ms since it last did. */
+function createPause(): () => Promise<void> {
+  let startedMs = performance.now()
+  return async () => {
+    if (performance.now() - startedMs < MAX_BUSY_MS) return
+    await nextTurn()
+    startedMs = performance.now()
+  }
 }
 
 const SELECT_ORGANIZATION = `

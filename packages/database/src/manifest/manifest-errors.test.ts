@@ -211,6 +211,18 @@ describe('manifestErrors', () => {
     expect(withContent('é'.repeat(524_289))).toEqual(['workflows[0].files[0].content'])
   })
 
+  test.each([
+    ['rules.yml', [], 'name'],
+    ['Rules.yaml', [], 'name'],
+    ['rules.yaml', ['docs'], 'path'],
+  ])('refuses the file %j in the folders %j, whose conditions would not be enforced', (name, path, field) => {
+    const [line, ...others] = linesOf({ organization, workflows: [{ name: 'W', files: [{ name, path }] }] })
+    expect(line).toMatch(
+      new RegExp(`^workflows\\[0\\]\\.files\\[0\\]\\.${field}: is that of no rules: .*"rules.yaml" in no folder`),
+    )
+    expect(others).toEqual([])
+  })
+
   test.each<[string, object, string, string]>([
     ['emails', { users: [{ email: 'a@b' }, { email: 'a@b' }] }, 'users[1].email', 'users[0].email'],
     ['key names', { api_keys: [{ name: 'a' }, { name: 'a' }] }, 'api_keys[1].name', 'api_keys[0].name'],

@@ -1,12 +1,14 @@
 import {
   findExampleErrors,
   FILE_CONTENT_MAX_BYTES,
+  findRulesNameError,
   isStorableText,
   type Manifest,
   type ManifestFieldError,
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { parseApiKey } from '../api-key-format.ts'
+import { emailKey } from './find-by-email.ts'
 import { normalizedName } from '../webhook-sources.ts'
 
 /** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
@@ -63,11 +65,7 @@ function checkUsers(manifest: Loose, report: Report): void {
     }
   }
   checkUnique(textsAt('users', users, 'email'), report)
-  checkUnique(
-    textsAt('users', users, 'email', (email) => email.toLowerCase()),
-    report,
-    'they differ in case only, and belong to one person',
-  )
+  checkUnique(textsAt('users', users, 'email', emailKey), report, 'they differ in case only, and belong to one person')
 }
 
 function checkApiKeys(manifest: Loose, report: Report): void {
@@ -124,7 +122,10 @@ function checkWorkflows(manifest: Loose, report: Report): void {
     checkAutoRun(`${path}.auto_run`, workflow['auto_run'], report)
     checkTimes(path, workflow, report)
     checkUnique(
-      asList(workflow['users']).map((user, position) => ({ path: `${path}.users[${position}]`, key: user })),
+      asList(workflow['users']).map((user, position) => ({
+        path: `${path}.users[${position}]`,
+        key: typeof user === 'string' ? emailKey(user) : user,
+      })),
       report,
     )
     for (const [position, trigger] of triggers.entries()) checkTrigger(`${path}.triggers[${position}]`, trigger, report)
@@ -167,6 +168,8 @@ function checkFiles(path: string, files: readonly Loose[], report: Report): void
     }
     if (typeof name === 'string' && Array.isArray(folders)) {
       locations.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
+      const nameError = findRulesNameError({ name, path: folders.map(String) })
+      if (nameError) report(`${path}[${index}].${nameError.field}`, nameError.message)
     }
   }
   checkUnique(locations, report, 'two files cannot be in the same place')

@@ -4,14 +4,16 @@ export type ManifestFormat = 'yaml' | 'json'
 export type WriteText = (text: string) => void
 
 type Section = 'users' | 'webhook_sources' | 'workflows'
+/** Lists of a workflow whose items may be large. */
+type Part = 'triggers' | 'files'
 
 /** Writes a manifest piece by piece. Fields whose value is null or undefined are left out. */
 interface ManifestWriter {
   begin(organization: object): void
   /** The items of a section come one after the other; `comment` is for readers of YAML. */
   item(section: Section, item: object, comment?: string): void
-  /** A file of the workflow that was written last. */
-  file(file: object): void
+  /** An item of the workflow that was written last; those of a part come one after the other. */
+  part(part: Part, item: object): void
   end(): void
 }
 
@@ -26,7 +28,7 @@ const HEADER = `# Exported. Applying it with "wf apply" changes nothing.
 
 function createYamlWriter(write: WriteText): ManifestWriter {
   let open: Section | undefined
-  let hasFiles = false
+  let openPart: Part | undefined
   return {
     begin: (organization) => write(`${HEADER}\n${toYaml({ organization: withoutNulls(organization) })}`),
     item: (section, item, comment) => {
@@ -35,13 +37,13 @@ function createYamlWriter(write: WriteText): ManifestWriter {
       write(text.slice(text.indexOf('\n') + 1))
       if (comment !== undefined) write(`    # ${comment}\n`)
       open = section
-      hasFiles = false
+      openPart = undefined
     },
-    file: (file) => {
-      const text = toYaml({ workflows: [{ files: [withoutNulls(file)] }] })
-      if (!hasFiles) write('    files:\n')
+    part: (part, item) => {
+      const text = toYaml({ workflows: [{ [part]: [withoutNulls(item)] }] })
+      if (openPart !== part) write(`    ${part}:\n`)
       write(text.split('\n').slice(2).join('\n'))
-      hasFiles = true
+      openPart = part
     },
     end: () => {},
   }
@@ -55,8 +57,10 @@ function toYaml(value: object): string {
       if (isScalar(key) && key.value === '<<') key.type = Scalar.QUOTE_DOUBLE
     },
     Scalar: (_key, node) => {
-      // As a block, it would end with the empty line before the next section.
-      if (typeof node.value === 'string' && /(?:^|\n)\n$/.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
+      if (typeof node.value !== 'string') return
+      // As a block, it would end with the empty line before the next section. Only in quotes can a terminal's output escape what
+      // would control the terminal (`guardTerminal` in packages/cli).
+      if (/(?:^|\n)\n$|[[\p{Cc}\p{Cf}]--[\n\t]]/v.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
   return document.toString({ lineWidth: 0 })
@@ -64,10 +68,12 @@ function toYaml(value: object): string {
 
 function createJsonWriter(write: WriteText): ManifestWriter {
   let open: Section | undefined
-  let fileCount: number | undefined
+  let isInWorkflow = false
+  let openPart: Part | undefined
   const closeWorkflow = () => {
-    if (fileCount !== undefined) write(fileCount === 0 ? '}' : ']}')
-    fileCount = undefined
+    if (isInWorkflow) write(openPart === undefined ? '}' : ']}')
+    isInWorkflow = false
+    openPart = undefined
   }
   return {
     begin: (organization) => write(`{"organization":${toJson(organization)}`),
@@ -75,15 +81,15 @@ function createJsonWriter(write: WriteText): ManifestWriter {
       closeWorkflow()
       const separator = open === section ? ',\n' : `${open === undefined ? '' : ']'},\n"${section}":[\n`
       const text = toJson(item)
-      const isWorkflow = section === 'workflows'
-      // The files of a workflow follow in the same object.
-      write(`${separator}${isWorkflow ? text.slice(0, -1) : text}`)
-      if (isWorkflow) fileCount = 0
+      isInWorkflow = section === 'workflows'
+      // The parts of a workflow follow in the same object.
+      write(`${separator}${isInWorkflow ? text.slice(0, -1) : text}`)
       open = section
     },
-    file: (file) => {
-      write(`${fileCount === 0 ? ',"files":[' : ','}${toJson(file)}`)
-      fileCount = (fileCount ?? 0) + 1
+    part: (part, item) => {
+      const close = openPart === undefined ? '' : ']'
+      write(`${openPart === part ? ',' : `${close},"${part}":[`}${toJson(item)}`)
+      openPart = part
     },
     end: () => {
       closeWorkflow()

@@ -18,6 +18,7 @@ import {
   type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
+import { emailKey, findByEmail } from './find-by-email.ts'
 import { writeRows } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
@@ -378,23 +379,24 @@ interface AccessRow {
 
 async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<AccessRow>> {
   const { client, organizationId } = ctx
-  const emails = new Set(wanted.flatMap(({ entry }) => entry.users ?? []))
-  const known = await client.query<{ id: string; email: string }>(
-    'SELECT id, email FROM users WHERE organization_id = $1 AND email = ANY ($2::text[])',
+  const emails = new Set(wanted.flatMap(({ entry }) => (entry.users ?? []).map(emailKey)))
+  const { rows: known } = await client.query<{ id: string; email: string }>(
+    `SELECT id, email FROM users WHERE organization_id = $1 AND lower(email) = ANY ($2::text[]) ORDER BY is_duplicate, id`,
     [organizationId, [...emails]],
   )
   const created = (ctx.manifest.users ?? []).map(({ email }) => ({
     email,
     id: deriveId('user', organizationId, email),
   }))
-  const idByEmail = new Map([...created, ...known.rows].map(({ email, id }) => [email, id]))
-  const knownEmails = [...idByEmail.keys()]
+  const users = [...known, ...created]
+  const find = findByEmail(users)
+  const knownEmails = users.map(({ email }) => email)
   let unknownCount = 0
   const rows: AccessRow[] = []
   for (const { id, path, entry } of wanted) {
     for (const [index, email] of (entry.users ?? []).entries()) {
-      const userId = idByEmail.get(email)
-      if (userId !== undefined) rows.push({ workflow_id: id, user_id: userId, email })
+      const user = find(email)
+      if (user) rows.push({ workflow_id: id, user_id: user.id, email: user.email })
       else {
         const similar = unknownCount++ < MAX_SUGGESTIONS ? findSimilar(email, knownEmails) : undefined
         const advice = similar === undefined ? `list ${email} under users` : `did you mean ${similar}?`

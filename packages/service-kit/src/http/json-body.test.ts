@@ -4,13 +4,22 @@ import type { IncomingMessage } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { ApiError } from './errors.ts'
-import { hasMoreMembers, isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
+import { assertSimple, type BodyLimits, isJsonInUtf8, type JsonBody, readJsonBody } from './json-body.ts'
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /** Reads the bytes as the body of a request with these headers. */
-async function read(
+function read(
   body: string | Buffer,
+  headers: Record<string, string> = {},
+  takeTurn?: () => Promise<void>,
+): Promise<JsonBody> {
+  return readWithLimits(body, { maxBytes: 40_000, maxMembers: 1_000, maxDepth: 64 }, headers, takeTurn)
+}
+
+async function readWithLimits(
+  body: string | Buffer,
+  limits: BodyLimits,
   headers: Record<string, string> = {},
   takeTurn?: () => Promise<void>,
 ): Promise<JsonBody> {
@@ -19,7 +28,7 @@ async function read(
   const req = Object.assign(stream, {
     headers: { 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', ...headers },
   })
-  return readJsonBody(req as unknown as IncomingMessage, { maxBytes: 40_000, maxMembers: 1_000 }, takeTurn)
+  return readJsonBody(req as unknown as IncomingMessage, limits, takeTurn)
 }
 
 async function codeOf(reading: Promise<JsonBody>): Promise<string> {
@@ -49,12 +58,10 @@ describe('readJsonBody', () => {
   )
 })
 
-const takeTurn = () => Promise.reject(new Error('it was parsed'))
-
-test('a large body with too many members is refused before its turn to be parsed', async () => {
+test('a large body with too many members is refused unparsed', async () => {
   const members = Array.from({ length: 2_000 }, (_, index) => `"field ${index}":1`)
-  expect(await codeOf(read(`{${members.join()}}`, {}, takeTurn))).toBe('422 validation_error')
-  expect(await codeOf(read(`{"list":[${Array(17_000).fill('1').join()}]}`, {}, takeTurn))).toBe('422 validation_error')
+  expect(await codeOf(read(`{${members.join()}, no JSON`))).toBe('422 validation_error')
+  expect(await codeOf(read(`{"list":[${Array(17_000).fill('1').join()}, no JSON`))).toBe('422 validation_error')
 })
 
 test('commas in texts are no members', async () => {
@@ -70,11 +77,34 @@ test('members are counted up to the limit only', () => {
       return name === 'length' ? target.length : target[Number(name)]
     },
   })
-  expect(hasMoreMembers(bytes, 5_001)).toBe(false)
+  assertSimple(bytes, { maxMembers: 5_001 })
   expect(reads).toBeGreaterThan(10_000)
   reads = 0
-  expect(hasMoreMembers(bytes, 100)).toBe(true)
+  expect(() => assertSimple(bytes, { maxMembers: 100 })).toThrow('at most 100 fields and list items')
   expect(reads).toBeLessThan(500)
+})
+
+test('a body that nests too deep is refused before it is parsed, whatever it nests', async () => {
+  for (const [open, close] of [
+    ['[', ']'],
+    ['{"a":', '}'],
+    ['[{"a":', '}]'],
+  ] as const) {
+    const nest = (times: number) => `${open.repeat(times)}1${close.repeat(times)}`
+    const levels = open.startsWith('[{') ? 2 : 1
+    expect((await read(nest(64 / levels))).text).toBe(nest(64 / levels))
+    expect(await codeOf(read(nest(64 / levels + 1), {}))).toBe('422 validation_error')
+  }
+  expect((await read(JSON.stringify(['[{'.repeat(100), [], [], {}]))).value).toHaveLength(4)
+})
+
+test('a body of at most uncheckedBytes is not checked', () => {
+  const limits = { maxBytes: 1_000, maxMembers: 2, maxDepth: 2 }
+  const readWith = (uncheckedBytes: number) => readWithLimits('[[[1,2,3]]]', { ...limits, uncheckedBytes })
+  return Promise.all([
+    expect(readWith(11)).resolves.toMatchObject({ value: [[[1, 2, 3]]] }),
+    expect(readWith(10)).rejects.toThrow('2 levels'),
+  ])
 })
 
 test('a large body waits for its turn before it is parsed, a small one does not', async () => {

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { FieldCode } from '@workflow-service/contract'
 import { getRawBody } from 'raw-body'
 import { ApiError, invalidFields } from './errors.ts'
 
@@ -14,8 +15,12 @@ export const NO_BODY: JsonBody = { value: undefined, text: undefined }
 /** The limits of a body. */
 export interface BodyLimits {
   readonly maxBytes: number
-  /** Members and list items in all; checked in bodies of more than 16 KiB. Default: no limit. */
-  readonly maxMembers?: number | undefined
+  /** Members and list items in all. Default: no limit. */
+  readonly maxMembers?: number
+  /** Levels of objects and lists; the body itself is level 1. Default: no limit. */
+  readonly maxDepth?: number
+  /** A body of at most so many bytes is not checked for members and depth. Default: 0. */
+  readonly uncheckedBytes?: number
 }
 
 const CONTENT_TYPE_MAX_LENGTH = 200
@@ -30,24 +35,22 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
  * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
- * @throws ApiError 422 `too_many_fields` for more than `maxMembers` members and list items, before the body is parsed: the names of
+ * @throws ApiError 422 `too_many_fields` or `too_deep` beyond `maxMembers` or `maxDepth`, before the body is parsed: the names of
  * 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
- * @param takeTurn Awaited before a large body is parsed, which blocks the process.
+ * @param takeTurn Awaited before a large body is counted and parsed, which blocks the process: 5 ms for 1 MiB.
  */
 export async function readJsonBody(
   req: IncomingMessage,
-  { maxBytes, maxMembers = Infinity }: BodyLimits,
+  limits: BodyLimits,
   takeTurn: () => Promise<void> = async () => {},
 ): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
-  const bytes = await readBytes(req, length, maxBytes)
+  const bytes = await readBytes(req, length, limits.maxBytes)
   if (bytes.length === 0) return NO_BODY
   assertJsonInUtf8(req.headers)
-  if (bytes.length > LARGE_BODY_BYTES) {
-    if (hasMoreMembers(bytes, maxMembers)) throw tooManyMembers(maxMembers)
-    await takeTurn()
-  }
+  if (bytes.length > LARGE_BODY_BYTES) await takeTurn()
+  if (bytes.length > (limits.uncheckedBytes ?? 0)) assertSimple(bytes, limits)
   const text = decode(bytes)
   return { value: parse(text), text }
 }
@@ -76,22 +79,39 @@ function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
 }
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
+const [OPENING_BRACKET, OPENING_BRACE, CLOSING_BRACKET, CLOSING_BRACE] = [0x5b, 0x7b, 0x5d, 0x7d]
 
-/** Whether JSON has more than `max` commas outside strings, which separate members and list items. Reads no further than that. */
-export function hasMoreMembers(bytes: Uint8Array, max: number): boolean {
-  let [count, isInString] = [1, false]
+/**
+ * Counts commas, which separate members and list items, and open brackets, both outside strings. Reads no further than the limits.
+ * @throws ApiError 422 `too_many_fields`, `too_deep`
+ */
+export function assertSimple(
+  bytes: Uint8Array,
+  { maxMembers = Infinity, maxDepth = Infinity }: Omit<BodyLimits, 'maxBytes'>,
+): void {
+  let [members, depth, isInString] = [1, 0, false]
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes[index]
-    if (byte === QUOTE) isInString = !isInString
-    else if (byte === BACKSLASH) index += 1
-    else if (byte === COMMA && !isInString && (count += 1) > max) return true
+    if (byte === BACKSLASH) index += 1
+    else if (byte === QUOTE) isInString = !isInString
+    else if (isInString) continue
+    else if (byte === COMMA) members += 1
+    else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1
+    else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1
+    if (members > maxMembers) {
+      throw bodyError(
+        'too_many_fields',
+        `must have at most ${maxMembers.toLocaleString('en')} fields and list items in all`,
+      )
+    }
+    if (depth > maxDepth) {
+      throw bodyError('too_deep', `must not nest objects and lists more than ${maxDepth} levels deep`)
+    }
   }
-  return false
 }
 
-function tooManyMembers(max: number): ApiError {
-  const message = `must have at most ${max.toLocaleString('en')} fields and list items in all`
-  return invalidFields([{ field: 'body', code: 'too_many_fields', message }])
+function bodyError(code: FieldCode, message: string): ApiError {
+  return invalidFields([{ field: 'body', code, message }])
 }
 
 function decode(bytes: Uint8Array): string {

@@ -1,15 +1,19 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { describe, expect, test } from '@jest/globals'
+import { connect, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import express, { type Express } from 'express'
 import request from 'supertest'
 import { Type } from 'typebox'
 import { createLogger } from '../logger.ts'
+import { Registry } from '../metrics.ts'
 import { ApiError, handleErrors, notFound } from './errors.ts'
 import { type OperationsOptions, serveOperations } from './operations.ts'
 import { assignRequestId } from './request-id.ts'
-import { startHttpServer } from './server.ts'
+import type { RequestSlotsOptions } from './request-slots.ts'
+import { type HttpServer, startHttpServer } from './server.ts'
 
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
 const OPERATIONS = {
@@ -52,7 +56,15 @@ const handlers: Options['handlers'] = {
 function serve(options: Partial<Options> = {}): Express {
   const app = express()
   app.use(assignRequestId)
-  app.use(serveOperations({ operations: OPERATIONS, handlers, authorize, maxBodyBytes: 1_000, ...options }))
+  app.use(
+    serveOperations({
+      operations: OPERATIONS,
+      handlers,
+      authorize,
+      bodyLimits: () => ({ maxBytes: 1_000 }),
+      ...options,
+    }),
+  )
   app.use(handleErrors(logger))
   return app
 }
@@ -127,7 +139,7 @@ describe('serveOperations', () => {
 
   test('cannot be mounted without an authorization', () => {
     // @ts-expect-error `authorize` is missing.
-    const options: Options = { operations: OPERATIONS, handlers, maxBodyBytes: 1_000 }
+    const options: Options = { operations: OPERATIONS, handlers, bodyLimits: () => ({ maxBytes: 1_000 }) }
     expect(options).not.toHaveProperty('authorize')
   })
 
@@ -232,8 +244,43 @@ describe('serveOperations', () => {
     expect(await answered).toBe('after the answer')
   })
 
+  test('authorizes again when the body has arrived, and gives the handler the principal of that moment', async () => {
+    let access = 'ada, admin'
+    const served: string[] = []
+    const app = serve({
+      authorize: () => {
+        if (access === '') throw new ApiError('unauthorized', 'Sign in first.')
+        return access
+      },
+      handlers: { ...handlers, saveThing: ({ principal }) => (served.push(principal), '{}') },
+    })
+    const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
+    const statusWhen = async (changed: string): Promise<string> => {
+      access = 'ada, admin'
+      const socket = connect({ host: '127.0.0.1', port: server.port })
+      let received = ''
+      socket.setEncoding('utf8').on('data', (text: string) => (received += text))
+      socket.write(
+        `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\n` +
+          'Connection: close\r\n\r\n',
+      )
+      while (server.inFlight === 0) await nextTurn()
+      access = changed
+      socket.write('{"name":"x"}')
+      await once(socket, 'close')
+      return received.slice(9, 12)
+    }
+    expect([await statusWhen('ada, member'), await statusWhen('')]).toEqual(['202', '401'])
+    expect(served).toEqual(['ada, member'])
+    await server.close()
+  })
+
   describe('with slots', () => {
-    const limits = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
+    const share = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
+    let limits: RequestSlotsOptions<string>
+    beforeEach(() => {
+      limits = { ...share, metrics: new Registry() }
+    })
 
     test('answers 503 to a principal beyond its share, and to all beyond the total, until an answer has ended', async () => {
       const gates: (() => void)[] = []
@@ -297,6 +344,30 @@ describe('serveOperations', () => {
       await server.close()
     })
 
+    test.each<[string, (socket: Socket, server: HttpServer) => unknown]>([
+      ['closed by its caller', (socket) => socket.end()],
+      ['reset by its caller', (socket) => socket.resetAndDestroy()],
+      ['refused because the body is malformed', (socket) => socket.write('zz\r\n')],
+      ['refused because the body took too long', () => {}],
+      ['closed by a stop', (_socket, server) => server.close(0)],
+    ])('frees the slot of a body when its connection is %s', async (how, end) => {
+      const requestTimeoutMs = how.endsWith('too long') ? 100 : 60_000
+      const app = serve({ slots: limits })
+      const server = await startHttpServer(app, { host: '127.0.0.1', port: 0, headersTimeoutMs: 50, requestTimeoutMs })
+      const socket = connect({ host: '127.0.0.1', port: server.port }).on('error', () => {})
+      socket.write(
+        `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: ada\r\nContent-Type: application/json\r\n` +
+          'Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n',
+      )
+      const slotsInUse = async () => (await limits.metrics.getMetricsAsJSON())[0]?.values.map(({ value }) => value)
+      while (!isDeepStrictEqual(await slotsInUse(), [1, 0])) await nextTurn()
+      await end(socket, server)
+      while (!isDeepStrictEqual(await slotsInUse(), [0, 0])) await nextTurn()
+      expect(server.inFlight).toBe(0)
+      socket.destroy()
+      await server.close(0)
+    })
+
     test('keeps the slot of a caller that disconnected until its handler has ended', async () => {
       const gate = Promise.withResolvers<string>()
       const started: unknown[] = []
@@ -323,7 +394,7 @@ describe('serveOperations', () => {
 
   test('answers an error of many fields with at most 100 details, and says how many it leaves out', async () => {
     const fields = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`f${index}`, 1]))
-    const app = serve({ maxBodyBytes: 10_000 })
+    const app = serve({ bodyLimits: () => ({ maxBytes: 10_000 }) })
     const { violations, body } = await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })
     expect(violations).toHaveLength(ERROR_DETAILS_MAX)
     expect(body).toMatchObject({

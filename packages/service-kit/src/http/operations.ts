@@ -4,7 +4,7 @@ import { withTimeout } from '../with-timeout.ts'
 import { answerState, onceClosed } from './answer-state.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
 import { notFound, serviceUnavailable } from './errors.ts'
-import { type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
+import { type BodyLimits, type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
 import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
 import { writeJson } from './write-json.ts'
 
@@ -58,15 +58,33 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
     operation: Table[keyof Table] | undefined,
   ) => Principal | Promise<Principal>
   readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
-  readonly maxBodyBytes: number
-  /** Members and list items in a body of more than 16 KiB. Default: no limit. */
-  readonly maxBodyMembers?: number
+  /**
+   * Authorizes again a request whose body arrived after `authorize`: its caller may have lost access meanwhile. The handler gets this
+   * principal. Default: `authorize`.
+   */
+  readonly authorizeAgain?: (
+    req: Request,
+    res: Response,
+    operation: Table[keyof Table],
+  ) => Principal | Promise<Principal>
+  readonly bodyLimits: (operation: Table[keyof Table]) => BodyLimits
   /** Limits the requests in flight; one more is answered 503. Default: no limit. */
   readonly slots?: RequestSlotsOptions<Principal>
+  /** Lets requests wait for their turn once their bodies have been read. Default: none waits. */
+  readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
   /** Only our own services call: answers omit the security headers, which take a runner about 20 µs to read. Default: false. */
   readonly isInternal?: boolean
+}
+
+/** Shares of what the handlers take, such as database connections. */
+export interface OperationShares<Principal> {
+  /**
+   * Answers a request when it is its caller's turn.
+   * @throws ApiError 503 when that takes too long
+   */
+  run(operationId: string, caller: Principal, answer: () => void | Promise<void>): Promise<void>
 }
 
 interface Route<Operation, Principal> {
@@ -83,8 +101,8 @@ interface RouteRequest<Principal> {
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400), check all parts (422), run the handler (503 without a free slot), write its answer as JSON. Sets `res.locals.operationId`; reads
- * `res.locals.requestId` and `res.locals.answerHeaders` (names and values in turn).
+ * the body (400) and authorize again, check all parts (422), run the handler (503 without a free slot), write its answer as
+ * JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and `res.locals.answerHeaders` (names and values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,
@@ -109,8 +127,10 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     operations,
     handlers,
     rules = {},
-    maxBodyBytes,
-    maxBodyMembers,
+    authorize,
+    authorizeAgain = authorize,
+    bodyLimits,
+    shares,
     handlerTimeoutMs,
     isInternal,
   }: OperationsOptions<Table, Principal>,
@@ -119,15 +139,13 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   const operation = operations[id] as Table[Id]
   const { [id]: handler } = handlers
   const check = requestChecker<Table[Id], Principal>(operation, rules[id])
+  const limits = bodyLimits(operation)
   const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
     const requestId = String(res.locals['requestId'])
     const parts = check({ ...request, body })
     const { principal, req } = request
     const trace = (res.locals['trace'] as TraceContext | undefined) ?? readTraceContext(req.headers)
-    const onceAnswered = (callback: () => void): void => {
-      if (res.closed) callback()
-      else onceClosed(res, callback)
-    }
+    const onceAnswered = (callback: () => void): void => onceClosed(res, callback)
     const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
     return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
@@ -144,13 +162,31 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     pattern: new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
     answer: (res, request) => {
       const { req, principal } = request
-      const answer = (body: JsonBody) => slots.whileAnswering(res, principal, () => handle(res, request, body))
-      if (!operation.body) return answer(NO_BODY)
-      const limits = { maxBytes: maxBodyBytes, maxMembers: maxBodyMembers }
-      return slots.whileReading(principal, (takeTurn) => readJsonBody(req, limits, takeTurn)).then(answer)
+      const answer = (body: JsonBody, caller: Principal) =>
+        slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body))
+      const answerInTurn = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
+        const authorized = isAuthorized ? principal : authorizeAgain(req, res, operation)
+        return whenReady(authorized, (caller) => answer(body, caller))
+      }
+      const answerInShare = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
+        if (!shares) return answerInTurn(body, isAuthorized)
+        const askedAt = performance.now()
+        // A person may have lost access while the request waited.
+        return shares.run(String(id), principal, () =>
+          answerInTurn(body, isAuthorized && performance.now() - askedAt < MAX_UNAUTHORIZED_MS),
+        )
+      }
+      if (!operation.body) return answerInShare(NO_BODY, true)
+      const isAuthorized = req.complete
+      return slots
+        .whileReading(res, principal, (takeTurn) => readJsonBody(req, limits, takeTurn))
+        .then((body) => answerInShare(body, isAuthorized))
     },
   }
 }
+
+/** How old the authorization of a request that waited for its turn may be. */
+const MAX_UNAUTHORIZED_MS = 1_000
 
 /** Calls `proceed` at once when the value is not a promise: awaiting it costs about 10 % of read throughput. */
 function whenReady<Value, Result>(

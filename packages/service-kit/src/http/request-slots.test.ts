@@ -2,6 +2,7 @@ import { ServerResponse } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
+import { Registry } from '../metrics.ts'
 import { answerState } from './answer-state.ts'
 import { createRequestSlots, createTurns } from './request-slots.ts'
 
@@ -24,14 +25,20 @@ test('createTurns gives each key one turn of the event loop at a time, in order,
 })
 
 test('the requests of one organization take their turns together, and so are the bytes counted that it does not read', async () => {
-  const slots = createRequestSlots<string>({ total: 9, perKey: 9, keyOf: (apiKey) => apiKey.slice(0, 1) })
+  const slots = createRequestSlots<string>({
+    total: 9,
+    perKey: 9,
+    keyOf: (apiKey) => apiKey.slice(0, 1),
+    metrics: new Registry(),
+  })
   let turn = 0
   const turns: number[] = []
   const read = async (takeTurn: () => Promise<void>): Promise<void> => {
     await takeTurn()
     turns.push(turn)
   }
-  for (const apiKey of ['a1', 'a2', 'a3']) void slots.whileReading(apiKey, read)
+  for (const apiKey of ['a1', 'a2', 'a3'])
+    void slots.whileReading(new ServerResponse({ method: 'PUT' } as IncomingMessage), apiKey, read)
   for (; turns.length < 3; turn += 1) await nextTurn()
   expect(new Set(turns).size).toBe(3)
   const res = new ServerResponse({ method: 'GET' } as IncomingMessage)

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { answerState, onceClosed } from './answer-state.ts'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
+import { Gauge, type Registry } from '../metrics.ts'
 import { serviceUnavailable } from './errors.ts'
 
 /** How many requests may be in flight. */
@@ -10,12 +11,21 @@ export interface RequestSlotsOptions<Principal> {
   readonly perKey: number
   /** What shares the slots of `perKey`, such as an organization. */
   readonly keyOf: (principal: Principal) => string
+  /** Gets the gauge `http_request_slots_in_use`. */
+  readonly metrics: Registry
 }
 
 /** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
 export interface RequestSlots<Principal> {
-  /** Reads a body. `takeTurn` resolves once per turn of the event loop for the requests of one key. */
-  whileReading<Body>(principal: Principal, read: (takeTurn: () => Promise<void>) => Promise<Body>): Promise<Body>
+  /**
+   * Reads a body. `takeTurn` resolves once per turn of the event loop for the requests of one key. The slot is free once the body
+   * has been read, or the request has been answered or cut off: `read` need not settle then.
+   */
+  whileReading<Body>(
+    res: ServerResponse,
+    principal: Principal,
+    read: (takeTurn: () => Promise<void>) => Promise<Body>,
+  ): Promise<Body>
   /** Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has begun. */
   whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
 }
@@ -28,17 +38,29 @@ export interface RequestSlots<Principal> {
 export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
   if (!options)
     return {
-      whileReading: (_principal, read) => read(() => nextTurn()),
+      whileReading: (_res, _principal, read) => read(() => nextTurn()),
       whileAnswering: (_res, _principal, answer) => answer(),
     }
-  const { total, perKey, keyOf } = options
+  const { total, perKey, keyOf, metrics } = options
   const limits = { total, perKey, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
   const takeTurn = createTurns()
   const [reading, answering] = [createInFlightLimiter(limits), createInFlightLimiter(limits)]
+  const gauge: Gauge<'stage'> = new Gauge({
+    name: 'http_request_slots_in_use',
+    help: 'Slots of requests whose bodies are being read (reading), and of those being answered (answering).',
+    labelNames: ['stage'],
+    registers: [metrics],
+    collect: () => {
+      gauge.set({ stage: 'reading' }, reading.inFlight)
+      gauge.set({ stage: 'answering' }, answering.inFlight)
+    },
+  })
   return {
-    whileReading: async (principal, read) => {
+    whileReading: async (res, principal, read) => {
       const key = keyOf(principal)
       const releaseSlot = acquire(reading, key)
+      // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
+      onceClosed(res, releaseSlot)
       return read(() => takeTurn(key)).finally(releaseSlot)
     },
     whileAnswering: (res, principal, answer) => {
@@ -48,7 +70,7 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
       state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
-        if (res.closed || state.isStream) releaseSlot()
+        if (state.isStream) releaseSlot()
         else onceClosed(res, releaseSlot)
       }
       let answered: void | Promise<void>

@@ -108,6 +108,7 @@ describe('startHttpServer', () => {
   test.each([
     ['bytes that are not HTTP', 'rubbish\r\n\r\n', 'The request is not valid HTTP/1.1.'],
     ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', 'The Host header is missing.'],
+    ['two Host headers', 'GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n', 'The Host header must be sent once.'],
     [
       'too large headers',
       `GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`,
@@ -129,6 +130,26 @@ describe('startHttpServer', () => {
       'GET / HTTP/1.1\r\nHost: x\r\n',
     )
     expect(received).toContain('The request took too long to arrive.')
+  })
+
+  test('closes a connection that has sent nothing without an answer, and leaves one alone that is kept alive', async () => {
+    const server = await start({ headersTimeoutMs: 50, requestTimeoutMs: 100, keepAliveTimeoutMs: 60_000 })
+    const kept = connect({ host: '127.0.0.1', port: server.port })
+    let received = ''
+    kept.setEncoding('utf8').on('data', (more: string) => (received += more))
+    kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(kept, 'data')
+    expect(await exchange(server, '')).toBe('')
+    kept.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    await once(kept, 'close')
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+    expect(refusals).toEqual([])
+  })
+
+  test('answers the beginning of a request on a connection that is kept alive, when the rest does not arrive', async () => {
+    const server = await start({ headersTimeoutMs: 50, requestTimeoutMs: 100, keepAliveTimeoutMs: 60_000 })
+    const received = await exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT')
+    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
   })
 
   test('counts no request of a connection that was closed, also if several were waiting on it', async () => {

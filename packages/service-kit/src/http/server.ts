@@ -88,6 +88,8 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       refuse(res, new ApiError('invalid_request', 'The request is not valid HTTP/1.1.'))
     } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
       refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
+    } else if (hasSeveralHosts(req)) {
+      refuse(res, new ApiError('invalid_request', 'The Host header must be sent once.'))
     } else {
       req.url = target
       listener(req, res)
@@ -114,7 +116,9 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     const res = lastResponses.get(socket)
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy(error)
+    // Browsers open spare connections, and take what arrives on an unused one for the answer to their next request.
+    const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
+    if (isUnused || error.code === 'ECONNRESET' || !socket.writable) socket.destroy(error)
     else if (!res || (res.req.complete && res.writableFinished)) writeRawError(socket, toRequestError(error), onRefusal)
     // The broken request follows one that is still being answered: that answer comes first.
     else if (res.req.complete) res.once('finish', () => writeRawError(socket, toRequestError(error), onRefusal))
@@ -155,6 +159,16 @@ function toOriginForm(target: string): string | undefined {
   if (target.startsWith('/') || target === '*') return target
   const [, path] = /^https?:\/\/[^/?#]+(.*)$/i.exec(target) ?? []
   return path === undefined || path.startsWith('/') ? path : `/${path}`
+}
+
+/** Node keeps the first of several Host headers. RFC 9112, section 3.2 asks for a 400. */
+function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.findIndex(isHostName) !== rawHeaders.findLastIndex(isHostName)
+}
+
+/** Whether this item of the names and values in turn is the name of a Host header. */
+function isHostName(text: string, index: number): boolean {
+  return index % 2 === 0 && text.length === 4 && /^host$/i.test(text)
 }
 
 function toRequestError({ code }: NodeJS.ErrnoException): ApiError {

@@ -1,5 +1,6 @@
 import express from 'express'
 import { afterEach, expect, test } from '@jest/globals'
+import { Registry } from '../metrics.ts'
 import { serveOperations } from './operations.ts'
 import { handleErrors } from './errors.ts'
 import { type HttpServer, startHttpServer } from './server.ts'
@@ -25,8 +26,8 @@ async function start(): Promise<HttpServer> {
         }),
         read: () => ({ status: 200, body: {}, headers: ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] }),
       },
-      maxBodyBytes: 1_000,
-      slots: { total: 1, perKey: 1, keyOf: () => 'all' },
+      bodyLimits: () => ({ maxBytes: 1_000 }),
+      slots: { total: 1, perKey: 1, keyOf: () => 'all', metrics: new Registry() },
       handlerTimeoutMs: 50,
     }),
   )

@@ -14,6 +14,17 @@ export function sessionCookie(token: string): readonly string[] {
   return setCookie(SESSION_COOKIE, token, SIGN_IN_MAX_DAYS * 86_400)
 }
 
+const TRIAL_COOKIE = '__Host-trial'
+
+/** Returns the headers of a cookie that a browser keeps only if it keeps that of a sign-in: it has the same attributes. */
+export function trialCookie(): readonly string[] {
+  return setCookie(TRIAL_COOKIE, '1', 60)
+}
+
+export function hasTrialCookie(header: string | undefined): boolean {
+  return readCookie(header, TRIAL_COOKIE) !== undefined
+}
+
 /** Returns the value of a cookie; undefined without one. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim())

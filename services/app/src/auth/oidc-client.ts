@@ -1,3 +1,4 @@
+import { isName } from '@workflow-service/contract'
 import type * as openid from 'openid-client'
 import type { OidcConfig } from '../config.ts'
 
@@ -34,8 +35,10 @@ export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig,
   let discovered: Promise<readonly [typeof openid, openid.Configuration]> | undefined
   const discover = async () => {
     const client = await import('openid-client')
-    // A provider on http is one that an operator has configured so, in a private network or for tests.
-    const execute = new URL(issuer).protocol === 'http:' ? [client.allowInsecureRequests] : []
+    // TLS alone may identify the provider of a token from its token endpoint (OpenID Connect Core, 3.1.3.7), but a proxy that
+    // inspects TLS could then sign everybody in. The settings allow http on loopback only.
+    const isInsecure = new URL(issuer).protocol === 'http:'
+    const execute = [client.enableNonRepudiationChecks, ...(isInsecure ? [client.allowInsecureRequests] : [])]
     const options = { execute, timeout: TIMEOUT_SECONDS }
     return [client, await client.discovery(new URL(issuer), clientId, clientSecret, undefined, options)] as const
   }
@@ -86,7 +89,7 @@ export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig,
       return {
         issuer: idToken.iss,
         subject: idToken.sub,
-        name: typeof name === 'string' && name.trim() !== '' ? name.trim().slice(0, 200) : null,
+        name: typeof name === 'string' && name !== '' && isName(name) ? name.trim().slice(0, 200) : null,
         email: typeof email === 'string' && isVerified === true ? email : null,
       }
     },

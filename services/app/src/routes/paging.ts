@@ -97,6 +97,15 @@ export async function answerRows<Row, Position>(
   })
 }
 
+/** Answers with the entries that `read` finds for the `ids` of a query; undefined without `ids`. */
+export async function answerIds<Row>(
+  { ids }: { readonly ids?: string },
+  read: (ids: readonly string[]) => Promise<readonly Row[]>,
+) {
+  if (ids === undefined) return undefined
+  return { body: { data: [...(await read(ids.split(',')))], pagination: { has_more: false, next_cursor: null } } }
+}
+
 /** The position in time of an entry of the contract. */
 export function timeOf(entry: { readonly created_at: string; readonly id: string }): TimePosition {
   return { createdAt: new Date(entry.created_at), id: entry.id }

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -17,6 +18,8 @@ export const OIDC_CLIENT = { id: 'workflow-service', secret: 'the-secret-of-the-
 export interface TestProvider {
   readonly issuer: string
   person: OidcPerson
+  /** Publishes another key than the one that signs, under its id. */
+  hasForeignKey: boolean
   close(): Promise<void>
 }
 
@@ -32,6 +35,9 @@ interface ProviderModule {
   }
 }
 
+const KEY = { kid: 'of-the-provider', use: 'sig', alg: 'RS256' }
+const createKey = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
+
 /** Starts the provider. `redirectUri` is the only one that it accepts. */
 export async function startOidcProvider(redirectUri: string): Promise<TestProvider> {
   // The package has no types.
@@ -44,7 +50,11 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const state = { person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true } as OidcPerson }
+  const state = {
+    person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true } as OidcPerson,
+    hasForeignKey: false,
+  }
+  const foreignKey = { ...createKey().publicKey.export({ format: 'jwk' }), ...KEY }
   const provider = new Provider(issuer, {
     clients: [
       {
@@ -59,6 +69,7 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
     interactions: { url: () => '/interaction' },
     findAccount: (_ctx: unknown, sub: string) => ({ accountId: sub, claims: () => state.person }),
     cookies: { keys: ['for-tests-only'] },
+    jwks: { keys: [{ ...createKey().privateKey.export({ format: 'jwk' }), ...KEY }] },
   })
   const handle = provider.callback()
   const interact = async (req: unknown, res: unknown): Promise<void> => {
@@ -70,6 +81,7 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   }
   server.on('request', (req, res) => {
     if (req.url?.startsWith('/interaction')) void interact(req, res)
+    else if (req.url === '/jwks' && state.hasForeignKey) res.end(JSON.stringify({ keys: [foreignKey] }))
     else handle(req, res)
   })
   return {
@@ -79,6 +91,12 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
     },
     set person(person) {
       state.person = person
+    },
+    get hasForeignKey() {
+      return state.hasForeignKey
+    },
+    set hasForeignKey(hasForeignKey) {
+      state.hasForeignKey = hasForeignKey
     },
     close: async () => {
       server.closeAllConnections()

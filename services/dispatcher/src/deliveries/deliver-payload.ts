@@ -103,7 +103,12 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
     case 'organization_suspended':
       throw new ApiError('organization_suspended', 'The organization is suspended. Nothing was sent.')
     case 'approval_required':
-      throw new ApiError('approval_required', 'This payload needs the approval of a person. Nothing was sent.')
+      throw new ApiError(
+        'approval_required',
+        resend
+          ? 'The webhook source asks for approval: only an admin or owner sends a payload to it again. Nothing was sent.'
+          : 'This payload needs the approval of a person. Nothing was sent.',
+      )
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
       releaseSlot()
@@ -262,7 +267,8 @@ function asJson(body: Record<string, unknown>): unknown {
   return JSON.parse(JSON.stringify(body))
 }
 
-function idempotencyConflict(): ApiError {
+/** Returns the refusal of an id that belongs to another delivery. */
+export function idempotencyConflict(): ApiError {
   return new ApiError(
     'idempotency_conflict',
     'This delivery id was used for a different request. Nothing was sent. Use a new id for another payload.',

@@ -33,6 +33,51 @@ describe('createRedactor', () => {
     expect(redacted.replaceAll(/=|%3D/g, '')).toBe('before [hidden] between [hidden]|[hidden] after')
   })
 
+  test.each<[string, (text: string) => string]>([
+    ['in hexadecimal', (text) => Buffer.from(text).toString('hex')],
+    [
+      'in hexadecimal with colons, in upper case',
+      (text) => Buffer.from(text).toString('hex').toUpperCase().replaceAll(/../g, '$&:'),
+    ],
+    ['in HTML entities', (text) => Array.from(text, (character) => `&#${character.codePointAt(0)};`).join('')],
+    [
+      'in hexadecimal HTML entities',
+      (text) => Array.from(text, (character) => `&#x${character.codePointAt(0)!.toString(16)};`).join(''),
+    ],
+    ['percent-encoded twice', (text) => encodeURIComponent(encodeURIComponent(text))],
+    [
+      'percent-encoded in every byte, twice',
+      (text) => encodeURIComponent(Buffer.from(text).toString('hex').replaceAll(/../g, '%$&')),
+    ],
+    ['in upper case', (text) => text.toUpperCase()],
+    ['spaced', (text) => Array.from(text).join(' ')],
+    ['split in two lines', (text) => `${text.slice(0, 17)}\n  ${text.slice(17)}`],
+    ['in lines of quotation', (text) => text.replaceAll(/.{7}/gs, '$&\r\n> ')],
+    ['in Base64 of a longer text', (text) => Buffer.from(`user:${text}@`).toString('base64')],
+    ['in Base64 of JSON', (text) => Buffer.from(JSON.stringify({ n: 1, secret: text })).toString('base64')],
+    ['in Base64 in lines', (text) => Buffer.from(`{"s":"${text}"}`).toString('base64').replaceAll(/.{10}/g, '$&\n')],
+    ['partly masked', (text) => `***${text.slice(5, -3)}***`],
+  ])('shows no text that repeats a secret %s', (_name, encode) => {
+    for (const secret of ['q7Zt+4bX/9mKe2PaLw0sVnR8uHcYdJ6gTfA1oBxEi3M=', 'correct horse battery staple é']) {
+      expect(createRedactor([secret])(`got ${encode(secret)} from you`)).toBe(REDACTED)
+    }
+  })
+
+  test('shows texts that share ordinary words with a secret, and hides one that is encoded without end', () => {
+    const redact = createRedactor(['our order intake secret 1', '-_-_-_-!'])
+    for (const text of ['The order was taken in.', 'Order 1 intake &amp; 100%25 done', '%41&#66;\\u0043', '-_-_-!']) {
+      expect(redact(text)).toBe(text)
+    }
+    expect(redact('- _ - _ - _ - !')).toBe(REDACTED)
+    expect(redact(`%${'25'.repeat(9)}41`)).toBe(REDACTED)
+  })
+
+  test('ends for the longest secrets in a text of many layers', () => {
+    const secret = Array.from({ length: 1_000 }, (_, index) => String.fromCodePoint(0x4e00 + index)).join('')
+    const redact = createRedactor([secret, Buffer.from(secret).toString('base64')])
+    expect(redact(`%25${'&amp;'.repeat(800)}`)).not.toBe('')
+  })
+
   test('replaces the beginning of a secret at the end of a text that was cut off', () => {
     const redact = createRedactor([SECRET])
     for (const encode of Object.values(ENCODINGS)) {

@@ -15,20 +15,100 @@ export type Redact = (text: string) => string
 /**
  * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they are, in
  * Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are encoded. The end of a
- * text may be the beginning of a secret that was cut off. Takes time in proportion to the lengths of text and secret, which only a
- * secret that repeats itself needs: a text that would take longer than some 20 ms is replaced as a whole.
+ * text may be the beginning of a secret that was cut off. A text that still repeats a part of a secret, in whatever other spelling, is
+ * replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to the lengths of text and secret, which only a
+ * secret that repeats itself needs: a text that would take longer than some 20 ms is replaced as a whole, too.
  */
 export function createRedactor(secrets: readonly (string | null)[]): Redact {
-  const texts = secrets
-    .filter((secret) => secret !== null)
-    .filter(isRedactable)
-    .flatMap((secret) => [withoutPadding(secret), toBase64(secret, 'base64'), toBase64(secret, 'base64url')])
+  const hidden = secrets.filter((secret) => secret !== null).filter(isRedactable)
   // Most deliveries have no text, so the spellings are computed for the first one.
-  let patterns: Pattern[] | undefined
+  let prepared: { patterns: Pattern[]; repeats: (text: string) => boolean } | undefined
   return (text) => {
-    patterns ??= [...new Set(texts)].map(toPattern)
-    return patterns.reduce((rest, pattern) => replaceAll(rest, pattern), text)
+    prepared ??= {
+      patterns: [...new Set(hidden.flatMap(toTexts))].map(toPattern),
+      repeats: createRepetitionFinder(hidden),
+    }
+    const rest = prepared.patterns.reduce((left, pattern) => replaceAll(left, pattern), text)
+    return prepared.repeats(rest) ? REDACTED : rest
   }
+}
+
+function toTexts(secret: string): string[] {
+  return [withoutPadding(secret), toBase64(secret, 'base64'), toBase64(secret, 'base64url')]
+}
+
+/** So many letters and digits in a row are no coincidence: in hexadecimal they are 6 bytes of a secret, in Base64 9. */
+const REPEATED_LENGTH = 12
+/** A text that was encoded more often counts as a repetition. */
+const MAX_LAYERS = 6
+
+/**
+ * Creates a function that returns whether a text repeats 12 letters and digits in a row of a secret, or all of a shorter one: as it
+ * is, in hexadecimal, or in Base64 also within a longer text. Case, white space, line breaks and all other characters between them
+ * do not count, nor how often the text was percent-encoded or escaped as in JSON or HTML.
+ */
+function createRepetitionFinder(secrets: readonly string[]): (text: string) => boolean {
+  const words = secrets.flatMap(toForms).map(foldWords).filter(isRedactable)
+  // By the few letters of a secret of punctuation, ordinary words would match.
+  const symbols = secrets.filter((secret) => !isRedactable(foldWords(secret))).map(foldSpaces)
+  const repeats = (text: string): boolean => {
+    const folded = foldWords(text)
+    const windows = new Set(Array.from({ length: folded.length }, (_, at) => folded.slice(at, at + REPEATED_LENGTH)))
+    return (
+      words.some((word) =>
+        word.length <= REPEATED_LENGTH ? folded.includes(word) : hasWindow(word, REPEATED_LENGTH, windows),
+      ) || symbols.some((symbol) => foldSpaces(text).includes(symbol))
+    )
+  }
+  return (text) => {
+    let layer = text.replaceAll(REDACTED, ' ')
+    for (let count = 0; count < MAX_LAYERS; count += 1) {
+      if (repeats(layer)) return true
+      const inner = decodeLayer(layer)
+      if (inner === layer) return false
+      layer = inner
+    }
+    return true
+  }
+}
+
+/** The secret as it is, in hexadecimal, and what depends on it alone in the Base64 of a text that has it at any position. */
+function toForms(secret: string): string[] {
+  const bytes = Buffer.from(secret, 'utf8')
+  const inBase64 = [0, 1, 2].map((shift) => {
+    const encoded = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
+    return encoded.slice(Math.ceil((shift * 4) / 3), Math.floor(((shift + bytes.length) * 4) / 3))
+  })
+  return [secret, bytes.toString('hex'), ...inBase64]
+}
+
+function hasWindow(text: string, length: number, windows: ReadonlySet<string>): boolean {
+  for (let at = 0; at + length <= text.length; at += 1) if (windows.has(text.slice(at, at + length))) return true
+  return false
+}
+
+function foldWords(text: string): string {
+  return text.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, '')
+}
+
+function foldSpaces(text: string): string {
+  return text.toLowerCase().replaceAll(/\s+/gu, '')
+}
+
+/** Removes one layer of percent-encoding, and of escapes of JSON and HTML. The result is shorter, or the same. */
+function decodeLayer(text: string): string {
+  return text
+    .replaceAll(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
+    .replaceAll(/\\(?:u([\da-f]{4})|x([\da-f]{2})|[bfnrt])/gi, (_, ...[unit, byte]: (string | undefined)[]) =>
+      unit === undefined && byte === undefined ? ' ' : String.fromCharCode(parseInt((unit ?? byte)!, 16)),
+    )
+    .replaceAll(
+      /&(?:#x([\da-f]{1,5})|#(\d{1,6})|(amp)|\w{1,10});/gi,
+      (_, ...[hex, decimal, amp]: (string | undefined)[]) => {
+        if (hex !== undefined) return String.fromCodePoint(parseInt(hex, 16))
+        return decimal === undefined ? (amp === undefined ? ' ' : '&') : String.fromCodePoint(Number(decimal))
+      },
+    )
 }
 
 /** A secret as the numbers of its characters in `characters`, each of which can be written in several ways. */

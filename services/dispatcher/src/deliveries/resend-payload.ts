@@ -1,8 +1,14 @@
 import type { TraceContext } from '@workflow-service/contract'
-import { type AuditedBy, type Delivery, findDeliveryState } from '@workflow-service/database'
+import {
+  type AuditedBy,
+  type Delivery,
+  findDeliveryState,
+  hasApproval,
+  isDeliveryIdOfRun,
+} from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../app-context.ts'
-import { deliverPayload, notResendable } from './deliver-payload.ts'
+import { deliverPayload, idempotencyConflict, notResendable } from './deliver-payload.ts'
 
 /** A payload delivery to send again under a new id. */
 export interface ResendRequest {
@@ -22,7 +28,8 @@ export interface ResendRequest {
 /**
  * Sends the payload of an earlier delivery again, at most once for its id. Implements contract README, "Internal API"
  * (sending a payload again).
- * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, and those of `deliverPayload`.
+ * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, `idempotency_conflict` for the id of a run's
+ * payload, and those of `deliverPayload`.
  */
 export async function resendPayload(ctx: AppContext, request: ResendRequest): Promise<Delivery> {
   const { id, organizationId, resendOf, sentBy, requestId, trace, by } = request
@@ -47,8 +54,10 @@ export async function resendPayload(ctx: AppContext, request: ResendRequest): Pr
 
 async function findResendable(
   ctx: AppContext,
-  { organizationId, sourceId, resendOf }: ResendRequest,
+  { id, organizationId, sourceId, resendOf }: ResendRequest,
 ): Promise<Delivery> {
+  // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their approvals.
+  if (isDeliveryIdOfRun(id) || (await hasApproval(ctx.db, id))) throw idempotencyConflict()
   const earlier = await findDelivery(ctx, resendOf)
   const isFound = earlier?.organizationId === organizationId && (sourceId ?? earlier.sourceId) === earlier.sourceId
   if (!isFound) throw notFound('Delivery')

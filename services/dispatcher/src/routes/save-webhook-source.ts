@@ -3,8 +3,10 @@ import type { TraceContext, WebhookSourceIn } from '@workflow-service/contract'
 import {
   type AuditedBy,
   findSaveTarget,
+  findWebhookSource,
   type SaveTarget,
   saveWebhookSource,
+  saveWebhookSourceSettings,
   type StoredWebhookSource,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
@@ -40,6 +42,9 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
     const mode = query.verify ?? 'always'
     const by = readActor(organizationId, request)
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
+    // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
+    const isEdit = query.version !== undefined && query.version > 0
+    if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken()
     const stored = await findStored(ctx, save)
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
       return answerToLostSave(ctx, save, stored)
@@ -47,9 +52,7 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
-    if (stored && mode !== 'always' && isSaved(ctx, save, stored)) {
-      return { status: 200, body: toWebhookSourceOut(stored) }
-    }
+    if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
     if (save.isVerified) await verify(ctx, save, signingSecret)
     else ctx.logger.warn(logFields(save), 'webhook source saved without verification (verify=never)')
     return await write(ctx, save, stored)
@@ -107,6 +110,8 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
     case 'saved': {
       const isNew = stored === null
       ctx.hints.add(organizationId, 'webhook_sources')
+      // Another URL ends approvals, so that their runs continue.
+      if (stored && stored.endpointUrl !== input.endpoint_url) ctx.hints.add(organizationId, 'runs', 'sessions')
       ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook source saved')
       return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
     }
@@ -119,6 +124,16 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
   }
 }
 
+/** Saves what the endpoint does not confirm. Writes nothing if it is saved already. */
+async function writeSettings(ctx: AppContext, save: Save, stored: StoredWebhookSource): Promise<OperationAnswer> {
+  const { organizationId, sourceId, input, by } = save
+  const { approval = stored.approval } = input
+  const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, { approval }, stored.version, by)
+  if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
+  if (saved.source.version !== stored.version) ctx.hints.add(organizationId, 'webhook_sources')
+  return { status: 200, body: toWebhookSourceOut(saved.source) }
+}
+
 /** Returns undefined to keep the stored secret and null to remove it. */
 function encryptSecret(ctx: AppContext, { organizationId, sourceId, input }: Save): Buffer | null | undefined {
   const { signing_secret: secret } = input
@@ -127,7 +142,9 @@ function encryptSecret(ctx: AppContext, { organizationId, sourceId, input }: Sav
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
 function answerToLostSave(ctx: AppContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
-  if (winner && isSaved(ctx, save, winner)) return { status: 200, body: toWebhookSourceOut(winner) }
+  const { approval = winner?.approval } = save.input
+  if (winner && approval === winner.approval && isConfirmed(ctx, save, winner))
+    return { status: 200, body: toWebhookSourceOut(winner) }
   throw new ApiError(
     'source_changed',
     'Another save of this webhook source was written meanwhile, and this one was not. Read the source, and save again if your change still applies.',
@@ -150,13 +167,17 @@ async function findStored(ctx: AppContext, save: Save): Promise<StoredWebhookSou
     case 'name_taken':
       throw nameTaken()
     case 'id_taken':
-      throw new ApiError(
-        'id_taken',
-        'This id belongs to a deleted webhook source or to another organization. Choose a new one.',
-      )
+      throw idTaken()
     default:
       return target satisfies never
   }
+}
+
+function idTaken(): ApiError {
+  return new ApiError(
+    'id_taken',
+    'There is no webhook source with this id to change, or it is deleted or of another organization. Choose a new id.',
+  )
 }
 
 function nameTaken(): ApiError {
@@ -166,14 +187,13 @@ function nameTaken(): ApiError {
   )
 }
 
-/** Whether the stored source already has the values of the save, and is verified if the save requires it. */
-function isSaved(ctx: AppContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
+/** Whether the stored source already has the values that its endpoint confirms, and is verified if the save requires it. */
+function isConfirmed(ctx: AppContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
   return (
     (stored.verifiedAt !== null || !isVerified) &&
     stored.name === input.name &&
     stored.description === input.description &&
     stored.endpointUrl === input.endpoint_url &&
-    (input.approval === undefined || stored.approval === input.approval) &&
     isDeepStrictEqual(stored.exampleRequestBody, JSON.parse(JSON.stringify(input.example_request_body))) &&
     hasSecret(ctx, stored, input.signing_secret)
   )

@@ -28,6 +28,23 @@ export function authorize(
   }
 }
 
+/**
+ * Creates the authorization of a request whose body came later, which counts nothing again: a key that was revoked meanwhile is
+ * refused as in a new request (401), and so is what it may no longer do (403).
+ */
+export function authorizeAgain(
+  ctx: AuthContext,
+): (req: Request, res: Response, operation: Operation) => Principal | Promise<Principal> {
+  return (req, res, operation) => {
+    const admit = (principal: Principal): Principal => {
+      checkPermission(principal, operation)
+      return principal
+    }
+    const principal = authenticate(ctx, req, res)
+    return principal instanceof Promise ? principal.then(admit) : admit(principal)
+  }
+}
+
 /** @throws ApiError 403. */
 function checkPermission({ isSuspended, scopes }: Principal, operation: Operation | undefined): void {
   if (isSuspended) throw new ApiError('organization_suspended', 'The organization of this key is suspended.')

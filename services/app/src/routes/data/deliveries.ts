@@ -1,6 +1,7 @@
 import type { DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract'
 import {
   decideApprovals,
+  findVisibleDeliveries,
   findVisibleDelivery,
   findVisibleRun,
   hasWebhookSourceLog,
@@ -12,7 +13,7 @@ import { ApiError, found, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerPage, byTime, toDate } from '../paging.ts'
+import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 
@@ -22,9 +23,12 @@ export function deliveryHandlers(ctx: AppContext) {
     listDeliveries: async ({ principal, params, query }) => {
       const { outcome, kind } = query
       const { source_id: sourceId } = params
+      const viewer = viewerOf(principal)
+      const named = await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, sourceId, ids))
+      if (named) return named
       const filter = { sourceId, outcome, kind, since: toDate(query.since), until: toDate(query.until) }
       const answer = await answerPage(query, DELIVERIES, (page) =>
-        listVisibleDeliveries(ctx.db, viewerOf(principal), { ...filter, ...page }),
+        listVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
       )
       const isEmpty = answer.body.data.length === 0
       if (isEmpty && !(await hasWebhookSourceLog(ctx.db, principal.organizationId, sourceId))) {
@@ -87,12 +91,17 @@ async function resendDelivery(
   const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
   // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
   if (known?.resend_of !== body.resend_of) found(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
-  const sent = await ctx.dispatcher.call('sendPayload', {
-    params: { delivery_id: params.delivery_id },
-    body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
-    headers: actorHeaders(principal),
-    requestId,
-  })
+  const sent = await ctx.dispatcher
+    .call('sendPayload', {
+      params: { delivery_id: params.delivery_id },
+      body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
+      headers: actorHeaders(principal),
+      requestId,
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.code !== 'approval_required') throw error
+      throw new ApiError('forbidden_for_role', error.message)
+    })
   // The outcome may still be on its way into the database.
   const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
   const recorded = await readDelivery(ctx, viewer, params.delivery_id)

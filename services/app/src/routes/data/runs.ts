@@ -1,8 +1,12 @@
 import {
   closeSession,
   createSession,
+  findRunPrompts,
+  draftRunRules,
   findSession,
+  findSessions,
   findVisibleRun,
+  findVisibleRuns,
   listRunsOfSession,
   listSessions,
   listVisibleRuns,
@@ -12,7 +16,8 @@ import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerPage, answerRows, BY_NUMBER, byTime, timeOf, toDate } from '../paging.ts'
+import { toRunPrompts } from './run-prompts.ts'
+import { answerIds, answerPage, answerRows, BY_NUMBER, byTime, timeOf, toDate } from '../paging.ts'
 
 const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')
@@ -28,6 +33,8 @@ export function runHandlers(ctx: AppContext) {
       const { status, since, until, workflow_id: workflowId, session_id: sessionId } = query
       const viewer = viewerOf(principal)
       const filter = { status, workflowId, since: toDate(since), until: toDate(until) }
+      const named = await answerIds(query, (ids) => findVisibleRuns(db, viewer, ids))
+      if (named) return named
       return sessionId === undefined
         ? await answerRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, viewer, { ...filter, ...page }))
         : await answerPage(query, BY_NUMBER, (page) => listRunsOfSession(db, viewer, sessionId, { ...filter, ...page }))
@@ -35,9 +42,22 @@ export function runHandlers(ctx: AppContext) {
     getRun: async ({ principal, params }) => ({
       body: found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
     }),
-    listSessions: ({ principal, query }) => {
+    getRunPrompts: async ({ principal, params }) => ({
+      body: toRunPrompts(found(await findRunPrompts(db, viewerOf(principal), params.run_id), 'Run')),
+    }),
+    getRulesDraft: async ({ principal, params }) => {
+      const run = found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run')
+      const { error, steps, workflow } = run
+      const draft = { workflowId: workflow.id, error, steps }
+      return { body: { content: found(await draftRunRules(db, principal.organizationId, draft), 'Draft of rules') } }
+    },
+    listSessions: async ({ principal, query }) => {
       const isOpen = query.state === undefined ? undefined : query.state === 'open'
-      return answerPage(query, SESSIONS, (page) => listSessions(db, viewerOf(principal), { isOpen, ...page }))
+      const viewer = viewerOf(principal)
+      return (
+        (await answerIds(query, (ids) => findSessions(db, viewer, ids))) ??
+        (await answerPage(query, SESSIONS, (page) => listSessions(db, viewer, { isOpen, ...page })))
+      )
     },
     getSession: ({ principal, params }) => readSession(principal, params.session_id),
     createSession: async (request) => {

@@ -1,5 +1,5 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { listSourcesWithLastRequests, viewerOf } from '@workflow-service/database'
+import { listSourcesWithLastRequests, saveWebhookSourceSettings, viewerOf } from '@workflow-service/database'
 import { ApiError, found } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { actorHeaders } from '../../dispatcher-client.ts'
@@ -17,6 +17,7 @@ export function webhookSourceHandlers(ctx: AppContext) {
     }),
     getWebhookSource: async ({ principal, params }) => ({ body: await readSource(ctx, principal, params.source_id) }),
     saveWebhookSource: (request) => saveSource(ctx, request),
+    saveWebhookSourceSettings: (request) => saveSettings(ctx, request),
     deleteWebhookSource: async ({ principal, params, requestId }) => {
       await ctx.dispatcher.call('deleteWebhookSource', { ...toInternal(principal, params), requestId })
       return { status: 204 }
@@ -55,6 +56,29 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body
     throw changedMeanwhile(current, error)
   }
   return { body: await readSource(ctx, principal, params.source_id) }
+}
+
+/** Saves the settings that the endpoint does not confirm: they need neither a request to it nor the key of the secret. */
+async function saveSettings(
+  ctx: AppContext,
+  request: AppRequestOf<'saveWebhookSourceSettings'>,
+): Promise<{ body: AppWebhookSourceOut }> {
+  const { principal, params, body } = request
+  const { version, ...settings } = body
+  const { organizationId } = principal
+  const seenVersion = toInternalVersion(version)
+  const saved = await saveWebhookSourceSettings(
+    ctx.db,
+    organizationId,
+    params.source_id,
+    settings,
+    seenVersion,
+    request,
+  )
+  const source = await readSource(ctx, principal, params.source_id)
+  if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(source)
+  if (saved.kind === 'saved') ctx.hints.add(organizationId, 'webhook_sources')
+  return { body: source }
 }
 
 /** A version that is not an integer is never the stored one. */

@@ -4,12 +4,13 @@ import {
   confirmSignIn,
   endSignIn,
   findAccountById,
+  foldCase,
   listSignIns,
   saveAccount,
   type SignedInUser,
   switchOrganization,
 } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { authenticate, notSignedIn } from '../../auth/authorize.ts'
 import { readCookie, SESSION_COOKIE, sessionCookie, setCookie } from '../../auth/cookie.ts'
@@ -27,8 +28,8 @@ export function meHandlers(ctx: AppContext) {
     getMe: async ({ principal }) => ({ body: await toMe(ctx, principal) }),
     saveMe: async (request) => {
       const { principal, body } = request
-      if (body.email !== principal.email) assertConfirmed(principal)
-      if ((await saveAccount(ctx.db, body, request)) === 'email_taken') throw emailTaken()
+      if (body.email !== undefined && foldCase(body.email) !== foldCase(principal.email)) throw emailNeedsLink()
+      await saveAccount(ctx.db, { name: body.name }, request)
       ctx.hints.add(principal.organizationId, 'users')
       return await answerMe(principal)
     },
@@ -42,11 +43,14 @@ export function meHandlers(ctx: AppContext) {
       const { organization } = await toMe(ctx, principal)
       const words = [organization.name, principal.email]
       const passwordHash = await hashNewPassword(principal, 'new_password', body.new_password, words)
-      await changePassword(ctx.db, passwordHash, request)
+      if (!(await changePassword(ctx.db, passwordHash, request))) throw notSignedIn()
       return await answerMe(principal)
     },
-    switchOrganization: async ({ principal, body }) => {
-      if (!(await switchOrganization(ctx.db, principal, body.organization_id))) throw notFound('Organization')
+    switchOrganization: async (request) => {
+      const { principal, body } = request
+      const result = await switchOrganization(ctx.db, body.organization_id, request)
+      if (!result) throw notFound('Organization')
+      if (result === 'signed_out') throw notSignedIn()
       return await answerMe(principal)
     },
     confirmPassword: async (request) => {
@@ -86,6 +90,12 @@ async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
     confirmed_until: user.confirmedUntil?.toISOString() ?? null,
     api_url: ctx.config.apiUrl ?? null,
   }
+}
+
+/** The same for every address: whether it has an account is nobody's to learn. */
+function emailNeedsLink(): ApiError {
+  const message = 'is changed with a link that an admin of your organization makes on the page People, or the operator'
+  return invalidFields([{ field: 'email', code: 'value_error', message }])
 }
 
 export function emailTaken(): ApiError {

@@ -59,6 +59,7 @@ export function oidcHandlers(ctx: AppContext) {
       const [membership] = account?.organizations ?? []
       if (!account || !membership) return fail(requestId, 'oidc_not_invited')
       const token = await signIn(ctx.db, account, membership, 'oidc', request)
+      if (token === undefined) return fail(requestId, 'oidc_failed')
       return redirectTo(localPath(kept.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...sessionCookie(token)])
     },
   } satisfies Partial<AppHandlers>
@@ -78,7 +79,7 @@ async function acceptWithIdentity(
   const person = { name: name ?? (invitation.user.name || email), email, passwordHash: null, oidc: { issuer, subject } }
   const used = await acceptInvitation(ctx.db, null, invitation, person, request)
   // The person may have accepted another invitation at the same moment.
-  if (used === 'email_taken') return await findAccountByOidc(ctx.db, issuer, subject)
+  if (typeof used === 'string') return await findAccountByOidc(ctx.db, issuer, subject)
   return used && (await findAccountById(ctx.db, used.accountId))
 }
 
@@ -86,11 +87,12 @@ function redirectTo(location: string, cookies: readonly string[]) {
   return { status: 302, headers: ['Location', location, ...cookies] }
 }
 
-/** Returns the path if it leads to this application, else `/`. */
+/** Returns the path if it leads to this application, else `/`. A browser reads a path that begins with two slashes as a host. */
 export function localPath(next: string | undefined): string {
   const base = 'http://application.invalid'
   const url = next?.startsWith('/') ? URL.parse(next, base) : null
-  return url?.origin === base ? `${url.pathname}${url.search}` : '/'
+  // A path such as `/.//host` has two slashes only after it was normalized.
+  return url?.origin === base && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/'
 }
 
 function readAttempt(cookie: string | undefined): (OidcAttempt & { next?: string }) | undefined {

@@ -1,10 +1,13 @@
 import {
+  acceptEmail,
   acceptInvitation,
   acceptReset,
   completeSetup,
   findAccountByEmail,
+  findAccountById,
   findOneTimeLink,
   hasAccounts,
+  type LinkPerson,
   type OneTimeLink,
   recordFailedSignIn,
   signIn,
@@ -12,9 +15,10 @@ import {
 } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
+import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
-import type { AppHandlers } from '../app-handlers.ts'
+import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
 
 interface VisitorRequest {
@@ -28,25 +32,28 @@ export function signInHandlers(ctx: AppContext) {
     getSetup: async () => ({
       body: { needs_setup: !(await hasAccounts(ctx.db)), has_oidc: ctx.config.oidc !== undefined },
     }),
+    tryCookie: ({ principal }) => ({
+      body: { is_kept: hasTrialCookie(principal.cookies) },
+      headers: trialCookie(),
+    }),
     signIn: async (request) => {
       const { email, password } = request.body
       const account = await checkAccount(ctx, request, email, password)
       const [membership] = account.organizations
-      if (!membership) throw signInFailed()
-      return await answerSignedIn(ctx, await signIn(ctx.db, account, membership, 'password', request))
+      const token = membership && (await signIn(ctx.db, account, membership, 'password', request))
+      if (token === undefined) throw signInFailed()
+      return await answerSignedIn(ctx, token)
     },
     openLink: async ({ body }) => {
-      const link = await findLink(ctx, body.token)
-      const { kind, organizationName, user, expiresAt } = link
-      const account = user && kind === 'invitation' ? await findAccountByEmail(ctx.db, user.email) : undefined
+      const { kind, organizationName, user, newEmail, expiresAt } = await findLink(ctx, body.token)
+      // Only what the organization knows of the person: who makes a link must not learn from it who has an account.
       return {
         body: {
           kind,
           organization_name: organizationName,
-          email: user?.email ?? null,
-          name: account?.name ?? (user?.name || null),
-          role: kind === 'reset' ? null : (user?.role ?? 'owner'),
-          has_account: account !== undefined,
+          email: newEmail ?? user?.email ?? null,
+          name: user?.name || null,
+          role: kind === 'setup' ? 'owner' : kind === 'invitation' ? (user?.role ?? null) : null,
           expires_at: expiresAt.toISOString(),
         },
       }
@@ -62,29 +69,43 @@ export function signInHandlers(ctx: AppContext) {
     acceptLink: async (request) => {
       const { token, name, password } = request.body
       const link = await findLink(ctx, token)
-      if (link.kind === 'setup' || !link.user) throw linkNotUsable()
-      const { email } = link.user
-      const words = [link.organizationName ?? '', email]
-      const used =
-        link.kind === 'reset'
-          ? await acceptReset(
-              ctx.db,
-              token,
-              link,
-              await hashNewPassword(request.principal, 'password', password, words),
-              request,
-            )
-          : await acceptInvitation(
-              ctx.db,
-              token,
-              link,
-              await checkPerson(ctx, request, { email, name: name ?? (link.user.name || email), password, words }),
-              request,
-            )
+      const used = await useLink(ctx, request, link, name, password)
       ctx.hints.add(link.organizationId ?? '', 'users')
       return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
     },
   } satisfies Partial<AppHandlers>
+}
+
+async function useLink(
+  ctx: AppContext,
+  request: AppRequestOf<'acceptLink'>,
+  link: OneTimeLink,
+  name: string | undefined,
+  password: string,
+): Promise<Awaited<ReturnType<typeof acceptInvitation>>> {
+  const { kind, user } = link
+  if (!user) throw linkNotUsable()
+  const { token } = request.body
+  const { email } = user
+  const words = [link.organizationName ?? '', email]
+  switch (kind) {
+    case 'invitation': {
+      const person = await checkPerson(ctx, request, { email, name: name ?? (user.name || email), password, words })
+      return await acceptInvitation(ctx.db, token, link, person, request)
+    }
+    case 'reset': {
+      const passwordHash = await hashNewPassword(request.principal, 'password', password, words)
+      return await acceptReset(ctx.db, token, link, passwordHash, request)
+    }
+    case 'email': {
+      const account = link.accountId === null ? undefined : await findAccountById(ctx.db, link.accountId)
+      if (!account) throw linkNotUsable()
+      const { id: accountId, passwordHash } = await checkAccount(ctx, request, account.email, password)
+      return await acceptEmail(ctx.db, token, link, { accountId, passwordHash }, request)
+    }
+    default:
+      throw linkNotUsable()
+  }
 }
 
 /** Finds the account with this email address and password. An unknown address takes the same steps and the same time. */
@@ -101,30 +122,42 @@ async function checkAccount(ctx: AppContext, request: VisitorRequest, email: str
   return account
 }
 
-/** Finds or prepares the account of a person with a link: an existing one needs its password, a new one gets it. */
+/**
+ * Finds or prepares the account of a person with a link: an existing one needs its password, a new one gets it. A password that is neither
+ * right nor good enough for a new account is refused in the same way and after the same time, whether the address has an account or not.
+ */
 async function checkPerson(
   ctx: AppContext,
   request: VisitorRequest,
   { email, name, password, words }: { email: string; name: string; password: string; words: readonly string[] },
-) {
-  if (await findAccountByEmail(ctx.db, email)) {
-    const { id } = await checkAccount(ctx, request, email, password)
-    return { accountId: id }
-  }
-  return { name, email, passwordHash: await hashNewPassword(request.principal, 'password', password, words) }
+): Promise<LinkPerson> {
+  const { principal } = request
+  const person = await ctx.signInLimits.attempt<LinkPerson>(principal, email, async () => {
+    const found = await findAccountByEmail(ctx.db, email)
+    const isRight = await verifyPassword(principal, password, found?.passwordHash ?? null)
+    if (found && isRight) return { accountId: found.id, passwordHash: found.passwordHash }
+    if (found) await recordFailedSignIn(ctx.db, found, request)
+    const passwordHash = await hashNewPassword(principal, 'password', password, words)
+    return found ? undefined : { name, email, passwordHash }
+  })
+  if (!person) throw signInFailed()
+  return person
 }
 
 async function signInWithLink(
   ctx: AppContext,
-  used: UsedLink | 'email_taken' | undefined,
+  used: UsedLink | 'email_taken' | 'password_changed' | undefined,
   request: VisitorRequest,
 ): Promise<string> {
   if (!used) throw linkNotUsable()
   if (used === 'email_taken') {
     throw new ApiError('email_taken', 'This email address got an account meanwhile. Open the link again to use it.')
   }
+  if (used === 'password_changed') throw signInFailed()
   const { accountId: id, name, organizationId, userId } = used
-  return await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
+  const token = await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
+  if (token === undefined) throw signInFailed()
+  return token
 }
 
 async function findLink(ctx: AppContext, token: string, kind?: OneTimeLink['kind']): Promise<OneTimeLink> {

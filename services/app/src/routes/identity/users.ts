@@ -4,10 +4,11 @@ import {
   createUserLink,
   deleteUser,
   listUsers,
+  type NewUserLink,
   saveUser,
   signUserOut,
 } from '@workflow-service/database'
-import { ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
@@ -57,10 +58,11 @@ export function userHandlers(ctx: AppContext) {
       const { appUrl } = ctx.config
       if (appUrl === undefined) throw serviceUnavailable('Links need APP_URL, the address of this application.')
       // The link lets its bearer sign in as that person.
-      if (body.kind === 'reset') assertConfirmed(principal)
-      const link = await createUserLink(ctx.db, params.user_id, body.kind, checkChange(principal), request)
+      if (body.kind !== 'invitation') assertConfirmed(principal)
+      const link = await createUserLink(ctx.db, params.user_id, toNewLink(body), checkChange(principal), request)
       if (!link) throw notFound('User')
       if (link === 'not_possible') throw linkNotPossible(body.kind)
+      if (link === 'email_taken') throw emailTaken()
       ctx.hints.add(principal.organizationId, 'users')
       return { body: { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() } }
     },
@@ -88,11 +90,24 @@ function lastOwner(): ApiError {
   )
 }
 
-function linkNotPossible(kind: 'invitation' | 'reset'): ApiError {
-  return new ApiError(
-    'link_not_usable',
-    kind === 'invitation'
-      ? 'Only people with a role who have not accepted an invitation yet can be invited.'
-      : 'A new password can be set for active people who belong to this organization only. The operator can make other links with wf users reset-link.',
-  )
+function toNewLink({ kind, email }: { kind: NewUserLink['kind']; email?: string | undefined }): NewUserLink {
+  if (kind === 'email' && email !== undefined) return { kind, email }
+  if (kind !== 'email' && email === undefined) return { kind }
+  throw invalidFields([
+    email === undefined
+      ? { field: 'email', code: 'missing', message: 'is required: the new address' }
+      : { field: 'email', code: 'extra_forbidden', message: 'is only for a link of the kind email; remove it' },
+  ])
+}
+
+const LINK_NOT_POSSIBLE: Record<NewUserLink['kind'], string> = {
+  invitation: 'Only people with a role who have not accepted an invitation yet can be invited.',
+  reset:
+    'A new password can be set for active people who belong to this organization only. The operator can make other links with wf users reset-link.',
+  email:
+    'The address can be changed of active people who have a password and belong only to organizations of which you are an admin, or an owner where they are. The operator can make other links with wf users email-link.',
+}
+
+function linkNotPossible(kind: NewUserLink['kind']): ApiError {
+  return new ApiError('link_not_usable', LINK_NOT_POSSIBLE[kind])
 }

@@ -5,6 +5,7 @@ import {
   deleteTrigger,
   deleteWorkflow,
   duplicateWorkflow,
+  findWorkflowRows,
   listWorkflowRows,
   readAppFile,
   readReadiness,
@@ -20,7 +21,7 @@ import {
 import { found, invalidFields } from '@workflow-service/service-kit'
 import type { AppContext } from '../../app-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
-import { answerPage, byTime } from '../paging.ts'
+import { answerIds, answerPage, byTime } from '../paging.ts'
 import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
 import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
@@ -33,9 +34,13 @@ const WORKFLOWS = byTime('workflows')
 export function workflowsHandlers(ctx: AppContext) {
   const { db } = ctx
   return {
-    listWorkflows: ({ principal, query }) => {
+    listWorkflows: async ({ principal, query }) => {
       const { search = '' } = query
-      return answerPage(query, WORKFLOWS, (page) => listWorkflowRows(db, viewerOf(principal), { search, ...page }))
+      const viewer = viewerOf(principal)
+      return (
+        (await answerIds(query, (ids) => findWorkflowRows(db, viewer, ids))) ??
+        (await answerPage(query, WORKFLOWS, (page) => listWorkflowRows(db, viewer, { search, ...page })))
+      )
     },
     createWorkflow: async (request) => {
       const { id, ...values } = request.body

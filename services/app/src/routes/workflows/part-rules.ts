@@ -2,6 +2,7 @@ import {
   FILE_CONTENT_MAX_BYTES,
   type FieldError,
   findJsonObjectErrors,
+  findRulesNameError,
   type SaveFileIn,
   type SaveTriggerIn,
 } from '@workflow-service/contract'
@@ -27,7 +28,7 @@ export function checkTrigger({ events = [], filters, subagent_sources = [] }: Pa
 }
 
 /**
- * Checks the size of a file's content in UTF-8, and that no name contains the separator of paths: a manifest compares the whole
+ * Checks the size of a file's content in UTF-8, that it is not named like rules and would not be followed, and that no name contains the separator of paths: a manifest compares the whole
  * paths of files.
  */
 export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFileIn>): FieldError[] {
@@ -35,6 +36,8 @@ export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFi
   const errors = names
     .filter(([, text]) => text.includes('/'))
     .map(([field]) => error(field, 'must not contain a slash: each folder is an entry of path'))
+  const nameError = findRulesNameError({ name, path })
+  if (nameError) errors.push(nameError)
   if (Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
     const message = 'must have at most 1 MiB (1,048,576 bytes of UTF-8)'
     errors.push({ field: 'content', code: 'too_large', message })

@@ -11,8 +11,8 @@ export interface RawAnswer {
 /** A TCP connection, to send what an HTTP client would not. */
 export interface RawConnection {
   readonly socket: Socket
-  write(bytes: string | Buffer): void
-  /** Everything received until the gateway closed the connection. */
+  readonly write: (bytes: string | Buffer) => void
+  /** Everything received until the server closed the connection. */
   readonly ended: Promise<string>
 }
 
@@ -29,13 +29,41 @@ export async function openConnection(url: string): Promise<RawConnection> {
   return { socket, write: (bytes) => void socket.write(bytes), ended }
 }
 
-/** Sends the bytes and returns the only answer once the gateway has closed the connection; null without one. */
+/** Sends the bytes and returns the only answer once the server has closed the connection; null without one. */
 export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
-  const connection = await openConnection(url)
-  connection.write(bytes)
-  const received = await connection.ended
+  const received = await readUntilClosed(url, bytes)
   if (received.split('HTTP/1.1 ').length > 2) throw new Error(`More than one answer: ${received}`)
   return parseAnswer(received)
+}
+
+/** Sends the bytes, if any, and returns everything received until the server has closed the connection. */
+export async function readUntilClosed(url: string, bytes: string | Buffer): Promise<string> {
+  const connection = await openConnection(url)
+  if (bytes.length > 0) connection.write(bytes)
+  return await connection.ended
+}
+
+/** What may end a connection of `openUnfinishedRequests`. */
+export const CONNECTION_ENDS: Readonly<Record<string, (connection: RawConnection) => void>> = {
+  'closed by its caller': ({ socket }) => socket.end(),
+  'reset by its caller': ({ socket }) => socket.resetAndDestroy(),
+  'refused because the body is malformed': ({ write }) => write('zz\r\n'),
+  'refused because the body took too long': () => {},
+}
+
+/**
+ * Opens connections, and sends on each a request whose chunked body does not end.
+ * @param lines The request line and the headers, except those of the body.
+ */
+export async function openUnfinishedRequests(
+  url: string,
+  lines: readonly string[],
+  count: number,
+): Promise<RawConnection[]> {
+  const body = ['Content-Type: application/json', 'Transfer-Encoding: chunked', '', '1', '{', '']
+  const connections = await Promise.all(Array.from({ length: count }, () => openConnection(url)))
+  for (const { write } of connections) write([...lines, ...body].join('\r\n'))
+  return connections
 }
 
 /** Parses the first answer of the text received; null when there is none. */

@@ -1,0 +1,72 @@
+import { describe, expect, test } from '@jest/globals'
+import type { Principal, Visitor } from './auth/principal.ts'
+import { createOperationShares } from './operation-shares.ts'
+
+const person = (organizationId: string, userId: string) => ({ organizationId, userId, address: '' }) as Principal
+const stranger = (address: string): Visitor => ({ address, userAgent: null, cookies: undefined })
+
+/** Shares, and the requests that are being answered, in the order in which their turns came. */
+function startRequests() {
+  const shares = createOperationShares({ databasePoolSize: 10 })
+  const begun: { readonly name: string; readonly end: () => void }[] = []
+  const send = async (name: string, operationId: string, caller: Visitor | Principal): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    await shares.run(operationId, caller, () => {
+      begun.push({ name, end: resolve })
+      return promise
+    })
+  }
+  const names = async (): Promise<string[]> => {
+    await new Promise(setImmediate)
+    return begun.map(({ name }) => name)
+  }
+  return { begun, send, names }
+}
+
+describe('the shares of operations', () => {
+  test('leave turns to other organizations, and in an organization to other people', async () => {
+    const { begun, send, names } = startRequests()
+    const requests = Array.from({ length: 20 }, () => send('a1', 'listRuns', person('a', '1')))
+    requests.push(send('a2', 'listRuns', person('a', '2')), send('b', 'listRuns', person('b', '3')))
+    expect(await names()).toEqual(['a1', 'a1', 'a2', 'b'])
+    begun[0]?.end()
+    expect(await names()).toEqual(['a1', 'a1', 'a2', 'b', 'a1'])
+    for (const request of begun) request.end()
+    while ((await names()).length < requests.length) for (const request of begun) request.end()
+    for (const request of begun) request.end()
+    await Promise.all(requests)
+  })
+
+  test('let one heavy operation of an organization run at a time, beside its small ones and the heavy ones of others', async () => {
+    const { begun, send, names } = startRequests()
+    const requests = ['1', '2'].map((userId) => send(`export ${userId}`, 'exportManifest', person('a', userId)))
+    requests.push(send('a', 'listRuns', person('a', '1')), send('b', 'getUsage', person('b', '3')))
+    expect((await names()).toSorted()).toEqual(['a', 'b', 'export 1'])
+    begun[0]?.end()
+    while ((await names()).length < 4) await new Promise((resolve) => setTimeout(resolve, 1))
+    expect((await names()).at(-1)).toBe('export 2')
+    for (const request of begun) request.end()
+    await Promise.all(requests)
+  })
+
+  test('keep no turn of reads while an endpoint or a hash is waited for', async () => {
+    const { begun, send, names } = startRequests()
+    const requests = Array.from({ length: 60 }, () => send('save', 'saveWebhookSource', person('a', '1')))
+    requests.push(...Array.from({ length: 60 }, () => send('sign-in', 'signIn', stranger('203.0.113.1'))))
+    requests.push(send('read', 'listRuns', person('a', '1')))
+    expect((await names()).at(-1)).toBe('read')
+    for (const request of begun) request.end()
+    await Promise.all(requests)
+  })
+
+  test('refuse a request when too many of its caller wait already', async () => {
+    const { begun, send } = startRequests()
+    const requests = Array.from({ length: 42 }, () => send('export', 'exportManifest', person('a', '1')))
+    const results = Promise.allSettled(requests)
+    await expect(requests[41]).rejects.toMatchObject({ status: 503, code: 'service_unavailable' })
+    const endAll = setInterval(() => begun.forEach(({ end }) => end()), 1)
+    const statuses = (await results).map(({ status }) => status)
+    clearInterval(endAll)
+    expect(statuses.filter((status) => status === 'rejected')).toHaveLength(1)
+  })
+})

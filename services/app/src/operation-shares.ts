@@ -1,0 +1,124 @@
+import type { AppOperationId } from '@workflow-service/contract'
+import {
+  type ApiError,
+  createInFlightLimiter,
+  type InFlightLimiter,
+  type OperationShares,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
+import { networkOf } from '@workflow-service/service-kit/rate-limit'
+import type { Principal, Visitor } from './auth/principal.ts'
+
+/** Operations that read or check much for one request: exports, usage, searches, the audit log, and files with their rules. */
+const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
+  'exportManifest',
+  'exportWorkflow',
+  'getUsage',
+  'getOverview',
+  'search',
+  'listAuditEvents',
+  'getFile',
+  'saveFile',
+  'deleteFile',
+  'saveTrigger',
+  'deleteTrigger',
+  'duplicateWorkflow',
+  'deleteWorkflow',
+  'deleteOrganization',
+])
+
+/** Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements are short. */
+const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
+  'setUp',
+  'signIn',
+  'startOidc',
+  'finishOidc',
+  'openLink',
+  'acceptLink',
+  'changePassword',
+  'confirmPassword',
+  'streamEvents',
+  'saveWebhookSource',
+  'testWebhookSource',
+  'resendDelivery',
+])
+
+/** How long a request waits for its turn. */
+const WAIT_MS = 15_000
+/** Requests that wait keep their bodies in memory. */
+const MAX_WAITING = { maxWaiting: 400, maxWaitingPerKey: 200 }
+const MAX_WAITING_HEAVY = { maxWaiting: 100, maxWaitingPerKey: 40 }
+const HEAVY_AT_ONCE = 2
+const WAITING_AT_ONCE = { total: 400, perKey: 100 }
+
+/**
+ * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are answered at once. Turns
+ * go to the organizations in rotation, and within one to the requests in the order of their arrival. Without them, 40 exports of one
+ * organization took every connection of the database pool, and the reads of all others failed. Small and heavy operations together
+ * use no more connections than the pool has.
+ */
+export function createOperationShares({
+  databasePoolSize,
+}: {
+  readonly databasePoolSize: number
+}): OperationShares<Visitor | Principal> {
+  const heavyAtOnce = Math.min(HEAVY_AT_ONCE, databasePoolSize - 1)
+  const total = Math.max(1, databasePoolSize - heavyAtOnce)
+  const perOrganization = Math.ceil(total / 2)
+  /** Of people: one person leaves turns to the others of the organization, and waits without taking one of its turns. */
+  const people = limiterOf({ total: Number.POSITIVE_INFINITY, perKey: Math.ceil(perOrganization / 2) })
+  const small = limiterOf({ total, perKey: perOrganization })
+  const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 }, MAX_WAITING_HEAVY)
+  const waiting = limiterOf(WAITING_AT_ONCE)
+
+  const limitersOf = (id: string, caller: Visitor | Principal): [InFlightLimiter, key: string][] => {
+    const key = 'organizationId' in caller ? caller.organizationId : networkOf(caller.address)
+    if (WAITING.has(id)) return [[waiting, key]]
+    if (HEAVY.has(id)) return [[heavy, key]]
+    return 'userId' in caller
+      ? [
+          [people, caller.userId],
+          [small, key],
+        ]
+      : [[small, key]]
+  }
+
+  return {
+    run: async (id, caller, answer) => {
+      const releases: (() => void)[] = []
+      try {
+        for (const [each, key] of limitersOf(id, caller)) {
+          const turn = await each.acquire(key)
+          if (typeof turn !== 'function') throw tooManyRequests(turn === 'key_limit')
+          releases.push(turn)
+        }
+        await (HEAVY.has(id) ? answerAndPause(answer, releases) : answer())
+      } finally {
+        for (const release of releases.toReversed()) release()
+      }
+    },
+  }
+}
+
+/**
+ * Answers a heavy operation and keeps its turn for as long again as the event loop was busy meanwhile: the heavy operations of one
+ * organization take at most half of the process's time, however many there are. The answer does not wait for it.
+ */
+async function answerAndPause(answer: () => void | Promise<void>, releases: (() => void)[]): Promise<void> {
+  const before = performance.eventLoopUtilization()
+  try {
+    await answer()
+  } finally {
+    const { active } = performance.eventLoopUtilization(before)
+    for (const release of releases.splice(0)) setTimeout(() => release(), active).unref()
+  }
+}
+
+function limiterOf(limits: { total: number; perKey: number }, waiting = MAX_WAITING): InFlightLimiter {
+  return createInFlightLimiter({ ...limits, ...waiting, waitMs: WAIT_MS })
+}
+
+function tooManyRequests(isOwnLimit: boolean): ApiError {
+  const whose = isOwnLimit ? 'Too many of your requests' : 'Too many requests'
+  return serviceUnavailable(`${whose} are under way; try again in a moment.`)
+}

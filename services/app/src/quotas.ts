@@ -1,0 +1,105 @@
+import type { AppOperationId } from '@workflow-service/contract'
+import { exceedsQuota, type QuotaKind, type SavedThing } from '@workflow-service/database'
+import { ApiError } from '@workflow-service/service-kit'
+import { Type } from 'typebox'
+import type { AppContext } from './app-context.ts'
+import type { Principal, Visitor } from './auth/principal.ts'
+
+const MIB = 2 ** 20
+
+function quotaSetting(what: string, value: number) {
+  return Type.Integer({
+    minimum: 1,
+    maximum: 10_000_000,
+    default: value,
+    description: `Maximum ${what}. Manifests of operators may exceed it.`,
+    examples: [value],
+  })
+}
+
+/** The settings of the quotas. */
+export const quotaSettings = {
+  MAX_WORKFLOWS: quotaSetting('workflows of an organization', 1_000),
+  MAX_TRIGGERS_PER_WORKFLOW: quotaSetting('triggers of a workflow', 100),
+  MAX_FILES_PER_WORKFLOW: quotaSetting('files of a workflow', 200),
+  MAX_FILE_MIB: quotaSetting('size of all files of an organization in MiB', 100),
+  MAX_WEBHOOK_SOURCES: quotaSetting('webhook sources of an organization', 500),
+  MAX_EMPTY_SESSIONS: quotaSetting('open sessions without a start of an organization', 1_000),
+  MAX_API_KEYS: quotaSetting('API keys of an organization that are not revoked', 100),
+  MAX_USERS: quotaSetting('users of an organization', 5_000),
+}
+
+type QuotaSetting = keyof typeof quotaSettings
+
+/** The configured quotas. */
+export type Quotas = Readonly<Record<QuotaSetting, number>>
+
+/** The settings of the quotas among all settings. */
+export function toQuotas(settings: Quotas): Quotas {
+  const names = Object.keys(quotaSettings) as QuotaSetting[]
+  return Object.fromEntries(names.map((name) => [name, settings[name]])) as Record<QuotaSetting, number>
+}
+
+interface Quota {
+  readonly kind: QuotaKind
+  readonly setting: QuotaSetting
+  /** For people, in the plural. */
+  readonly what: string
+}
+
+const WORKFLOWS: Quota = { kind: 'workflows', setting: 'MAX_WORKFLOWS', what: 'workflows' }
+const FILES: Quota = { kind: 'files', setting: 'MAX_FILES_PER_WORKFLOW', what: 'files in this workflow' }
+const FILE_BYTES: Quota = { kind: 'file_bytes', setting: 'MAX_FILE_MIB', what: 'MiB of files' }
+
+/** The quotas of the operations that create something. */
+export const QUOTAS: { readonly [Id in AppOperationId]?: readonly Quota[] } = {
+  createWorkflow: [WORKFLOWS],
+  duplicateWorkflow: [WORKFLOWS, FILE_BYTES],
+  saveTrigger: [{ kind: 'triggers', setting: 'MAX_TRIGGERS_PER_WORKFLOW', what: 'triggers in this workflow' }],
+  saveFile: [FILES, FILE_BYTES],
+  saveWebhookSource: [{ kind: 'webhook_sources', setting: 'MAX_WEBHOOK_SOURCES', what: 'webhook sources' }],
+  createSession: [{ kind: 'empty_sessions', setting: 'MAX_EMPTY_SESSIONS', what: 'open sessions without a start' }],
+  createApiKey: [{ kind: 'api_keys', setting: 'MAX_API_KEYS', what: 'API keys' }],
+  createUser: [{ kind: 'users', setting: 'MAX_USERS', what: 'people' }],
+}
+
+/** The parts of a request that name what it saves. */
+interface SavingRequest {
+  readonly principal: Visitor | Principal
+  readonly params?: unknown
+  readonly body?: unknown
+}
+
+/**
+ * Refuses a request that would create more than the organization may have. What exists may always be changed, unless it grows.
+ * @throws ApiError 409 `quota_exceeded`
+ */
+export async function assertQuota(
+  { db, config }: Pick<AppContext, 'db' | 'config'>,
+  operationId: AppOperationId,
+  request: SavingRequest,
+): Promise<void> {
+  for (const { kind, setting, what } of QUOTAS[operationId] ?? []) {
+    const max = config.quotas[setting]
+    const isSize = kind === 'file_bytes'
+    if (!(await exceedsQuota(db, kind, toSavedThing(request, isSize), isSize ? max * MIB : max))) continue
+    throw new ApiError(
+      'quota_exceeded',
+      `There can be at most ${max.toLocaleString('en')} ${what}. Delete some that are not needed, or ask the operator to raise ${setting}.`,
+    )
+  }
+}
+
+function toSavedThing({ principal, params = {}, body }: SavingRequest, isSize: boolean): SavedThing {
+  const { organizationId } = principal as Principal
+  const { workflow_id: workflowId, ...ids } = params as Record<string, string>
+  const { id, content } = body as { id?: string; content?: string }
+  // The id of what is saved is in the body of a POST, and the last one of a PUT's path.
+  const savedId = id ?? Object.values(ids)[0] ?? ''
+  return {
+    organizationId,
+    id: savedId,
+    ...(workflowId && { workflowId }),
+    ...(isSize && content !== undefined && { bytes: Buffer.byteLength(content) }),
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals'
+import type { AppOperationId } from '@workflow-service/contract'
+import { newId } from '@workflow-service/database'
+import { type AppCall, useTestApp } from './support/test-app.ts'
+
+const app = useTestApp({
+  MAX_WORKFLOWS: '2',
+  MAX_TRIGGERS_PER_WORKFLOW: '1',
+  MAX_FILES_PER_WORKFLOW: '2',
+  MAX_FILE_MIB: '1',
+  MAX_EMPTY_SESSIONS: '1',
+  MAX_API_KEYS: '1',
+  MAX_USERS: '4',
+  MAX_WEBHOOK_SOURCES: '1',
+})
+
+const workflow = (id = newId()) => ({ id, name: 'Orders', description: 'Book it.', scope: 'company_wide' })
+const trigger = {
+  name: '',
+  is_active: true,
+  trigger_source: { slug: 'api', name: 'API' },
+  events: [],
+  filters: null,
+  input_message: '',
+  subagent_sources: [],
+  version: null,
+}
+const file = (name: string, content = 'x') => ({ name, path: [], content, version: null })
+const key = (name: string) => ({ name, scopes: ['read'], expires_at: null })
+const person = () => ({ email: `${newId()}@acme.test`, first_name: '', last_name: '', role: null })
+const call = (operationId: AppOperationId, given: AppCall) => app.call(app.organization.owner, operationId, given)
+const createWorkflow = async () => (await call('createWorkflow', { body: workflow() })).body as { id: string }
+
+describe('quotas', () => {
+  test('refuse one workflow too many, also as a copy, and name the setting; what exists can be saved', async () => {
+    const { id } = await createWorkflow()
+    const second = workflow()
+    expect((await call('createWorkflow', { body: second })).status).toBe(201)
+    const refused = await call('createWorkflow', { body: workflow() })
+    expect(refused).toMatchObject({ status: 409, error: { code: 'quota_exceeded' } })
+    expect(refused.error.message).toMatch(/^There can be at most 2 workflows\. Delete some .* MAX_WORKFLOWS\.$/)
+    const copy = await call('duplicateWorkflow', { params: { workflow_id: id }, body: { id: newId(), name: 'Copy' } })
+    expect(copy.error.code).toBe('quota_exceeded')
+    // A repeated request for one that exists.
+    expect((await call('createWorkflow', { body: second })).status).toBe(201)
+    expect((await call('deleteWorkflow', { params: { workflow_id: second.id } })).status).toBe(204)
+    await createWorkflow()
+  })
+
+  test.each([
+    ['saveTrigger', 'trigger_id', () => trigger],
+    ['saveFile', 'file_id', () => file(newId())],
+  ] as const)('refuse a part too many of one workflow: %s', async (operationId, name, body) => {
+    const organization = await app.createOrganization()
+    const owner = organization.owner
+    const [first, other] = [newId(), newId()]
+    for (const id of [first, other]) await app.call(owner, 'createWorkflow', { body: workflow(id) })
+    const save = async (workflow_id: string) =>
+      (await app.call(owner, operationId, { params: { workflow_id, [name]: newId() }, body: body() })).status
+    const allowed = operationId === 'saveTrigger' ? 1 : 2
+    for (let count = 0; count < allowed; count += 1) expect(await save(first)).toBe(200)
+    expect(await save(first)).toBe(409)
+    expect(await save(other)).toBe(200)
+  })
+
+  test('refuse files that are too large together, but none that gets smaller', async () => {
+    const { owner } = await app.createOrganization()
+    const { id: workflow_id } = workflow()
+    await app.call(owner, 'createWorkflow', { body: workflow(workflow_id) })
+    const params = { workflow_id, file_id: newId() }
+    const saved = await app.call(owner, 'saveFile', { params, body: file('a', 'x'.repeat(900_000)) })
+    expect(saved.status).toBe(200)
+    const second = { params: { workflow_id, file_id: newId() }, body: file('b', 'é'.repeat(80_000)) }
+    expect((await app.call(owner, 'saveFile', second)).error).toMatchObject({
+      code: 'quota_exceeded',
+      message: expect.stringContaining('1 MiB of files'),
+    })
+    const copy = { params: { workflow_id }, body: { id: newId(), name: 'Copy' } }
+    expect((await app.call(owner, 'duplicateWorkflow', copy)).error.code).toBe('quota_exceeded')
+    const { version } = (saved.body as { files: { version: string }[] }).files[0]!
+    const smaller = { params, body: { ...file('a', 'x'.repeat(800_000)), version } }
+    expect((await app.call(owner, 'saveFile', smaller)).status).toBe(200)
+    expect((await app.call(owner, 'saveFile', second)).status).toBe(200)
+  })
+
+  test('refuse a session, an API key and a person too many', async () => {
+    const { owner } = await app.createOrganization()
+    const create = async (operationId: AppOperationId, body: object) =>
+      (await app.call(owner, operationId, { body: { id: newId(), ...body } })).status
+    expect(await create('createSession', {})).toBeLessThan(300)
+    expect(await create('createSession', {})).toBe(409)
+    expect(await create('createApiKey', key('a'))).toBeLessThan(300)
+    expect(await create('createApiKey', key('b'))).toBe(409)
+    expect(await create('createUser', person())).toBeLessThan(300)
+    expect(await create('createUser', person())).toBe(409)
+  })
+
+  test('refuse a webhook source too many before its endpoint gets a request', async () => {
+    const { owner, id } = await app.createOrganization()
+    await app.db.pool.query(
+      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+       VALUES ($1, $2, 'One', 'one', '', 'https://example.com/', '{}')`,
+      [newId(), id],
+    )
+    const body = {
+      name: 'Two',
+      description: '',
+      endpoint_url: 'https://example.com/',
+      signing_secret: null,
+      example_request_body: { a: 1 },
+      version: null,
+    }
+    const { error } = await app.call(owner, 'saveWebhookSource', { params: { source_id: newId() }, body })
+    expect(error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_WEBHOOK_SOURCES') })
+  })
+})
