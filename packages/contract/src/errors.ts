@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { CLOSED, OpenEnum } from './schema/types.ts'
 
-/** The only statuses of an error answer (contract README, "Errors"). */
+/** The only statuses of an error answer of the public and the internal API (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
-export type ErrorStatus = (typeof ERROR_STATUSES)[number]
+/** Also that of a request to the application at a host that is not its own. */
+export type ErrorStatus = (typeof ERROR_STATUSES)[number] | 421
 
 /** Every error code of the three APIs with its status (contract README, "Errors"). */
 export const ERROR_CODES = {
@@ -37,6 +38,8 @@ export const ERROR_CODES = {
   manifest_too_large: 409,
   not_resendable: 409,
   workflow_busy: 409,
+  quota_exceeded: 409,
+  misdirected_request: 421,
   validation_error: 422,
   verification_failed: 422,
   rate_limited: 429,
@@ -77,6 +80,8 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, string>> = {
   manifest_too_large: 'the manifest to export is larger than 10 MiB; use `wf export`',
   not_resendable: 'not a payload, its outcome is not known yet, or its source is deleted',
   workflow_busy: 'a run of the workflow has not ended',
+  quota_exceeded: 'the organization has as many as it may have; the message names the setting',
+  misdirected_request: 'the host is neither that of `APP_URL` nor loopback',
   validation_error: 'fields fail validation',
   verification_failed: 'the endpoint did not confirm',
   rate_limited: 'too many requests; wait `Retry-After` seconds',

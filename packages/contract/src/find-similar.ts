@@ -33,3 +33,39 @@ function countEdits(left: string, right: string, max: number): number {
   }
   return above[right.length] ?? 0
 }
+
+/** The least similarity of two names that may mean the same. */
+const MIN_SIMILARITY = 0.4
+
+/**
+ * The name that has most pairs of letters in common with the path or its last part (Dice's coefficient), such as "Order value" for
+ * `value`; null if none is similar. Unlike `findSimilar`, it finds more than mistakes in typing: a person decides.
+ */
+export function findClosestName(path: string, names: readonly string[]): string | null {
+  const wanted = partsOf(path)
+  const [first] = names
+    .slice(0, MAX_NAMES)
+    .map((name) => ({
+      name,
+      similarity: Math.max(...partsOf(name).flatMap((part) => wanted.map((own) => compare(own, part)))),
+    }))
+    .filter(({ similarity }) => similarity >= MIN_SIMILARITY)
+    .toSorted((a, b) => b.similarity - a.similarity)
+  return first?.name ?? null
+}
+
+/** The pairs of letters of the whole path and of its last name. */
+function partsOf(path: string): string[][] {
+  return [path, path.slice(path.lastIndexOf('.') + 1)].map((name) => {
+    const letters = name
+      .slice(0, 100)
+      .normalize('NFKD')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}]/gu, '')
+    return Array.from({ length: Math.max(letters.length - 1, 1) }, (_, index) => letters.slice(index, index + 2))
+  })
+}
+
+function compare(left: readonly string[], right: readonly string[]): number {
+  return (2 * left.filter((pair) => right.includes(pair)).length) / (left.length + right.length)
+}

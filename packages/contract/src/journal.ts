@@ -130,6 +130,15 @@ export const ToolCallStep = Type.Object(
           source_id: Uuid({ description: 'The webhook source.' }),
           source_name: Type.String({ description: 'Its name at that time.' }),
           payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The payload.' }),
+          send_again: Type.Optional(
+            Type.Object(
+              {
+                delivery_id: Uuid({ description: 'The earlier delivery of the same payload, which may have arrived.' }),
+                reason: Type.String({ description: 'Why the model sends it again, in its own words.' }),
+              },
+              { ...CLOSED, title: 'SendAgain', description: 'Present if the model knowingly sends a payload again.' },
+            ),
+          ),
         },
         { ...CLOSED, title: 'PlannedDelivery', description: 'The payload to send, and its delivery id.' },
       ),
@@ -138,14 +147,18 @@ export const ToolCallStep = Type.Object(
   { ...CLOSED, title: 'ToolCallStep', description: 'A tool call about to be executed.' },
 )
 export type ToolCallStep = Static<typeof ToolCallStep>
+/** Why a payload that may have arrived is sent again, and which delivery had it. */
+export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_again']>
 
 /**
  * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end properly), the source
- * accepted the same payload before in this run, the run reached its limit of payloads, or the run cannot end yet.
+ * accepted the same payload before in this run, the same payload may have arrived before, the run reached its limit of payloads, or the
+ * run cannot end yet.
  */
 export const TOOL_CALL_ERRORS = [
   'invalid_call',
   'duplicate_payload',
+  'may_have_arrived',
   'too_many_deliveries',
   'cannot_end',
   'delivery_declined',
@@ -214,11 +227,49 @@ export const ApprovalDecisionStep = Type.Object(
 )
 export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 
+/** Why the built-in agent sends nothing, with what a person needs to write rules (`draftRules`). Each list has at most 100 entries. */
+export const RefusalDetails = Type.Object(
+  {
+    sources: Type.Array(Type.String(), { description: 'Names of the webhook sources that were to get a payload.' }),
+    missing: Type.Array(
+      Type.Object(
+        {
+          source: Type.String({ description: 'The name of the webhook source.' }),
+          field: Type.String({ description: 'Path of the field, such as `customer.name` or `lines.0.price`.' }),
+          closest: Nullable(
+            Type.String({ description: 'The most similar name that no field took; null if none is similar.' }),
+          ),
+        },
+        CLOSED,
+      ),
+      { description: 'Fields for which the context has no value.' },
+    ),
+    unusable: Type.Array(
+      Type.Object(
+        {
+          source: Type.String({ description: 'The name of the webhook source.' }),
+          field: Type.String({ description: 'Path of the field.' }),
+          reason: Type.String({ description: 'Why its value cannot be used.' }),
+        },
+        CLOSED,
+      ),
+      { description: 'Fields whose value in the context cannot be used.' },
+    ),
+    unused: Type.Array(Type.String(), {
+      description:
+        'Names in the context that no field took; those in JSON with their path, such as `amount.value` and `lines[].sku`.',
+    }),
+  },
+  { ...CLOSED, title: 'RefusalDetails', description: 'Why nothing was sent, for those who write rules.' },
+)
+export type RefusalDetails = Static<typeof RefusalDetails>
+
 /** A remark for readers of the journal, such as omitted history. */
 export const NoteStep = Type.Object(
   {
-    code: Type.String({ description: 'Short code; match on it.', examples: ['no_source_named', 'history_shortened'] }),
+    code: Type.String({ description: 'Short code; match on it.', examples: ['payload_filled', 'history_shortened'] }),
     text: Type.String({ description: 'Human-readable.' }),
+    details: Type.Optional(RefusalDetails),
   },
   { ...CLOSED, title: 'NoteStep', description: 'A remark.' },
 )

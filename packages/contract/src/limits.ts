@@ -112,6 +112,19 @@ export const ERROR_DETAILS_MAX = 100
 export const PASSWORD_MIN_LENGTH = 12
 export const PASSWORD_MAX_LENGTH = 256
 
+/** Body of a request to the application, in bytes, unless its operation allows more. */
+export const APP_BODY_MAX_BYTES = 256 * 1024
+
+/** Fields and list items in it. */
+export const APP_BODY_MAX_MEMBERS = 1_000
+
+/** The same before the sign-in: anybody may send such a body. */
+export const STRANGER_BODY_MAX_BYTES = 16 * 1024
+export const STRANGER_BODY_MAX_MEMBERS = 100
+
+/** Levels of objects and lists in any body that the application takes; an example in it has a lower limit of its own. */
+export const APP_BODY_MAX_DEPTH = 64
+
 /** Days after which a payload without a decision counts as declined. */
 export const APPROVAL_DAYS = 7
 

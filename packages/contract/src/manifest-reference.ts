@@ -2,6 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Manifest } from './manifest.ts'
+import { toTable } from './markdown-table.ts'
+import { OWN_FORMATS } from './schema/ajv.ts'
 
 interface Schema {
   readonly type?: string | readonly string[]
@@ -21,8 +23,9 @@ interface Schema {
 /** Returns the JSON Schema of a manifest for editors, as text. They support draft 7 best, and it has all that a manifest needs. */
 export function manifestJsonSchema(): string {
   const schema = JSON.parse(
-    // `storable` is a format of our ajv instance that other validators do not know.
-    JSON.stringify(Manifest, (key, value: unknown) => (key === 'format' && value === 'storable' ? undefined : value)),
+    JSON.stringify(Manifest, (key, value: unknown) =>
+      key === 'format' && OWN_FORMATS.includes(value) ? undefined : value,
+    ),
   ) as object
   return `${JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...schema }, null, 2)}\n`
 }
@@ -44,7 +47,8 @@ file, or a URL):
 # yaml-language-server: $schema=packages/contract/manifest.schema.json
 \`\`\`
 
-Fields in bold are required. Lengths count Unicode code points; no text may have NUL or a lone surrogate.
+Fields in bold are required. Lengths count Unicode code points; no text may have NUL or a lone surrogate, and a
+name that is not empty has a character that people can see.
 `
 
 function sectionsOf(path: string, schema: Schema): string[] {
@@ -99,16 +103,6 @@ function limitsOf(schema: Schema): string {
 function between(least = 0, most: number | undefined, unit: string): string {
   if (most === undefined) return least === 0 ? '' : `at least ${least} ${least === 1 ? unit.slice(0, -1) : unit}`
   return `${least === 0 ? 'at most' : `${least.toLocaleString('en')} to`} ${most.toLocaleString('en')} ${unit}`
-}
-
-/** Pads the columns as oxfmt does. */
-function toTable(rows: readonly (readonly string[])[]): string {
-  const cells = rows.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')))
-  const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => (row[column] ?? '').length), 3))
-  const [head = '', ...body] = cells.map(
-    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |\n`,
-  )
-  return `${head}| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |\n${body.join('')}`
 }
 
 if (import.meta.main) {

@@ -26,6 +26,7 @@ interface TextOptions {
 }
 
 const Text = (options: TextOptions) => Type.String({ format: 'storable', ...options })
+const Name = (options: TextOptions) => Type.String({ format: 'name', ...options })
 const Flag = (description: string, options: { default?: boolean } = {}) =>
   Type.Optional(Type.Boolean({ description, ...options }))
 const Id = (description: string) => Type.Optional(Uuid({ description }))
@@ -37,7 +38,7 @@ const List = <Item extends TSchema>(item: Item, description: string) =>
 export const ManifestOrganization = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
-    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Organization name.' }),
+    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Organization name.' }),
     suspended: Flag('Whether every request of its keys is refused.', { default: false }),
   },
   { ...CLOSED, title: 'ManifestOrganization', description: 'The organization.' },
@@ -51,8 +52,8 @@ export const ManifestUser = Type.Object(
       maxLength: EMAIL_MAX_LENGTH,
       description: 'Email address, unique in the organization.',
     }),
-    first_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, default: '', description: 'First name.' })),
-    last_name: Type.Optional(Text({ maxLength: NAME_MAX_LENGTH, default: '', description: 'Last name.' })),
+    first_name: Type.Optional(Name({ maxLength: NAME_MAX_LENGTH, default: '', description: 'First name.' })),
+    last_name: Type.Optional(Name({ maxLength: NAME_MAX_LENGTH, default: '', description: 'Last name.' })),
   },
   { ...CLOSED, title: 'ManifestUser', description: 'A user.' },
 )
@@ -60,7 +61,7 @@ export const ManifestUser = Type.Object(
 /** An API key, identified by its name. */
 export const ManifestApiKey = Type.Object(
   {
-    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Name, unique in the organization.' }),
+    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Name, unique in the organization.' }),
     key: Type.Optional(Text({ description: 'The key itself. When absent, one is created and printed once.' })),
     scopes: Type.Optional(
       Type.Array(StringEnum(SCOPES, { description: 'One permission of the key.' }), {
@@ -98,7 +99,7 @@ export const ManifestAutoRun = Type.Object(
 export const ManifestTriggerSource = Type.Object(
   {
     slug: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: 'Machine-readable name, such as `api`.' }),
-    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable name.' }),
+    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable name.' }),
   },
   { ...CLOSED, title: 'ManifestTriggerSource', description: "The origin of a trigger's events." },
 )
@@ -107,7 +108,7 @@ export const ManifestTriggerSource = Type.Object(
 export const ManifestTriggerEvent = Type.Object(
   {
     slug: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: 'Machine-readable event name.' }),
-    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable event name.' }),
+    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable event name.' }),
   },
   { ...CLOSED, title: 'ManifestTriggerEvent', description: 'An event that fires a trigger.' },
 )
@@ -123,7 +124,7 @@ export const ManifestSubagentSource = Type.Object(
         }),
       ),
     ),
-    name: Text({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Source name.' }),
+    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Source name.' }),
     type: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: '`api`, `street`, `platform_internal`, …' }),
   },
   { ...CLOSED, title: 'ManifestSubagentSource', description: 'A source that subagents may use.' },
@@ -133,7 +134,7 @@ export const ManifestSubagentSource = Type.Object(
 export const ManifestTrigger = Type.Object(
   {
     id: Id('Derived from the workflow and the name when absent.'),
-    name: Type.Optional(Text({ maxLength: WORKFLOW_NAME_MAX_LENGTH, default: '', description: 'Trigger name.' })),
+    name: Type.Optional(Name({ maxLength: WORKFLOW_NAME_MAX_LENGTH, default: '', description: 'Trigger name.' })),
     is_active: Flag('False pauses the trigger.', { default: true }),
     trigger_source: ManifestTriggerSource,
     events: List(ManifestTriggerEvent, 'Events that fire the trigger.'),
@@ -151,13 +152,13 @@ export const ManifestTrigger = Type.Object(
 export const ManifestFile = Type.Object(
   {
     id: Id('Derived from the workflow, the path and the name when absent.'),
-    name: Text({
+    name: Name({
       minLength: 1,
       maxLength: FILE_NAME_MAX_LENGTH,
       description: 'File name. `rules.yaml` in the root of the workflow holds the rules of the built-in agent.',
     }),
     path: Type.Optional(
-      Type.Array(Text({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
+      Type.Array(Name({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
         maxItems: FILE_PATH_MAX_DEPTH,
         default: [],
         description: 'Containing folders from the top down; empty for the root of the workflow.',
@@ -172,7 +173,7 @@ export const ManifestFile = Type.Object(
 export const ManifestWorkflow = Type.Object(
   {
     id: Id('Derived from the name when absent.'),
-    name: Text({ minLength: 1, maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Workflow name.' }),
+    name: Name({ minLength: 1, maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Workflow name.' }),
     description: Type.Optional(
       Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, default: '', description: 'What the workflow does.' }),
     ),

@@ -27,10 +27,10 @@ describe('the webhook sources that a description names', () => {
     expect(named('caf\u0065\u0301', ['Caf\u00e9'])).toEqual(['Caf\u00e9'])
   })
 
-  test('are the longest ones where names overlap', () => {
+  test('are those that begin first where names overlap, and of these the longest', () => {
     expect(named('Post to Order intake.', ['Order', 'Order intake', 'intake'])).toEqual(['Order intake'])
     expect(named('Post to Order intake, then to Order.', ['Order', 'Order intake'])).toEqual(['Order intake', 'Order'])
-    expect(named('Post to a b c.', ['b c', 'a b'])).toEqual(['b c'])
+    expect(named('Post to a b c.', ['b c', 'a b'])).toEqual(['a b'])
   })
 
   test.each([
@@ -147,26 +147,21 @@ describe('quoted texts that name no webhook source', () => {
   })
 })
 
-/** The definition: from the longest name to the shortest, each takes the places of its matches that are still free. */
+/** The definition: at each position from the left, the longest name that is there, after which the search goes on. */
 function namedByComparison(text: string, names: readonly string[]): string[] {
   const haystack = normalize(text)
-  const free = Array.from({ length: haystack.length }, () => true)
-  const found: { name: string; index: number }[] = []
-  for (const name of names.toSorted((a, b) => normalize(b).length - normalize(a).length)) {
-    const needle = normalize(name)
-    if (needle === '') continue
-    const starts: number[] = []
-    for (let index = 0; index <= haystack.length - needle.length; index += 1) {
-      const end = index + needle.length
-      const isFree = free.slice(index, end).every(Boolean)
-      if (!isFree || !haystack.startsWith(needle, index) || !isBoundary(haystack, index) || !isBoundary(haystack, end))
-        continue
-      free.fill(false, index, end)
-      starts.push(index)
-    }
-    if (starts[0] !== undefined) found.push({ name, index: starts[0] })
+  const found = new Set<string>()
+  const byLength = names.toSorted((a, b) => normalize(b).length - normalize(a).length)
+  for (let index = 0; index < haystack.length;) {
+    const name = byLength.find((candidate) => {
+      const needle = normalize(candidate)
+      const isHere = needle !== '' && haystack.startsWith(needle, index)
+      return isHere && isBoundary(haystack, index) && isBoundary(haystack, index + needle.length)
+    })
+    if (name !== undefined) found.add(name)
+    index += name === undefined ? 1 : normalize(name).length
   }
-  return found.toSorted((a, b) => a.index - b.index).map(({ name }) => name)
+  return [...found]
 }
 
 function normalize(text: string): string {

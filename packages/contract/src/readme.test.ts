@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { APP_OPERATIONS, type AppOperation, WHO } from './app/operations.ts'
+import { WHO } from './app/operations.ts'
 import { EVENT_TOPICS } from './app/overview.ts'
 import { LINK_KINDS } from './app/sign-in.ts'
 import { ERROR_CODES, ERROR_MEANINGS, type ErrorCode, FIELD_MEANINGS } from './errors.ts'
@@ -23,6 +23,7 @@ const SECTIONS = [
   'Starts and sessions',
   'Runs',
   'The journal',
+  'The prompt of a model',
   'The built-in agent',
   'Rules',
   'Webhook sources',
@@ -192,18 +193,6 @@ describe('the README of the contract', () => {
       return `${method.toUpperCase()} ${shortPath}`
     })
     expect(listed.toSorted()).toEqual(operations.toSorted())
-  })
-
-  test("lists every operation of the application's API with who may call it", () => {
-    const rows = readTable('Application', 'Operation').map((row) => [
-      ...namesIn(row['Operation'] ?? ''),
-      ...namesIn(row['Who'] ?? ''),
-      Number(row['Success']),
-    ])
-    const operations = Object.values<AppOperation>(APP_OPERATIONS)
-    expect(rows).toEqual(
-      operations.map(({ method, path, who, success }) => [`${method.toUpperCase()} ${path}`, who, success.status]),
-    )
   })
 
   test('lists who may call, the links and the hints of the application', () => {

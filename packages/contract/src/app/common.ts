@@ -17,6 +17,11 @@ export function Text(maxLength: number, description: string, minLength = 0) {
   return Type.String({ minLength, maxLength, format: 'storable', description })
 }
 
+/** What people call something: a text with a character that they can see. */
+export function Name(maxLength: number, description: string, minLength = 1) {
+  return Type.String({ minLength, maxLength, format: 'name', description })
+}
+
 /** Makes the schema of an object without further fields. */
 export function Closed<Properties extends Record<string, TSchema>>(
   title: string,

@@ -1,6 +1,6 @@
 import { buildOpenApi, LICENSE, type DescribedError, type DescribedOperation } from '../schema/build-openapi.ts'
 import { AppErrorResponse } from './errors.ts'
-import { APP_OPERATIONS, type AppOperation, type Who } from './operations.ts'
+import { APP_OPERATIONS, type AppOperation, bodyLimitsOf, type Who } from './operations.ts'
 
 /**
  * Describes the application's API as an OpenAPI document, from the schemas that validate its requests (contract README,
@@ -24,7 +24,7 @@ export function describeAppApi(serverUrl = 'http://127.0.0.1:8083'): Record<stri
 
 /** Each tag with the first segments of its paths after `/app/`. */
 const TAG_SEGMENTS: Record<string, readonly string[]> = {
-  'Sign-in': ['setup', 'sign-in', 'sign-out', 'links', 'oidc', 'me'],
+  'Sign-in': ['setup', 'cookie', 'sign-in', 'sign-out', 'links', 'oidc', 'me'],
   Workflows: ['workflows'],
   'Webhook sources': ['webhook-sources'],
   Deliveries: ['deliveries'],
@@ -80,13 +80,18 @@ const ERRORS: readonly DescribedError[] = [
     status: 409,
     name: 'Conflict',
     description:
-      '`changed_meanwhile` with the object as it is now in `current`, or a rule is not met: `name_taken`, `id_taken`, `email_taken`, `last_owner`, `link_not_usable`, `not_resendable`, `manifest_too_large`, `workflow_busy`, `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`, `session_closed`, `source_changed`, `idempotency_conflict`.',
+      '`changed_meanwhile` with the object as it is now in `current`, or a rule is not met: `name_taken`, `id_taken`, `email_taken`, `last_owner`, `link_not_usable`, `not_resendable`, `manifest_too_large`, `workflow_busy`, `quota_exceeded`, `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`, `session_closed`, `source_changed`, `idempotency_conflict`.',
   },
   {
     status: 422,
     name: 'UnprocessableContent',
     description:
       '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
+  },
+  {
+    status: 421,
+    name: 'MisdirectedRequest',
+    description: '`misdirected_request`: the host is neither that of `APP_URL` nor loopback.',
   },
   { status: 429, name: 'TooManyRequests', description: '`rate_limited`: try again after `Retry-After` seconds.' },
   { status: 500, name: 'InternalServerError', description: 'An unexpected error: `internal_error`.' },
@@ -98,11 +103,13 @@ const ERRORS: readonly DescribedError[] = [
 ]
 
 function toDescribed(operation: AppOperation): DescribedOperation {
-  const { description, path, success, who } = operation
+  const { body, description, path, success, who } = operation
+  const { maxBytes, maxMembers } = bodyLimitsOf(operation)
+  const limits = `\n\nA body has at most ${maxBytes / 1024} KiB, and ${maxMembers} fields and list items.`
   return {
     ...operation,
     tag: tagOf(path),
-    description: `${description}\n\n${WHO_DESCRIPTIONS[who]}`,
+    description: `${description}\n\n${WHO_DESCRIPTIONS[who]}${body ? limits : ''}`,
     ...(who === 'anyone' || who === 'link' ? { isOpen: true } : {}),
     successes: [success],
   }

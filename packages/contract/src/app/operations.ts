@@ -1,5 +1,13 @@
 import { type TSchema, Type, type Static } from 'typebox'
-import { SEARCH_MAX_LENGTH } from '../limits.ts'
+import {
+  APP_BODY_MAX_BYTES,
+  APP_BODY_MAX_DEPTH,
+  APP_BODY_MAX_MEMBERS,
+  PAYLOAD_MAX_VALUES,
+  SEARCH_MAX_LENGTH,
+  STRANGER_BODY_MAX_BYTES,
+  STRANGER_BODY_MAX_MEMBERS,
+} from '../limits.ts'
 import { CLOSED, StringEnum, Uuid } from '../schema/types.ts'
 import { APP_ROUTES } from './routes.ts'
 import { AuditEventPage, ManifestOut, OverviewOut, SearchOut, USAGE_GROUPS, UsageOut } from './overview.ts'
@@ -20,9 +28,11 @@ import {
   CreateSessionIn,
   DeclineIn,
   NewApiKeyOut,
+  RulesDraftOut,
   RunDetailOut,
   RunListQuery,
   RunPage,
+  RunPromptsOut,
   SessionDetailOut,
   SessionListQuery,
   SessionPage,
@@ -31,6 +41,7 @@ import {
   AcceptLinkIn,
   ChangePasswordIn,
   ConfirmIn,
+  CookieOut,
   LinkOut,
   MeOut,
   OpenLinkIn,
@@ -48,10 +59,12 @@ import {
   AppWebhookSourceList,
   AppWebhookSourceOut,
   DeliveryDetailOut,
+  IDS_QUERY,
   PAGE_QUERY,
   PERIOD_QUERY,
   ResendIn,
   SaveWebhookSourceIn,
+  SaveWebhookSourceSettingsIn,
 } from './webhook-sources.ts'
 import {
   AppFileOut,
@@ -93,10 +106,30 @@ export interface AppOperation {
   readonly body?: TSchema
   /** Fields of the body whose surrounding white space is removed before they are checked. */
   readonly trimmed?: readonly string[]
+  /** Limits of the body that differ from those of all operations (`bodyLimitsOf`). */
+  readonly bodyLimits?: { readonly maxBytes?: number; readonly maxMembers?: number }
   readonly success: {
     readonly status: 200 | 201 | 202 | 204 | 302
     readonly schema?: TSchema
     readonly description: string
+  }
+}
+
+/**
+ * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in levels of objects
+ * and lists.
+ */
+export function bodyLimitsOf({ who, bodyLimits }: Pick<AppOperation, 'who' | 'bodyLimits'>): {
+  maxBytes: number
+  maxMembers: number
+  maxDepth: number
+} {
+  const isStranger = who === 'anyone' || who === 'link'
+  return {
+    maxBytes: isStranger ? STRANGER_BODY_MAX_BYTES : APP_BODY_MAX_BYTES,
+    maxMembers: isStranger ? STRANGER_BODY_MAX_MEMBERS : APP_BODY_MAX_MEMBERS,
+    maxDepth: APP_BODY_MAX_DEPTH,
+    ...bodyLimits,
   }
 }
 
@@ -125,7 +158,7 @@ const OidcText = Type.Optional(Type.String({ maxLength: 4_000, description: 'Fro
 
 const PageQuery = Type.Object({ ...PAGE_QUERY }, { title: 'PageQuery', description: 'Query parameters of a list.' })
 const WorkflowQuery = Type.Object(
-  { ...PAGE_QUERY, search: Type.Optional(SearchText) },
+  { ...PAGE_QUERY, ...IDS_QUERY, search: Type.Optional(SearchText) },
   { title: 'WorkflowQuery', description: 'Query parameters of the workflows.' },
 )
 const SearchQuery = Type.Object(
@@ -177,6 +210,15 @@ export const APP_OPERATIONS = {
     summary: 'Read the state of the sign-in',
     description: 'Read the state of the sign-in.',
     success: { status: 200, schema: SetupStateOut, description: 'The state.' },
+  },
+  tryCookie: {
+    id: 'tryCookie',
+    ...APP_ROUTES.tryCookie,
+    who: 'anyone',
+    summary: 'Try whether the browser keeps cookies',
+    description:
+      'Sets a cookie of one minute with the attributes of the cookie of a sign-in; the next call says whether it came back. The page asks before it uses a one-time link.',
+    success: { status: 200, schema: CookieOut, description: 'Whether this request had the cookie.' },
   },
   setUp: {
     id: 'setUp',
@@ -230,8 +272,9 @@ export const APP_OPERATIONS = {
     id: 'acceptLink',
     ...APP_ROUTES.acceptLink,
     who: 'link',
-    summary: 'Accept an invitation, or set a new password',
-    description: 'Uses the link and signs the person in.',
+    summary: 'Accept an invitation, or set a new password or address',
+    description:
+      'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
     body: AcceptLinkIn,
     trimmed: ['name'],
     success: { status: 200, schema: MeOut, description: 'The person is signed in.' },
@@ -248,8 +291,8 @@ export const APP_OPERATIONS = {
     id: 'saveMe',
     ...APP_ROUTES.saveMe,
     who: 'signed_in',
-    summary: 'Change name and email address',
-    description: 'Another address needs a confirmation of the last 10 minutes: 403 `confirmation_required`.',
+    summary: 'Change the name',
+    description: 'The email address is changed with a link of the kind `email`.',
     body: SaveMeIn,
     trimmed: ['name', 'email'],
     success: { status: 200, schema: MeOut, description: 'The person.' },
@@ -276,7 +319,7 @@ export const APP_OPERATIONS = {
     ...APP_ROUTES.switchOrganization,
     who: 'signed_in',
     summary: 'Work in another organization',
-    description: 'Work in another organization.',
+    description: '401 `unauthorized` if the person was signed out of it after this sign-in.',
     body: SwitchOrganizationIn,
     success: { status: 200, schema: MeOut, description: 'The person.' },
   },
@@ -454,6 +497,7 @@ export const APP_OPERATIONS = {
     description: 'Save the people with access.',
     params: WorkflowParams,
     body: SaveWorkflowUsersIn,
+    bodyLimits: { maxMembers: 6_000 },
     success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
   },
   saveTrigger: {
@@ -464,6 +508,8 @@ export const APP_OPERATIONS = {
     description: 'Save a trigger.',
     params: TriggerParams,
     body: SaveTriggerIn,
+    // 100 events and 100 sources with long names, an input message of 200 KB, and filters of any shape.
+    bodyLimits: { maxBytes: 512 * 1024, maxMembers: 2_000 },
     trimmed: ['name'],
     success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
   },
@@ -494,6 +540,8 @@ export const APP_OPERATIONS = {
     description: 'Save a file.',
     params: FileParams,
     body: SaveFileIn,
+    // 1 MiB in which every character takes two bytes as JSON.
+    bodyLimits: { maxBytes: 2.5 * 1024 * 1024 },
     trimmed: ['name'],
     success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
   },
@@ -553,7 +601,19 @@ export const APP_OPERATIONS = {
       'One verification request, at most 10 seconds; nothing is saved unless the endpoint confirms (422 `verification_failed`).',
     params: SourceParams,
     body: SaveWebhookSourceIn,
+    bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
     trimmed: ['name'],
+    success: { status: 200, schema: AppWebhookSourceOut, description: 'The webhook source.' },
+  },
+  saveWebhookSourceSettings: {
+    id: 'saveWebhookSourceSettings',
+    ...APP_ROUTES.saveWebhookSourceSettings,
+    who: 'admin',
+    summary: "Save a webhook source's settings",
+    description:
+      'The settings that the endpoint does not confirm. No verification request, so also while the endpoint is down.',
+    params: SourceParams,
+    body: SaveWebhookSourceSettingsIn,
     success: { status: 200, schema: AppWebhookSourceOut, description: 'The webhook source.' },
   },
   deleteWebhookSource: {
@@ -641,6 +701,25 @@ export const APP_OPERATIONS = {
     description: 'Read a run.',
     params: RunParams,
     success: { status: 200, schema: RunDetailOut, description: 'The run.' },
+  },
+  getRunPrompts: {
+    id: 'getRunPrompts',
+    ...APP_ROUTES.getRunPrompts,
+    who: 'admin',
+    summary: 'Read what a model was asked',
+    description: 'The system text, tools and messages of each request of the run. Empty for a run without a model.',
+    params: RunParams,
+    success: { status: 200, schema: RunPromptsOut, description: 'The prompts.' },
+  },
+  getRulesDraft: {
+    id: 'getRulesDraft',
+    ...APP_ROUTES.getRulesDraft,
+    who: 'member',
+    summary: 'Draft the rules that a run needs',
+    description:
+      'For a run that failed with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`; 404 for any other. Saves nothing.',
+    params: RunParams,
+    success: { status: 200, schema: RulesDraftOut, description: 'The draft.' },
   },
   listSessions: {
     id: 'listSessions',
@@ -741,9 +820,11 @@ export const APP_OPERATIONS = {
     ...APP_ROUTES.createUserLink,
     who: 'admin',
     summary: 'Make a link for a user',
-    description: 'An invitation (72 hours) or a reset link (1 hour).',
+    description:
+      'An invitation (72 hours), a reset link (1 hour), or a link with which the person gets another email address (72 hours). The last two need a confirmation of the last 10 minutes.',
     params: UserParams,
     body: CreateUserLinkIn,
+    trimmed: ['email'],
     success: { status: 201, schema: UserLinkOut, description: 'The link.' },
   },
   signUserOut: {

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
 import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { Closed, EditedVersion, PageOf, ROLES, Text, Version } from './common.ts'
-import { Email } from './sign-in.ts'
+import { Closed, EditedVersion, Name, PageOf, ROLES, Text, Version } from './common.ts'
+import { Email, EmailAddress } from './sign-in.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
   id: Uuid({ description: 'The organization.' }),
@@ -13,7 +13,7 @@ export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization
 })
 export type AppOrganizationOut = Static<typeof AppOrganizationOut>
 export const SaveOrganizationIn = Closed('SaveOrganizationIn', 'New values of the organization.', {
-  name: Text(NAME_MAX_LENGTH, 'Its name.', 1),
+  name: Name(NAME_MAX_LENGTH, 'Its name.'),
   version: EditedVersion,
 })
 export const DeleteOrganizationIn = Closed(
@@ -42,19 +42,20 @@ export const AppUserPage = PageOf('AppUserPage', AppUserOut)
 export const CreateUserIn = Closed('CreateUserIn', 'A new user.', {
   id: Uuid({ description: 'The id of the new user, chosen by the caller.' }),
   email: Email,
-  first_name: Text(NAME_MAX_LENGTH, 'First name; may be empty.'),
-  last_name: Text(NAME_MAX_LENGTH, 'Last name; may be empty.'),
+  first_name: Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0),
+  last_name: Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0),
   role: Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' })),
 })
 export const SaveUserIn = Closed('SaveUserIn', 'New values of a user; absent ones stay.', {
-  first_name: Type.Optional(Text(NAME_MAX_LENGTH, 'First name; may be empty.')),
-  last_name: Type.Optional(Text(NAME_MAX_LENGTH, 'Last name; may be empty.')),
+  first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0)),
+  last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0)),
   role: Type.Optional(Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' }))),
   is_deactivated: Type.Optional(Type.Boolean({ description: 'Deactivated users are signed out and cannot sign in.' })),
   version: EditedVersion,
 })
 export const CreateUserLinkIn = Closed('CreateUserLinkIn', 'A link for a user; an earlier one of the same kind ends.', {
-  kind: StringEnum(['invitation', 'reset'], { description: 'What the link does.' }),
+  kind: StringEnum(['invitation', 'reset', 'email'], { description: 'What the link does.' }),
+  email: Type.Optional(EmailAddress('The new address; only with `email`, which needs it.')),
 })
 export const UserLinkOut = Closed('UserLinkOut', 'A one-time link. Shown once.', {
   url: Type.String({ description: 'The link to hand to the person.' }),

@@ -4,6 +4,7 @@
  */
 export const APP_ROUTES = {
   getSetup: { method: 'get', path: '/app/setup' },
+  tryCookie: { method: 'get', path: '/app/cookie' },
   setUp: { method: 'post', path: '/app/setup' },
   signIn: { method: 'post', path: '/app/sign-in' },
   startOidc: { method: 'get', path: '/app/oidc/start' },
@@ -48,6 +49,7 @@ export const APP_ROUTES = {
   listWebhookSources: { method: 'get', path: '/app/webhook-sources' },
   getWebhookSource: { method: 'get', path: '/app/webhook-sources/{source_id}' },
   saveWebhookSource: { method: 'put', path: '/app/webhook-sources/{source_id}' },
+  saveWebhookSourceSettings: { method: 'put', path: '/app/webhook-sources/{source_id}/settings' },
   deleteWebhookSource: { method: 'delete', path: '/app/webhook-sources/{source_id}' },
   testWebhookSource: { method: 'post', path: '/app/webhook-sources/{source_id}/test' },
   listDeliveries: { method: 'get', path: '/app/webhook-sources/{source_id}/deliveries' },
@@ -58,6 +60,8 @@ export const APP_ROUTES = {
   declineDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/decline' },
   listRuns: { method: 'get', path: '/app/runs' },
   getRun: { method: 'get', path: '/app/runs/{run_id}' },
+  getRunPrompts: { method: 'get', path: '/app/runs/{run_id}/prompts' },
+  getRulesDraft: { method: 'get', path: '/app/runs/{run_id}/rules-draft' },
   listSessions: { method: 'get', path: '/app/sessions' },
   createSession: { method: 'post', path: '/app/sessions' },
   getSession: { method: 'get', path: '/app/sessions/{session_id}' },

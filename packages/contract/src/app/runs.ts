@@ -2,9 +2,9 @@ import { type Static, Type } from 'typebox'
 import { SCOPES } from '../public/operations.ts'
 import { DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
-import { Closed, PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES, Text } from './common.ts'
+import { Closed, Name, PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES, Text } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
-import { AppDeliveryOut, PAGE_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
+import { AppDeliveryOut, IDS_QUERY, PAGE_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
 
 /** A run in a list. */
 export const RunOut = Closed('RunOut', 'A run.', {
@@ -40,11 +40,49 @@ export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
   data: Type.Unknown({ description: 'The step, by its kind; `{ omitted_bytes }` for large ones beyond 2 MiB in all.' }),
   created_at: DateTime({ description: 'When it was recorded.' }),
 })
+/** What a model was asked in a run (contract README, "The prompt of a model"). */
+export const RunPromptsOut = Closed('RunPromptsOut', 'The requests of a run to its model.', {
+  prompts: Type.Array(
+    Closed('RunPromptOut', 'What requests in turn have in common.', {
+      instructions: Type.String({ description: 'The system text.' }),
+      tools: Type.Array(
+        Closed('PromptToolOut', 'A tool.', {
+          name: Type.String({ description: 'Its name.' }),
+          description: Type.String({ description: 'Its description.' }),
+          schema: Type.Unknown({ description: 'The JSON Schema of its arguments; null if it was left out.' }),
+        }),
+        { description: 'The tools.' },
+      ),
+      message: Type.String({ description: 'The first message.' }),
+      omitted_bytes: Nullable(Type.Integer({ description: 'How much of a large prompt was not kept; null for none.' })),
+    }),
+    { description: 'In order.' },
+  ),
+  messages: Type.Array(
+    Closed('PromptMessageOut', 'A message after the first one.', {
+      role: StringEnum(['user', 'assistant', 'tool'], { description: 'Whose it is.' }),
+      content: Type.Unknown({ description: 'A text, the parts of an answer, or the results of tools.' }),
+    }),
+    { description: 'In order.' },
+  ),
+  requests: Type.Array(
+    Closed('PromptRequestOut', 'A request.', {
+      turn: Type.Integer({ description: 'The number of the answer, from 1.' }),
+      prompt: Type.Integer({ description: 'Its prompt: an index of `prompts`.' }),
+      messages: Type.Integer({ description: 'It had the first so many of `messages`.' }),
+      is_answered: Type.Boolean({ description: 'Whether the model has answered it.' }),
+    }),
+    { description: 'In order.' },
+  ),
+})
 /** A payload that waits, or waited, until a person decides (contract README, "Approvals"). */
 export const ApprovalOut = Closed('ApprovalOut', 'An approval of a payload.', {
   delivery_id: Uuid({ description: 'The delivery that is sent after an approval.' }),
   source_id: Uuid({ description: 'The webhook source.' }),
   source_name: Type.String({ description: 'Its name when the approval was requested.' }),
+  endpoint_url: Nullable(
+    Type.String({ description: 'The URL that it is sent to after an approval; null if it was decided.' }),
+  ),
   payload: Nullable(JsonObject('The payload; null if it was decided.')),
   status: StringEnum(['waiting', ...APPROVAL_DECISIONS], { description: 'Whether it waits, or the decision.' }),
   reason: Nullable(Type.String({ description: 'Why it was declined; null without a reason.' })),
@@ -69,10 +107,16 @@ export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and d
   approvals: Type.Array(ApprovalOut, { description: 'Its approvals, oldest first, at most 200.' }),
 })
 export type RunDetailOut = Static<typeof RunDetailOut>
+export const RulesDraftOut = Closed('RulesDraftOut', 'Rules that a run needs, to be completed by a person.', {
+  content: Type.String({
+    description: 'A `rules.yaml` with the sources, the names that may be meant, and `todo("…")` for what is open.',
+  }),
+})
 export const RunListQuery = Type.Object(
   {
     ...PAGE_QUERY,
     ...PERIOD_QUERY,
+    ...IDS_QUERY,
     status: Type.Optional(StringEnum(RUN_STATUSES, { description: 'Only runs with this status.' })),
     workflow_id: Type.Optional(Uuid({ description: 'Only runs of this workflow.' })),
     session_id: Type.Optional(Uuid({ description: 'Only runs of this session.' })),
@@ -100,7 +144,11 @@ export const CreateSessionIn = Closed('CreateSessionIn', 'A new session.', {
   id: Uuid({ description: 'The id of the new session, chosen by the caller.' }),
 })
 export const SessionListQuery = Type.Object(
-  { ...PAGE_QUERY, state: Type.Optional(StringEnum(['open', 'closed'], { description: 'Only open or closed ones.' })) },
+  {
+    ...PAGE_QUERY,
+    ...IDS_QUERY,
+    state: Type.Optional(StringEnum(['open', 'closed'], { description: 'Only open or closed ones.' })),
+  },
   { title: 'SessionListQuery', description: 'Query parameters of the sessions.' },
 )
 
@@ -120,7 +168,7 @@ export type ApiKeyOut = Static<typeof ApiKeyOut>
 export const ApiKeyPage = PageOf('ApiKeyPage', ApiKeyOut)
 export const CreateApiKeyIn = Closed('CreateApiKeyIn', 'A new API key.', {
   id: Uuid({ description: 'The id of the new key, chosen by the caller.' }),
-  name: Text(NAME_MAX_LENGTH, 'Unique in the organization.', 1),
+  name: Name(NAME_MAX_LENGTH, 'Unique in the organization.'),
   scopes: Type.Array(StringEnum(SCOPES, { description: 'A permission.' }), {
     minItems: 1,
     maxItems: 2,

@@ -1,48 +1,66 @@
 import { type Static, Type } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
 import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { Closed, ROLES, Text } from './common.ts'
+import { Closed, Name, ROLES, Text } from './common.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
 const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)
-export const Email = Type.String({
-  minLength: 3,
-  maxLength: EMAIL_MAX_LENGTH,
-  format: 'storable',
-  pattern: '^[^\\s@]+@[^\\s@]+$',
-  description: 'Email address; accounts are found by it, ignoring case.',
-})
+/** Makes the schema of an email address. */
+export function EmailAddress(description: string) {
+  return Type.String({
+    minLength: 3,
+    maxLength: EMAIL_MAX_LENGTH,
+    format: 'storable',
+    pattern: '^[^\\s@]+@[^\\s@]+$',
+    description,
+  })
+}
+export const Email = EmailAddress('Email address; accounts are found by it, ignoring case.')
 const Token = Type.String({ minLength: 1, maxLength: 200, description: 'The token in the fragment of a link.' })
-const PersonName = Text(NAME_MAX_LENGTH, 'First and last name.', 1)
+const PersonName = Name(NAME_MAX_LENGTH, 'First and last name.')
 
 export const SetupStateOut = Closed('SetupStateOut', 'What the sign-in page needs to know.', {
   needs_setup: Type.Boolean({ description: 'No account exists yet: the operator has a setup link.' }),
   has_oidc: Type.Boolean({ description: 'Whether sign-in with OpenID Connect is configured.' }),
 })
+export const CookieOut = Closed('CookieOut', 'Whether the browser keeps the cookie of a sign-in.', {
+  is_kept: Type.Boolean({ description: 'The request had the cookie of an earlier answer.' }),
+})
 export const SetUpIn = Closed('SetUpIn', 'The first owner of an organization.', {
   token: Token,
-  organization_name: Text(NAME_MAX_LENGTH, 'Name of the organization; ignored if the link belongs to one.', 1),
+  organization_name: Name(NAME_MAX_LENGTH, 'Name of the organization; ignored if the link belongs to one.'),
   name: PersonName,
   email: Email,
   password: NewPassword,
 })
 export const SignInIn = Closed('SignInIn', 'Email address and password.', { email: Email, password: Password })
 export const OpenLinkIn = Closed('OpenLinkIn', 'A link to look at.', { token: Token })
-export const LINK_KINDS = ['setup', 'invitation', 'reset'] as const
+export const LINK_KINDS = ['setup', 'invitation', 'reset', 'email'] as const
 export const LinkOut = Closed('LinkOut', 'What a one-time link is for.', {
   kind: StringEnum(LINK_KINDS, { description: 'What it does.' }),
   organization_name: Nullable(Type.String({ description: 'The organization; null if setup creates one.' })),
-  email: Nullable(Type.String({ description: 'The email address that it is for; null for setup.' })),
-  name: Nullable(Type.String({ description: 'The name of that person, if known.' })),
-  role: Nullable(StringEnum(ROLES, { description: 'The role that the person gets; null for a reset.' })),
-  has_account: Type.Boolean({ description: 'Whether the address has an account: its password is asked then.' }),
+  email: Nullable(
+    Type.String({ description: 'The email address that it is for, or that the account gets; null for setup.' }),
+  ),
+  name: Nullable(Type.String({ description: 'The name of the user in the organization, if any.' })),
+  role: Nullable(
+    StringEnum(ROLES, { description: 'The role that the person gets; null if the link gives no access.' }),
+  ),
   expires_at: DateTime({ description: 'Until when it can be used.' }),
 })
-export const AcceptLinkIn = Closed('AcceptLinkIn', 'Accepts an invitation, or sets a new password.', {
-  token: Token,
-  name: Type.Optional(PersonName),
-  password: NewPassword,
-})
+export const AcceptLinkIn = Closed(
+  'AcceptLinkIn',
+  'Accepts an invitation, sets a new password or another email address.',
+  {
+    token: Token,
+    name: Type.Optional(PersonName),
+    password: Text(
+      PASSWORD_MAX_LENGTH,
+      'A password to set; that of the account, if the email address of an invitation has one, and for another address.',
+      PASSWORD_MIN_LENGTH,
+    ),
+  },
+)
 
 export const MeOut = Closed('MeOut', 'The person who is signed in.', {
   account: Closed('AccountOut', 'The account.', {
@@ -73,9 +91,11 @@ export const MeOut = Closed('MeOut', 'The person who is signed in.', {
   api_url: Nullable(Type.String({ description: 'Address of the public API, for curl lines; null if not known.' })),
 })
 export type MeOut = Static<typeof MeOut>
-export const SaveMeIn = Closed('SaveMeIn', 'Name and email address. Another address needs a confirmation first.', {
+export const SaveMeIn = Closed('SaveMeIn', 'The name.', {
   name: PersonName,
-  email: Email,
+  email: Type.Optional(
+    EmailAddress('May be the present address. Another one is set with a link that an admin or the operator makes.'),
+  ),
 })
 export const ChangePasswordIn = Closed('ChangePasswordIn', 'A new password. Needs a confirmation first.', {
   new_password: NewPassword,

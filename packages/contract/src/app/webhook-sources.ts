@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import {
+  APPROVAL_MODES,
   DELIVERY_KINDS,
   DELIVERY_OUTCOMES,
   DeliveryOut,
@@ -8,7 +9,7 @@ import {
 } from '../internal/resources.ts'
 import { CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
 import { DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { Closed, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
+import { Closed, EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
 
 /** A request to an endpoint, in a few words. */
 const LastRequestOut = Closed('LastRequestOut', 'A request to the endpoint.', {
@@ -34,6 +35,18 @@ export const SaveWebhookSourceIn = Closed('SaveWebhookSourceIn', 'A webhook sour
   ...WebhookSourceIn.properties,
   version: NewOrEditedVersion,
 })
+
+/** The settings that the contract does not name: saved without a verification request (contract README, "Webhook sources"). */
+export const SaveWebhookSourceSettingsIn = Closed(
+  'SaveWebhookSourceSettingsIn',
+  'Settings of a webhook source that its endpoint does not confirm.',
+  {
+    approval: StringEnum(APPROVAL_MODES, {
+      description: 'Which payloads of runs wait until a person approves them: `none`, the `first` or `always`.',
+    }),
+    version: EditedVersion,
+  },
+)
 
 /** A delivery with what the log's drawer shows of it. */
 export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and its outcome.', {
@@ -64,6 +77,10 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
   endpoint_url: Nullable(
     Type.String({ description: 'The URL of the source now; null when it was never saved, or is deleted.' }),
   ),
+  needs_approval: Type.Boolean({
+    description:
+      'Whether the source asks for approval of what is sent now: then only an admin or owner sends it again.',
+  }),
   headers: Type.Array(
     Closed('HeaderOut', 'A header.', {
       name: Type.String({ description: 'Its name.' }),
@@ -78,6 +95,12 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
     }),
   ),
   agent_answer: Nullable(Type.String({ description: 'What the agent received as the outcome; null without a run.' })),
+  send_again: Nullable(
+    Closed('SentAgainOut', 'Why the agent sent a payload that may have arrived once more.', {
+      delivery_id: Uuid({ description: 'The earlier delivery of the same payload.' }),
+      reason: Type.String({ description: 'The reason that the model gave.' }),
+    }),
+  ),
   newer_id: Nullable(Uuid({ description: 'The next newer delivery of the source.' })),
   older_id: Nullable(Uuid({ description: 'The next older delivery of the source.' })),
 })
@@ -112,10 +135,25 @@ export const PERIOD_QUERY = {
   until: Type.Optional(DateTime({ description: 'Only entries before this time.' })),
 }
 
+const ID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+const ID_LENGTH = 36
+
+/** `ids` of lists whose entries change after they were listed. */
+export const IDS_QUERY = {
+  ids: Type.Optional(
+    Type.String({
+      pattern: `^${ID}(,${ID})*$`,
+      maxLength: LIST_MAX_LIMIT * (ID_LENGTH + 1) - 1,
+      description: `Only these entries, at most ${LIST_MAX_LIMIT} ids with commas between them. Filters and pages do not apply.`,
+    }),
+  ),
+}
+
 export const AppDeliveryQuery = Type.Object(
   {
     ...PAGE_QUERY,
     ...PERIOD_QUERY,
+    ...IDS_QUERY,
     outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, { description: 'Only entries with this outcome.' })),
     kind: Type.Optional(StringEnum(DELIVERY_KINDS, { description: 'Only entries of this kind.' })),
   },

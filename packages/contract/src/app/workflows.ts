@@ -14,6 +14,7 @@ import { DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/type
 import {
   Closed,
   EditedVersion,
+  Name,
   NewOrEditedVersion,
   PageOf,
   RUN_STATUSES,
@@ -102,7 +103,7 @@ export const WorkflowReadOut = Closed(
 export type WorkflowReadOut = Static<typeof WorkflowReadOut>
 
 const WorkflowValues = {
-  name: Text(WORKFLOW_NAME_MAX_LENGTH, 'Its name.', 1),
+  name: Name(WORKFLOW_NAME_MAX_LENGTH, 'Its name.'),
   description: Text(WORKFLOW_TEXT_MAX_LENGTH, "The agent's task; names the webhook sources to send to."),
   scope: StringEnum(['company_wide', 'only_me'], { description: 'Who has access: everyone, or the listed people.' }),
 }
@@ -117,7 +118,7 @@ export const SaveWorkflowIn = Closed('SaveWorkflowIn', 'New values of a workflow
 export type SaveWorkflowIn = Static<typeof SaveWorkflowIn>
 export const DuplicateWorkflowIn = Closed('DuplicateWorkflowIn', 'A copy with triggers, files and people, inactive.', {
   id: Uuid({ description: 'The id of the copy, chosen by the caller.' }),
-  name: Text(WORKFLOW_NAME_MAX_LENGTH, 'Its name.', 1),
+  name: Name(WORKFLOW_NAME_MAX_LENGTH, 'Its name.'),
 })
 export const SetActiveIn = Closed('SetActiveIn', 'Switches a workflow on or off.', {
   is_active: Type.Boolean({ description: 'Whether it can be started.' }),
@@ -142,10 +143,10 @@ export const SaveWorkflowUsersIn = Closed('SaveWorkflowUsersIn', 'The people wit
 const SlugAndName = (title: string, description: string) =>
   Closed(title, description, {
     slug: Text(SLUG_MAX_LENGTH, 'For machines.', 1),
-    name: Text(NAME_MAX_LENGTH, 'For people.', 1),
+    name: Name(NAME_MAX_LENGTH, 'For people.'),
   })
 export const SaveTriggerIn = Closed('SaveTriggerIn', 'A trigger.', {
-  name: Text(WORKFLOW_NAME_MAX_LENGTH, 'May be empty.'),
+  name: Name(WORKFLOW_NAME_MAX_LENGTH, 'May be empty.', 0),
   is_active: Type.Boolean({ description: 'False: paused.' }),
   trigger_source: SlugAndName('TriggerSourceIn', 'What fires it; `api` for the public API.'),
   events: Type.Array(SlugAndName('TriggerEventIn', 'An event that fires it.'), {
@@ -157,7 +158,7 @@ export const SaveTriggerIn = Closed('SaveTriggerIn', 'A trigger.', {
   subagent_sources: Type.Array(
     Closed('SubagentSourceIn', 'A source for subagents.', {
       id: Nullable(Uuid({ description: 'Null for `platform_internal`.' })),
-      name: Text(NAME_MAX_LENGTH, 'Its name.', 1),
+      name: Name(NAME_MAX_LENGTH, 'Its name.'),
       type: Text(SLUG_MAX_LENGTH, 'Its type.', 1),
     }),
     { maxItems: 100, description: 'The sources.' },
@@ -174,8 +175,8 @@ export const AppFileOut = Closed('AppFileOut', 'A file with its content.', {
 })
 export type AppFileOut = Static<typeof AppFileOut>
 export const SaveFileIn = Closed('SaveFileIn', 'A file.', {
-  name: Text(FILE_NAME_MAX_LENGTH, 'Its name.', 1),
-  path: Type.Array(Text(FILE_NAME_MAX_LENGTH, 'A folder.', 1), {
+  name: Name(FILE_NAME_MAX_LENGTH, 'Its name.'),
+  path: Type.Array(Name(FILE_NAME_MAX_LENGTH, 'A folder.'), {
     maxItems: FILE_PATH_MAX_DEPTH,
     description: 'Folders from the top down.',
   }),

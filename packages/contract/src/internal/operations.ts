@@ -43,7 +43,7 @@ export const WebhookSourceSaveQuery = Type.Object(
       StringEnum(VERIFY_MODES, {
         default: 'always',
         description:
-          '`always`: one verification request, even if nothing has changed. `if_changed`: none, and nothing is written, if the stored source is equal and verified. `never`: none; the source is stored unverified. For manifests only.',
+          '`always`: one verification request, even if nothing has changed. `if_changed`: none if the stored source is verified and equal in what the request carries; only `approval` is written then, if it differs. `never`: none; the source is stored unverified. For manifests only.',
       }),
     ),
     version: Type.Optional(

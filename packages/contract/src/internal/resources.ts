@@ -23,7 +23,7 @@ export const WebhookSourceIn = Type.Object(
     name: Type.String({
       minLength: 1,
       maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
-      format: 'storable',
+      format: 'name',
       description: 'Unique in the organization, ignoring case; the agent reads it.',
     }),
     description: Type.String({

@@ -1,6 +1,6 @@
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { _, Ajv2020, str, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { Static, TSchema } from 'typebox'
-import { isStorableText } from './text.ts'
+import { countCodePoints, isName, isStorableText } from './text.ts'
 import { UUID_PATTERN } from './types.ts'
 
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
@@ -20,8 +20,30 @@ export const ajv = new Ajv2020({
 ajv.addFormat('uuid', UUID_PATTERN)
 ajv.addFormat('date-time', (text: string) => DATE_TIME.test(text) && !Number.isNaN(Date.parse(text)))
 ajv.addFormat('storable', isStorableText)
+ajv.addFormat('name', isName)
+// In place of ajv's own, which counts the code points of each text: 2.5 ms for one of 1 MiB. A text has at least half as many code
+// points as UTF-16 units, and at most as many.
+ajv.removeKeyword('maxLength')
+ajv.addKeyword({
+  keyword: 'maxLength',
+  before: 'minLength',
+  type: 'string',
+  schemaType: 'number',
+  error: {
+    message: ({ schemaCode }) => str`must NOT have more than ${schemaCode} characters`,
+    params: ({ schemaCode }) => _`{limit: ${schemaCode}}`,
+  },
+  code(cxt) {
+    const { gen, data, schemaCode: max } = cxt
+    const count = gen.scopeValue('func', { ref: countCodePoints })
+    cxt.fail(_`${data}.length > ${max} && (${data}.length > 2 * ${max} || ${count}(${data}) > ${max})`)
+  },
+})
 // Annotates the values of an enumeration.
 ajv.addVocabulary(['x-enumDescriptions'])
+
+/** Formats of this ajv instance that other tools do not know. */
+export const OWN_FORMATS: readonly unknown[] = ['storable', 'name']
 
 /** Compiles the schema's validator. Compile once: it takes milliseconds. */
 export function compile<Schema extends TSchema>(schema: Schema): ValidateFunction<Static<Schema>> {

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import { OWN_FORMATS } from './ajv.ts'
 
 /** One operation to describe; the operations of both APIs have this shape. */
 export interface DescribedOperation {
@@ -222,8 +223,7 @@ function describeParameters(schema: TSchema | undefined, location: 'path' | 'que
 function toReference(schema: Json, components: Components): Json {
   const converted = Object.fromEntries(
     Object.entries(schema)
-      // `storable` is a format of our ajv instance that OpenAPI tools do not know.
-      .filter(([key, value]) => !(key === 'format' && value === 'storable'))
+      .filter(([key, value]) => !(key === 'format' && OWN_FORMATS.includes(value)))
       .map(([key, value]) => [key, convert(value, components, key)]),
   )
   const { title } = schema

@@ -95,6 +95,8 @@ function describeFormatError(format: string): [code: FieldCode, message: string]
       return ['uuid_parsing', 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057']
     case 'storable':
       return ['string_unicode', 'must be valid Unicode text without NUL or lone surrogates']
+    case 'name':
+      return ['value_error', 'must be valid Unicode text with a character that people can see']
     case 'date-time':
       return ['datetime_parsing', 'must be a time such as 2026-01-31T09:00:00Z']
     default:

@@ -10,7 +10,12 @@ export interface PayloadShape {
   readonly object: ObjectShape | null
   /** The shape of the list's items. */
   readonly list: PayloadShape | null
+  /** Present if every text of the example here is an ISO 8601 date or time. A hint for those who fill in texts, not a type. */
+  readonly isDate?: true
 }
+
+/** A date or time of ISO 8601, such as `2026-01-31` or `2026-01-31T09:00:00Z`. */
+export const ISO_DATE_TIME = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?$/
 
 /** The fields of an object. Without fields, it allows any field. */
 export interface ObjectShape {
@@ -54,6 +59,7 @@ interface ShapeDraft {
   readonly scalars: Set<ScalarType>
   object: ObjectDraft | null
   list: ShapeDraft | null
+  isDate?: boolean
 }
 
 interface ObjectDraft {
@@ -68,6 +74,7 @@ function emptyDraft(): ShapeDraft {
 
 /** Parts that `findExampleErrors` refuses (too deep, `__proto__`) allow any value here, which bounds the recursion. */
 function addValue(draft: ShapeDraft, value: unknown, depth: number): void {
+  if (typeof value === 'string') draft.isDate = draft.isDate !== false && ISO_DATE_TIME.test(value)
   if (typeof value !== 'object' || value === null) return addScalar(draft.scalars, value)
   if (depth > PAYLOAD_MAX_DEPTH) return
   if (Array.isArray(value)) {
@@ -98,8 +105,8 @@ function scalarTypeOf(value: unknown): ScalarType {
   return typeof value === 'boolean' ? 'boolean' : 'string'
 }
 
-function toShape({ scalars, object, list }: ShapeDraft): PayloadShape {
-  return { scalars, object: object && toObjectShape(object), list: list && toShape(list) }
+function toShape({ scalars, object, list, isDate }: ShapeDraft): PayloadShape {
+  return { scalars, object: object && toObjectShape(object), list: list && toShape(list), ...(isDate && { isDate }) }
 }
 
 function toObjectShape({ count, fields }: ObjectDraft): ObjectShape {

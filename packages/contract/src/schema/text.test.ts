@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { countCodePoints, isStorableText, trimWhiteSpace, truncateText } from './text.ts'
+import { countCodePoints, isName, isStorableText, trimWhiteSpace, truncateText } from './text.ts'
 
 describe('trimWhiteSpace', () => {
   test.each([
@@ -51,5 +51,24 @@ describe('truncateText', () => {
 
   test('keeps a text of exactly the limit', () => {
     expect(truncateText('abc', 3)).toBe('abc')
+  })
+})
+
+describe('isName', () => {
+  test.each(['', 'Ada', ' Ada ', '数', '👨‍👩‍👧', '\u200bAda', '-'])('accepts %j', (name) => {
+    expect(isName(name)).toBe(true)
+  })
+
+  test.each([
+    ['spaces', ' \u00a0\u3000'],
+    ['zero-width characters', '\u200b\u200d\ufeff'],
+    ['a soft hyphen', '\u00ad'],
+    ['characters that turn the direction', '\u202e\u2066'],
+    ['fillers', '\u3164\u115f\u2800'],
+    ['control characters', '\u0007\u009b'],
+    ['a tag and a variation selector', '\u{e0041}\ufe0f'],
+    ['a lone surrogate', 'Ada\ud800'],
+  ])('refuses %s alone', (_what, name) => {
+    expect(isName(name)).toBe(false)
   })
 })

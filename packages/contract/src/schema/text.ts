@@ -24,6 +24,14 @@ export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000')
 }
 
+/** White space, control and format characters, and those that are drawn as nothing; U+2800 is the empty braille pattern. */
+const ALL_INVISIBLE = /^[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]+$/u
+
+/** Reports whether the text can name something for people: storable, and empty or with a character that they can see. */
+export function isName(text: string): boolean {
+  return isStorableText(text) && !ALL_INVISIBLE.test(text)
+}
+
 /** Cuts the text to at most `maxLength` code points. */
 export function truncateText(text: string, maxLength: number): string {
   return countCodePoints(text) <= maxLength ? text : Array.from(text).slice(0, maxLength).join('')
