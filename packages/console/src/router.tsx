@@ -8,7 +8,7 @@ import {
   type RouteComponent,
   useRouter,
 } from '@tanstack/react-router'
-import { AppError, queryClient, read } from './api/index.ts'
+import { AppError, call, queryClient, read } from './api/index.ts'
 import { EmptyState, ErrorState, Loading, Page } from './components/page.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
 
@@ -24,6 +24,11 @@ const app = createRoute({
   getParentRoute: () => root,
   id: 'app',
   component: AppLayout,
+  errorComponent: ({ error }) => (
+    <main>
+      <LoadFailed error={error} />
+    </main>
+  ),
   beforeLoad: async ({ location }) => {
     try {
       await queryClient.ensureQueryData(read('getMe'))
@@ -34,17 +39,34 @@ const app = createRoute({
   },
 })
 
+/**
+ * Loads the code of an area. After a failed import the router reloads the page, which finds the code of a new release. Without a
+ * connection the browser would show its own error instead: then the import fails as every other request does.
+ */
+function area<Module>(load: () => Promise<Module>): () => Promise<Module> {
+  return async () => {
+    try {
+      return await load()
+    } catch (error) {
+      await call('getMe', {}).catch((reason: unknown) => {
+        if (reason instanceof AppError && reason.status === 0) throw reason
+      })
+      throw error
+    }
+  }
+}
+
 // One chunk for each area.
-const overview = () => import('./pages/overview/index.tsx')
-const workflows = () => import('./pages/workflows/index.tsx')
-const sources = () => import('./pages/sources/index.tsx')
-const deliveries = () => import('./pages/deliveries/index.tsx')
-const runs = () => import('./pages/runs/index.tsx')
-const sessions = () => import('./pages/sessions/index.tsx')
-const usage = () => import('./pages/usage/index.tsx')
-const signIn = () => import('./pages/sign-in/index.tsx')
-const account = () => import('./pages/account/index.tsx')
-const admin = () => import('./pages/admin/index.tsx')
+const overview = area(() => import('./pages/overview/index.tsx'))
+const workflows = area(() => import('./pages/workflows/index.tsx'))
+const sources = area(() => import('./pages/sources/index.tsx'))
+const deliveries = area(() => import('./pages/deliveries/index.tsx'))
+const runs = area(() => import('./pages/runs/index.tsx'))
+const sessions = area(() => import('./pages/sessions/index.tsx'))
+const usage = area(() => import('./pages/usage/index.tsx'))
+const signIn = area(() => import('./pages/sign-in/index.tsx'))
+const account = area(() => import('./pages/account/index.tsx'))
+const admin = area(() => import('./pages/admin/index.tsx'))
 
 /** A page below another route. Its parameters have the names of those of the operation that reads it. */
 function page<Parent extends AnyRoute, const Path extends string>(
@@ -89,17 +111,14 @@ const routes = root.addChildren([
     page(app, '/organization', lazyRouteComponent(admin, 'OrganizationPage')),
     page(app, '/audit', lazyRouteComponent(admin, 'AuditPage')),
     page(app, '/account', lazyRouteComponent(account, 'AccountPage')),
+    page(app, '/$', NotFoundPage),
   ]),
 ])
 
-/** Takes the place of the whole page when the signed-in person cannot be read, or a page throws. */
+/** Takes the place of the layout when the signed-in person cannot be read, and of a page whose code cannot be read or that throws. */
 function LoadFailed({ error }: { error: unknown }) {
   const router = useRouter()
-  return (
-    <main>
-      <ErrorState error={error} onRetry={() => router.invalidate()} isPage />
-    </main>
-  )
+  return <ErrorState error={error} onRetry={() => router.invalidate()} isPage />
 }
 
 export const router = createRouter({
@@ -108,7 +127,6 @@ export const router = createRouter({
   scrollRestoration: true,
   defaultPendingComponent: () => <Loading />,
   defaultErrorComponent: LoadFailed,
-  defaultNotFoundComponent: NotFoundPage,
   // The default would turn a filter such as `123` into a number.
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {
@@ -123,13 +141,13 @@ declare module '@tanstack/react-router' {
   }
 }
 
-export function NotFoundPage() {
+function NotFoundPage() {
   return (
     <Page title="Page not found">
       <EmptyState
         icon="search"
         title="There is no page at this address"
-        text="The link may be old. Press ⌘K or Ctrl-K to find workflows, webhook sources and ids."
+        text="The link may be old. Search (⌘K or Ctrl-K) finds pages, workflows, webhook sources and complete ids."
         action={{ label: 'Overview', link: { to: '/' } }}
       />
     </Page>

@@ -15,6 +15,7 @@ const browser = useBrowser()
 /** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
 const READ_NOTHING = [
   'sign-in',
+  'not-found',
   'workflow-new',
   'source-new',
   'workflow-triggers',
@@ -158,3 +159,17 @@ test('a page whose server dies says so, loses nothing that was typed, and recove
   await server.comeBack()
   await page.getByRole('rowheader', { name: 'Shop' }).waitFor({ timeout: 20_000 })
 }, 120_000)
+
+test('without a connection, a page whose code is not loaded yet keeps the frame, says so, and opens later', async () => {
+  browser.expectProblem(/ERR_|AppError|Failed to fetch/)
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/')
+  await page.context().setOffline(true)
+  await page.getByRole('link', { name: 'Usage' }).click()
+  await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.context().setOffline(false)
+  await retryButtons(page).click()
+  await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
+})

@@ -100,6 +100,87 @@ describe('sign-in', () => {
   })
 })
 
+test('a sign-in that an admin ends is asked for, and is not called a lost connection', async () => {
+  browser.expectProblem(/401/)
+  const { page, email } = await newOwner()
+  await show(page, '/organization')
+  const { rows } = await service.db.pool.query<{ organization_id: string }>(
+    `DELETE FROM sign_ins USING accounts WHERE accounts.id = account_id AND accounts.email = $1 RETURNING organization_id`,
+    [email],
+  )
+  // Twice: a stream that fails once is only renewed.
+  for (let times = 0; times < 2; times += 1) {
+    // By its status: the answer to the page's first stream may still be on its way.
+    const refused = page.waitForResponse(
+      (response) => response.url().endsWith(APP_ROUTES.streamEvents.path) && response.status() === 401,
+    )
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+    await refused
+  }
+  const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+  await dialog.getByLabel('Password').fill(PASSWORD)
+  expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
+  await dialog.getByRole('button', { name: 'Sign in' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  // It hears of changes again.
+  const admin = await service.signIn({ role: 'admin', organizationId: rows[0]?.organization_id ?? '' })
+  const { version } = await admin.call('getOrganization')
+  await admin.call('saveOrganization', { body: { name: 'Renamed', version } })
+  await page.getByRole('banner').getByText('Renamed').waitFor()
+  expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
+}, 60_000)
+
+test('a password is shown while the person asks for it', async () => {
+  browser.expectProblem(/401/)
+  const page = await newVisitor()
+  await page.goto('/sign-in')
+  await field(page, 'Password').fill(PASSWORD)
+  expect(await field(page, 'Password').getAttribute('type')).toBe('password')
+  await button(page, 'Show').click()
+  expect(await field(page, 'Password').getAttribute('type')).toBe('text')
+  expect(await field(page, 'Password').inputValue()).toBe(PASSWORD)
+  await button(page, 'Hide').click()
+  expect(await field(page, 'Password').getAttribute('type')).toBe('password')
+})
+
+test('an address without a page has the navigation, and a search that works', async () => {
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/no-such-page')
+  await page.getByRole('main').getByRole('heading', { name: 'There is no page at this address' }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: /^Find/ }).fill('audit')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Audit log', exact: true }).waitFor()
+  await page.goBack()
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'People' }).click()
+  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
+})
+
+test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
+  const owner = await service.signIn()
+  const { runId, sessionId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  await show(page, '/sessions')
+  await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
+  await show(page, `/runs/${runId}`)
+  await page.getByTitle(sessionId, { exact: true }).waitFor()
+  await page.keyboard.press('Control+k')
+  const search = page.getByRole('combobox', { name: /^Find/ })
+  await search.fill(runId.slice(-8))
+  await page.getByRole('status').getByText('This looks like a part of an id').waitFor()
+  await search.fill(runId)
+  expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
+})
+
+test('the keys are listed with ?', async () => {
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/')
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Shortcuts' }).getByText('g r', { exact: true }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+})
+
 test('an invited person joins with the link and sees no admin pages', async () => {
   browser.expectProblem(/401/)
   const { page } = await newOwner()
@@ -120,18 +201,35 @@ test('an invited person joins with the link and sees no admin pages', async () =
   expect(await invited.getByRole('link', { name: 'API keys' }).count()).toBe(0)
 })
 
-test('a sensitive change asks for the password once and continues', async () => {
-  browser.expectProblem(/403/)
+test('a person gets another email address with a link and the password, and a sensitive change asks for it once', async () => {
+  browser.expectProblem(/40[13]/)
   const { page } = await newOwner()
   await service.db.pool.query(`UPDATE sign_ins SET confirmed_at = NULL`)
-  await show(page, '/account')
-  await field(page, 'Email').fill(`${randomUUID()}@acme.test`)
-  await button(page, 'Save').click()
+  const address = `${randomUUID()}@acme.test`
+  await show(page, '/people')
+  await button(page, 'Actions for Ada Lovelace').click()
+  await page.getByRole('menuitem', { name: 'Change the email address' }).click()
+  await field(page, 'New email').fill(address)
+  await button(page, 'Make a link').click()
   const dialog = page.getByRole('dialog', { name: 'Confirm with your password' })
   await dialog.getByLabel('Password').fill(PASSWORD)
   await dialog.getByRole('button', { name: 'Confirm' }).click()
-  await status(page, 'Saved.')
-  expect(await page.getByRole('dialog').count()).toBe(0)
+  const link = page.getByRole('dialog', { name: 'Link for Ada Lovelace' })
+  await link.getByText(address).waitFor()
+  const token = /#([\w-]{43})/.exec((await link.textContent()) ?? '')?.[1]
+  await link.getByRole('button', { name: 'Done' }).click()
+  const visitor = await newVisitor()
+  await visitor.goto(`/link#${token}`)
+  await visitor.getByRole('heading', { name: 'Change your email address' }).waitFor()
+  expect(await findAxeIssues(visitor)).toEqual([])
+  await field(visitor, 'Password').fill('not the password')
+  await button(visitor, 'Change the address and sign in').click()
+  await visitor.getByText(/are not right/).waitFor()
+  await field(visitor, 'Password').fill(PASSWORD)
+  await button(visitor, 'Change the address and sign in').click()
+  await visitor.getByRole('heading', { name: 'Overview' }).waitFor()
+  await show(page, '/account')
+  await page.getByText(address).waitFor()
   await field(page, 'New password').fill('nine loud horses swim')
   await button(page, 'Change password').click()
   await status(page, 'Password changed. Every other sign-in has ended.')
@@ -148,6 +246,7 @@ test('two people who save the same thing see both versions, and nothing is lost'
   await owner.call('saveOrganization', { body: { name: 'Theirs', version } })
   await page.keyboard.press('Control+s')
   const conflict = page.getByRole('alert')
+  await conflict.getByText('Another person, or you in another tab, saved this').waitFor()
   await conflict.getByText('Theirs', { exact: true }).waitFor()
   await conflict.getByText('Mine', { exact: true }).waitFor()
   await button(page, 'Keep mine').click()
@@ -202,6 +301,28 @@ test('new rows are announced and shown when asked for', async () => {
   expect(await page.getByRole('rowheader').allTextContents()).toEqual(['first'])
   await button(page, '1 new').click()
   await page.getByRole('rowheader', { name: 'second' }).waitFor()
+})
+
+test('the removal of a person, and the end of their sign-ins, say what happens first', async () => {
+  const owner = await service.signIn()
+  const page = await browser.newPage(owner.context)
+  const { organizationId } = owner
+  await service.signIn({ role: 'member', organizationId })
+  await show(page, '/people')
+  const open = async (item: string) => {
+    await page
+      .getByRole('row', { name: /Member/ })
+      .getByRole('button')
+      .click()
+    await page.getByRole('menuitem', { name: item }).click()
+    return page.getByRole('dialog')
+  }
+  const removal = await open('Remove')
+  await removal.getByText('The person is signed out at once.', { exact: true }).waitFor()
+  await removal.getByRole('button', { name: 'Cancel' }).click()
+  await (await open('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
+  await status(page, 'Ada Lovelace is signed out everywhere.')
+  expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
 test('menus and messages work with the keyboard and have no axe findings', async () => {

@@ -27,7 +27,7 @@ test('the keyboard alone starts a workflow, resends its delivery, and reads the 
   await show(page, `/workflows/${workflowId}/try`)
 
   await tabTo(page.getByRole('textbox', { name: 'Text' }))
-  await keyboard.type('order_id: A-1003')
+  await keyboard.type('order_id: A-1003\ncustomer: Ada\ntotal: 1')
   await keyboard.press('Control+Enter')
   await tabTo(page.getByRole('link', { name: 'Open the delivery' }))
   await keyboard.press('Enter')
@@ -107,6 +107,9 @@ test('the keyboard alone signs in, fixes a source, makes a workflow, invites a p
   service.endpoint.answerWith({ body: 'Order accepted.' })
   await keyboard.press('Control+s')
   await heading('Order intake')
+  const secret = page.getByRole('dialog', { name: 'Signing secret of Order intake' })
+  await press(secret.getByRole('button', { name: 'I stored it' }))
+  await secret.waitFor({ state: 'detached' })
 
   await goTo('People')
   await press(button('Add person'))

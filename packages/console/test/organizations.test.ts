@@ -63,7 +63,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await page.keyboard.press('Escape')
   await page.goto('/nowhere')
   await page.getByRole('heading', { name: 'Page not found', level: 1 }).waitFor()
-  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('main').getByRole('link', { name: 'Overview' }).click()
   await button('Organization: Acme').click()
   await page.getByRole('menuitem', { name: 'Northwind' }).click()
   await button('Organization: Northwind').waitFor()

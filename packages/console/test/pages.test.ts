@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
+import { fillLong } from './support/fill-long.ts'
 import { NOTHING_FILLED, PAGES } from './support/pages.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
@@ -22,7 +24,9 @@ const UNSEEN_MS = 16
 describe('every page', () => {
   test('is in the list of this test', () => {
     const router = readFileSync(join(import.meta.dirname, '../src/router.tsx'), 'utf8')
-    const routes = [...router.matchAll(/lazyRouteComponent\(\w+, '(\w+)'\)/g)].map(([, component]) => component)
+    const routes = [...router.matchAll(/lazyRouteComponent\(\w+, '(\w+)'\)|, (\w+)\),$/gm)].map(
+      (match) => match[1] ?? match[2],
+    )
     const pages = routes.filter((component) => component !== 'WorkflowLayout')
     expect(new Set(PAGES.map(({ component }) => component))).toEqual(new Set(pages))
   })
@@ -43,7 +47,62 @@ describe('every page', () => {
     },
     180_000,
   )
+
+  test.each([1280, 800, 375])(
+    'scrolls nothing sideways at %i pixels with 200 characters without a break in every field',
+    async (width) => {
+      const owner = await service.signIn()
+      const page = await browser.newPage({ ...owner.context, viewport: { width, height: 800 } })
+      const body = { id: randomUUID(), name: 'Z'.repeat(200), description: '', scope: 'company_wide' } as const
+      await owner.call('createWorkflow', { body })
+      await show(page, '/')
+      await page.getByRole('link', { name: /^See what “ZZZ/ }).waitFor()
+      expect(await findScrolledSideways(page)).toEqual([])
+
+      const filled = await fillLong(service, owner)
+      const drawers = [
+        { name: 'file', path: () => `/workflows/${filled.workflowId}/files?file=${filled.fileId}` },
+        { name: 'workflow with warnings', path: () => `/workflows/${filled.warnedId}` },
+        { name: 'audit event', path: () => `/audit?event=${filled.eventId}` },
+        { name: 'new workflow for a source', path: () => `/workflows/new?source=${'S'.repeat(200)}` },
+      ]
+      const findings: Record<string, unknown> = {}
+      for (const { name, path } of [...PAGES, ...drawers]) {
+        await show(page, path(filled))
+        const found = [...(await findScrolledSideways(page)), ...(await findTooWide(page))]
+        if (found.length > 0) findings[name] = found
+      }
+      expect(findings).toEqual({})
+
+      // What opens above a page.
+      await show(page, '/runs')
+      await page.getByRole('combobox', { name: 'Workflow' }).click()
+      await page.getByRole('option', { name: 'WWW' }).first().waitFor()
+      expect(await findScrolledSideways(page)).toEqual([])
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: /^Find/ }).fill('VVV')
+      await page.getByRole('option', { name: 'VVV' }).first().waitFor()
+      expect(await findScrolledSideways(page)).toEqual([])
+    },
+    180_000,
+  )
 })
+
+/** The page, and boxes in it, that scroll sideways. Code may, in a box of its own, and what is typed, in its field. */
+async function findScrolledSideways(page: Page): Promise<string[]> {
+  return await page.evaluate<string[]>(`(() => {
+    const isScrolled = (element) => {
+      if (element !== document.documentElement && element.matches('pre, input, textarea')) return false
+      const { overflowX } = getComputedStyle(element)
+      const canScroll = element === document.documentElement || overflowX === 'auto' || overflowX === 'scroll'
+      return canScroll && element.scrollWidth > element.clientWidth + 1
+    }
+    return [...document.querySelectorAll('*')]
+      .filter(isScrolled)
+      .map((element) => (element.scrollWidth - element.clientWidth) + ' pixels: ' + element.outerHTML.slice(0, 100))
+  })()`)
+}
 
 async function inspect(page: Page, path: string): Promise<string[]> {
   await page.setViewportSize({ width: 1280, height: 800 })

@@ -1,14 +1,15 @@
 // pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look at:
-// desktop and phone, light and dark, empty and filled.
+// desktop and phone, light and dark, empty, filled, and with long texts.
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createDatabase, migrate } from '@workflow-service/database'
 import { startPostgres } from '@workflow-service/testkit'
 import { launchChromium } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
+import { fillLong } from './support/fill-long.ts'
 import { NOTHING_FILLED, PAGES } from './support/pages.ts'
 import { show } from './support/show.ts'
-import { startConsole } from './support/start-console.ts'
+import { type SignedIn, startConsole } from './support/start-console.ts'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../screenshots'))
 const names = process.argv.slice(3)
@@ -27,16 +28,21 @@ const browser = await launchChromium({ log: print })
 stack.defer(async () => await browser.close())
 
 const owner = await console.signIn()
+const states = [
+  ['empty', owner, async () => NOTHING_FILLED],
+  ['filled', owner, async () => await fill(console, owner)],
+  ['long', await console.signIn(), async (other: SignedIn) => await fillLong(console, other)],
+] as const
 let count = 0
-for (const state of ['empty', 'filled'] as const) {
-  const filled = state === 'filled' ? await fill(console, owner) : NOTHING_FILLED
+for (const [state, person, prepare] of states) {
+  const filled = await prepare(person)
   const pages = PAGES.filter(
     ({ name, needsFilled, isPublic }) =>
-      (names.length === 0 || names.includes(name)) && (state === 'filled' ? !isPublic : !needsFilled),
+      (names.length === 0 || names.includes(name)) && (state === 'empty' ? !needsFilled : !isPublic),
   )
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const context = await browser.newContext({ ...owner.context, viewport, colorScheme })
+      const context = await browser.newContext({ ...person.context, viewport, colorScheme })
       const page = await context.newPage()
       for (const { name, path } of pages) {
         try {

@@ -42,6 +42,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   expect(await findAxeIssues(page)).toEqual([])
   service.endpoint.answerWith({ body: 'Order accepted.' })
   await button('Verify again and create').click()
+  await button('I stored it').click()
   await heading('Order intake').waitFor()
   await link('test request').waitFor()
   expect(await page.getByText('Last verification').count()).toBe(0)

@@ -1,7 +1,7 @@
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import type { EventTopic } from '@workflow-service/contract'
 import { useEffect, useState } from 'react'
-import { refresh } from './queries.ts'
+import { refresh, renewEndedSignIn } from './queries.ts'
 
 /** At most one refresh in this time, so that a busy organization does not keep the page reading. */
 const REFRESH_PAUSE_MS = 400
@@ -46,11 +46,19 @@ export function useEvents(): boolean {
       })
       source.addEventListener('error', () => {
         failures += 1
-        setIsLost(failures > 1)
         // The browser reconnects by itself after a lost connection, but not after an error answer.
-        if (source?.readyState !== EventSource.CLOSED) return
-        retryTimer = window.setTimeout(connect, Math.min(1_000 * 2 ** failures, RECONNECT_MAX_MS))
+        if (source?.readyState === EventSource.CLOSED) void reconnect(source)
+        else setIsLost(failures > 1)
       })
+    }
+
+    /** Connects again after an error answer, which does not say whether it is the server's or the end of the sign-in. */
+    async function reconnect(refused: EventSource) {
+      const wasSignedOut = await renewEndedSignIn()
+      if (source !== refused) return
+      if (wasSignedOut) return connect()
+      setIsLost(failures > 1)
+      retryTimer = window.setTimeout(connect, Math.min(1_000 * 2 ** failures, RECONNECT_MAX_MS))
     }
 
     function disconnect() {

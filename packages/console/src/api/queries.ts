@@ -1,4 +1,5 @@
 import {
+  type InfiniteData,
   keepPreviousData,
   QueryCache,
   QueryClient,
@@ -8,6 +9,7 @@ import {
   type UseQueryResult,
 } from '@tanstack/react-query'
 import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
+import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
 import { ask } from './prompts.ts'
 
@@ -27,6 +29,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getDelivery: ['deliveries'],
   listRuns: ['runs'],
   getRun: ['runs', 'deliveries'],
+  getRunPrompts: ['runs'],
   listSessions: ['sessions', 'runs'],
   getSession: ['sessions', 'runs'],
   listApiKeys: ['api_keys'],
@@ -38,10 +41,21 @@ const REFRESH_MS = 30_000
 async function renewSignIn() {
   if (await ask('sign_in')) await queryClient.invalidateQueries()
 }
+const isSignInEnd = (error: unknown) =>
+  error instanceof AppError && error.code === 'unauthorized' && queryClient.getQueryData(['getMe', {}]) !== undefined
 function onError(error: Error) {
-  if (error instanceof AppError && error.code === 'unauthorized' && queryClient.getQueryData(['getMe', {}])) {
-    void renewSignIn()
-  }
+  if (isSignInEnd(error)) void renewSignIn()
+}
+
+/** Renews the sign-in if it has ended. Resolves to whether that was so; the page is current then. */
+export async function renewEndedSignIn(): Promise<boolean> {
+  const error = await call('getMe', {}).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!isSignInEnd(error)) return false
+  await renewSignIn()
+  return true
 }
 
 export const queryClient = new QueryClient({
@@ -117,6 +131,15 @@ type Page<Row> = { data: Row[]; pagination: { next_cursor: string | null; has_mo
 type ListId = { [Id in AppOperationId]: AppAnswer<Id> extends Page<unknown> ? Id : never }[AppOperationId]
 type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : never
 
+/** Whether a row has ended, so that it is not read again. The rows of other lists change only by hand. */
+const HAS_ENDED: { readonly [Id in ListId]?: (row: RowOf<Id>) => boolean } = {
+  listRuns: ({ finished_at: at }) => at !== null,
+  listDeliveries: ({ outcome }) => outcome !== 'in_flight',
+  listSessions: ({ is_open: isOpen, waiting_count: waiting }) => !isOpen && waiting === 0,
+  // A workflow runs again.
+  listWorkflows: () => false,
+}
+
 /** A list for `DataList`. */
 export interface List<Row> {
   readonly rows: readonly Row[]
@@ -131,19 +154,21 @@ export interface List<Row> {
 }
 
 /**
- * Reads a list page by page. Its first page is read again and again: known rows are updated in their place, new ones are
- * counted until `showNew`.
+ * Reads a list page by page. Its first page is read again and again, and so are the shown rows outside of it that have not ended:
+ * known rows are updated in their place, new ones are counted until `showNew`.
  */
 export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument<Id>): List<RowOf<Id>> {
+  type Row = RowOf<Id> & { id: string }
+  type Pages = InfiniteData<Page<Row>, string | undefined>
   const sent = (request ?? {}) as CallRequest<Id> & { query?: AppRequest<ListId>['query' & keyof AppRequest<ListId>] }
-  const readPage = async (cursor: string | undefined, signal: AbortSignal) => {
-    const paged = { ...sent, query: { ...sent.query, cursor } } as CallRequest<Id>
-    return (await call(id, paged, signal)) as Page<RowOf<Id> & { id: string }>
+  const readPage = async (query: { cursor?: string | undefined; ids?: string }, signal: AbortSignal) => {
+    const paged = { ...sent, query: { ...sent.query, ...query } } as CallRequest<Id>
+    return (await call(id, paged, signal)) as Page<Row>
   }
   const pagesKey = [id, sent, 'pages'] as const
   const pages = useInfiniteQuery({
     queryKey: pagesKey,
-    queryFn: ({ pageParam, signal }) => readPage(pageParam, signal),
+    queryFn: ({ pageParam, signal }) => readPage({ cursor: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.pagination.next_cursor ?? undefined,
     staleTime: REFRESH_MS,
@@ -151,24 +176,50 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     refetchOnWindowFocus: false,
     placeholderData: keepPreviousData,
   })
+  /** Updates the shown rows: from the new first page, and those that have not ended by their ids. A row that is gone is removed. */
+  async function updateRows(first: readonly Row[], signal: AbortSignal) {
+    const latest = new Map<string, Row | undefined>(first.map((row) => [row.id, row]))
+    const before = queryClient.getQueryData<Pages>(pagesKey)
+    const left = (before?.pages ?? [])
+      .flatMap(({ data }) => data)
+      .filter((row) => !latest.has(row.id) && HAS_ENDED[id]?.(row) === false)
+      .map((row) => row.id)
+    for (let at = 0; at < left.length; at += LIST_MAX_LIMIT) {
+      const ids = left.slice(at, at + LIST_MAX_LIMIT)
+      const { data } = await readPage({ ids: ids.join(',') }, signal)
+      for (const each of ids) latest.set(each, undefined)
+      for (const row of data) latest.set(row.id, row)
+    }
+    const update = (row: Row) => (latest.has(row.id) ? (latest.get(row.id) ?? []) : row)
+    queryClient.setQueryData<Pages>(
+      pagesKey,
+      (shown) =>
+        shown && { ...shown, pages: shown.pages.map((page) => ({ ...page, data: page.data.flatMap(update) })) },
+      // The rows in between are as old as before.
+      { updatedAt: queryClient.getQueryState(pagesKey)?.dataUpdatedAt },
+    )
+  }
   const firstPage = pages.isPlaceholderData ? undefined : pages.data?.pages[0]
   const head = useQuery({
     queryKey: [id, sent, 'head'] as const,
-    queryFn: ({ signal }) => readPage(undefined, signal),
+    async queryFn({ signal }) {
+      const page = await readPage({}, signal)
+      await updateRows(page.data, signal)
+      return page
+    },
     enabled: firstPage !== undefined,
     initialData: firstPage,
     initialDataUpdatedAt: pages.dataUpdatedAt,
   })
   const headRows = head.data?.data ?? []
-  const latest = new Map(headRows.map((row) => [row.id, row]))
   const shown = pages.data?.pages.flatMap((page) => page.data) ?? []
   const shownIds = new Set(shown.map((row) => row.id))
   const newCount = firstPage ? headRows.filter((row) => !shownIds.has(row.id)).length : 0
   const isHeadShown = shown.length === 0 && headRows.length > 0
   return {
-    rows: isHeadShown ? headRows : shown.map((row) => latest.get(row.id) ?? row),
+    rows: isHeadShown ? headRows : shown,
     error: pages.error,
-    isLoading: pages.isPending,
+    isLoading: pages.isPending || (pages.isPlaceholderData && shown.length === 0),
     retry: () => pages.refetch(),
     newCount: isHeadShown ? 0 : newCount > 0 && newCount === headRows.length ? Infinity : newCount,
     showNew: () => {

@@ -37,7 +37,7 @@ export function Button({ label, icon, variant = 'secondary', link, onClick, clas
   const content = (
     <>
       {isBusy ? <span className="spinner" aria-hidden="true" /> : icon ? <Icon name={icon} /> : null}
-      {isIconOnly ? null : label}
+      {isIconOnly ? null : <span className="ellipsis">{label}</span>}
     </>
   )
   if (link) {

@@ -12,8 +12,12 @@ export interface Column<Row> {
   cell: (row: Row) => ReactNode
   /** Numbers and times stay in line at the end. */
   isNumber?: boolean
+  /** Words of ours, which stay on one line. */
+  isShort?: boolean
   /** Left out on a phone. */
   isSecondary?: boolean
+  /** Left out while its cells are null in all rows; on a phone as wide as the card. */
+  isOptional?: boolean
 }
 
 interface TableProps<Row> {
@@ -25,9 +29,13 @@ interface TableProps<Row> {
   rowLink?: ((row: Row) => LinkProps | undefined) | undefined
 }
 
+/** Shorter texts need no more than two lines. */
+const LONG = 60
+
 /** A table that becomes cards on a phone. */
 export function Table<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
-  const { label, isLabelShown, columns, rows, rowLink } = props
+  const { label, isLabelShown, rows, rowLink } = props
+  const columns = props.columns.filter(({ isOptional, cell }) => !isOptional || rows.some((row) => cell(row) !== null))
   return (
     <table className="data-list">
       <caption className={isLabelShown ? undefined : 'visually-hidden'}>{label}</caption>
@@ -42,15 +50,15 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={row.id}>
+          <tr key={row.id} data-row={row.id}>
             {columns.map((column, index) =>
               index === 0 ? (
-                <th key={column.header} scope="row">
-                  <RowHeading link={rowLink?.(row)}>{column.cell(row)}</RowHeading>
+                <th key={column.header} scope="row" className={cellClass(column)}>
+                  <RowHeading link={rowLink?.(row)}>{contentOf(column, row)}</RowHeading>
                 </th>
               ) : (
                 <td key={column.header} data-label={column.header} className={cellClass(column)}>
-                  {column.cell(row)}
+                  {contentOf(column, row)}
                 </td>
               ),
             )}
@@ -58,6 +66,17 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
         ))}
       </tbody>
     </table>
+  )
+}
+
+/** A long text is cut off after two lines. */
+function contentOf<Row>({ cell }: Column<Row>, row: Row): ReactNode {
+  const content = cell(row)
+  if (typeof content !== 'string' || content.length < LONG) return content
+  return (
+    <span className="clamp" title={content}>
+      {content}
+    </span>
   )
 }
 
@@ -70,8 +89,15 @@ function RowHeading({ link, children }: { link: LinkProps | undefined; children:
   )
 }
 
-const cellClass = <Row,>({ isNumber, isSecondary }: Column<Row>) =>
-  [isNumber && 'number', isSecondary && 'secondary'].filter(Boolean).join(' ') || undefined
+const cellClass = <Row,>({ isNumber, isShort, isSecondary, isOptional }: Column<Row>) =>
+  [isNumber && 'number', isShort && 'nowrap', isSecondary && 'secondary', isOptional && 'wide']
+    .filter(Boolean)
+    .join(' ') || undefined
+
+/** Moves the focus to the link of a row, if the row is shown. */
+export function focusRow(id: string): void {
+  document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"] .row-link`)?.focus()
+}
 
 interface DataListProps<Row> extends TableProps<Row> {
   list: List<Row>
@@ -82,15 +108,28 @@ interface DataListProps<Row> extends TableProps<Row> {
   controls?: ReactNode
 }
 
+const isFiltered = <Row,>({ filters = {} }: DataListProps<Row>) => Object.values(filters).some(Boolean)
+
 /** Whether the list has no rows at all, not only none that the filters let through. */
-const isEmpty = <Row,>({ list, filters = {} }: DataListProps<Row>) =>
-  list.rows.length === 0 && !Object.values(filters).some(Boolean)
+const isEmpty = <Row,>(props: DataListProps<Row>) =>
+  !props.list.isLoading && props.list.rows.length === 0 && !isFiltered(props)
 
 /** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
-  const { label, list, empty, controls } = props
+  const { label, list, empty, controls, filters = {} } = props
   const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
+  const navigate = useNavigate()
+  const [clears, setClears] = useState(0)
+  async function clear() {
+    const none = Object.fromEntries(Object.keys(filters).map((name) => [name, undefined]))
+    await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
+    setClears(clears + 1)
+  }
+  useEffect(() => {
+    // The button is gone, and with it the focus.
+    if (clears > 0) table.current?.querySelector<HTMLElement>('.filters :is(input, select)')?.focus()
+  }, [clears])
   const newText = Number.isFinite(newCount) ? `${newCount} new` : 'Many new'
   useEffect(() => {
     if (newCount > 0) announce(newText)
@@ -108,8 +147,10 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   return (
     <div ref={table} className="list">
       {controls && !isEmpty(props) ? (
-        <div className="filters" role="search" aria-label={`Filter ${label}`}>
+        // New after a "Clear": a search field keeps what was typed.
+        <div key={clears} className="filters" role="search" aria-label={`Filter ${label}`}>
           {controls}
+          {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clear} /> : null}
         </div>
       ) : null}
       {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
@@ -120,7 +161,10 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       ) : isEmpty(props) ? (
         <EmptyState {...empty} />
       ) : (
-        <p className="state muted">Nothing matches these filters.</p>
+        <div className="state">
+          <p>Nothing matches these filters.</p>
+          <Button label="Clear the filters" onClick={clear} />
+        </div>
       )}
       {loadOlder ? <Button label="Older" className="older" onClick={loadOlder} /> : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
@@ -143,7 +187,12 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
   const { title, intro, back, create, children, ...list } = props
   const action = create && ({ variant: 'primary', icon: 'plus', ...create } as const)
   return (
-    <Page title={title} intro={intro} back={back} actions={action && !isEmpty(list) && <Button {...action} />}>
+    <Page
+      title={title}
+      intro={intro}
+      back={back}
+      actions={action && !list.list.isLoading && !isEmpty(list) && <Button {...action} />}
+    >
       <DataList {...list} empty={{ action, ...list.empty }} />
       {children}
     </Page>

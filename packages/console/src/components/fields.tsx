@@ -1,4 +1,5 @@
-import { type ComponentProps, type ReactNode, useId, useState } from 'react'
+import { type ChangeEvent, type ComponentProps, type ReactNode, useId, useState } from 'react'
+import { Button } from './button.tsx'
 import { tryIt } from './toast.ts'
 
 interface FieldProps {
@@ -56,16 +57,36 @@ export function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'
 export function TextField(props: ControlProps<'input', string>) {
   return (
     <Field of={props}>
-      {({ onValue, className = '', ...control }) => (
-        <input
-          type="text"
-          autoComplete="off"
-          {...control}
-          className={`input ${className}`}
-          onChange={(event) => onValue(event.target.value)}
-        />
-      )}
+      {({ onValue, className = '', ...control }) => {
+        const Input = control.type === 'password' ? PasswordInput : 'input'
+        return (
+          <Input
+            type="text"
+            autoComplete="off"
+            {...control}
+            className={`input ${className}`}
+            onChange={(event: ChangeEvent<HTMLInputElement>) => onValue(event.target.value)}
+          />
+        )
+      }}
     </Field>
+  )
+}
+
+/** An input of a password with a button that shows what was typed. */
+function PasswordInput(props: ComponentProps<'input'>) {
+  const [isShown, setIsShown] = useState(false)
+  return (
+    <div className="password">
+      <input {...props} type={isShown ? 'text' : 'password'} spellCheck={false} autoCapitalize="none" />
+      <Button
+        label={isShown ? 'Hide' : 'Show'}
+        title={isShown ? 'Hide the password' : 'Show the password'}
+        className="small"
+        variant="ghost"
+        onClick={() => setIsShown(!isShown)}
+      />
+    </div>
   )
 }
 

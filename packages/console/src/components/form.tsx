@@ -252,16 +252,17 @@ function FormErrors<Values extends object>({ form }: { form: FormState<Values> }
 /** Shows what asks for a decision. */
 const scrollTo = (element: HTMLElement | null) => element?.scrollIntoView({ block: 'nearest' })
 
-/** Shows what another person saved meanwhile beside what was typed here. */
+/** Shows what was saved meanwhile beside what was typed here. */
 function ConflictNotice<Values extends object>({ form, theirs }: { form: FormState<Values>; theirs: Values }) {
   const changes = (Object.keys(theirs) as (keyof Values & string)[])
     .filter((name) => !isSame(theirs[name], form.values[name]))
     .map((name) => ({ field: form.labels.get(name) ?? name, values: [form.values[name], theirs[name]] as const }))
   return (
     <div ref={scrollTo} className="conflict" role="alert">
-      <strong>Changed by another person</strong>
+      <strong>Changed meanwhile</strong>
       <p>
-        This was saved by another person while you were editing. Nothing of either version is lost until you choose.
+        Another person, or you in another tab, saved this while you were editing. Nothing of either version is lost
+        until you choose.
       </p>
       <Versions names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">

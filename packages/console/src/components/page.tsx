@@ -107,27 +107,46 @@ export function EmptyState({ icon, title, text, action }: EmptyStateProps) {
   )
 }
 
-/** Says what failed, with the request id for support, and tries again. `isPage`: in place of a whole page, with its heading. */
+/** Whether the address names what cannot exist: an id that is not complete. */
+const hasWrongId = (error: unknown) =>
+  error instanceof AppError &&
+  error.code === 'validation_error' &&
+  Object.keys(error.details).some((field) => field.endsWith('_id'))
+
+/** The words for an error of reading. What the server says of parameters is for developers. */
+function describeReadError(error: unknown): string {
+  if (hasWrongId(error))
+    return 'The address has an id that is not complete. Open the page from its list, or find it by the whole id.'
+  if (error instanceof AppError && error.code === 'validation_error')
+    return 'The address has a filter that cannot be read. Clear the filters.'
+  return describeError(error)
+}
+
+/**
+ * Says what failed, with the request id for support, and tries again if that can help. `isPage`: in place of a whole page, with its
+ * heading.
+ */
 export function ErrorState(props: {
   error: unknown
   onRetry?: (() => unknown) | undefined
   isPage?: boolean | undefined
 }) {
   const { error, onRetry, isPage } = props
-  const { status, body } = error instanceof AppError ? error : {}
-  const isMissing = status === 404
+  const { status = 0, body } = error instanceof AppError ? error : {}
+  const isMissing = status === 404 || hasWrongId(error)
+  const canHelp = status < 400 || status >= 500 || status === 429
   const title = isMissing ? 'Not found' : 'This could not be loaded'
   const state = (
     <div className="state" role="alert">
       <Icon name="warning" />
       {isPage ? null : <h2>{title}</h2>}
-      <p>{describeError(error)}</p>
+      <p>{describeReadError(error)}</p>
       {body?.request_id ? (
         <p className="muted">
           Request <CopyId id={body.request_id} />
         </p>
       ) : null}
-      {onRetry && !isMissing ? <Button label="Try again" icon="refresh" onClick={onRetry} /> : null}
+      {onRetry && canHelp ? <Button label="Try again" icon="refresh" onClick={onRetry} /> : null}
     </div>
   )
   return isPage ? <Page title={title}>{state}</Page> : state

@@ -16,6 +16,7 @@ export const useNow = now.use
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
+const TIME = new Intl.DateTimeFormat('en', { timeStyle: 'medium' })
 const EXACT = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
 function relativeText(ms: number, nowMs: number): string {
@@ -39,6 +40,18 @@ export function Time({ value, isExact, none = '–' }: { value: string | null; i
   return (
     <time dateTime={value} title={`${utcText(value)}\n${EXACT.format(ms)} here`}>
       {isExact ? EXACT.format(ms) : isNear ? relativeText(ms, nowMs) : DATE_TIME.format(ms)}
+    </time>
+  )
+}
+
+/** A time to the second in the reader's zone, and within a day how long ago it was. Also a finger can read it: it needs no hover. */
+export function FullTime({ value }: { value: string }) {
+  const nowMs = useNow()
+  const ms = Date.parse(value)
+  if (Math.abs(ms - nowMs) >= DAY_MS) return <Time value={value} isExact />
+  return (
+    <time dateTime={value} title={utcText(value)}>
+      {TIME.format(ms)} <span className="muted">{relativeText(ms, nowMs)}</span>
     </time>
   )
 }

@@ -36,8 +36,19 @@ export const fileLink = (workflowId: string, file: string): LinkProps => ({
   params: { workflow_id: workflowId },
   search: { file },
 })
+/** The rules of a workflow, filled in with what a run that was refused lacked. */
+export const ruleLink = (workflowId: string, runId: string): LinkProps => ({
+  to: '/workflows/$workflow_id/files',
+  params: { workflow_id: workflowId },
+  search: { run: runId },
+})
 
 /** A link to a thing: by its name, or else the end of its id. */
-export function ThingLink({ kind, id, name = shortId(id) }: { kind: Kind; id: string; name?: string | undefined }) {
-  return <Link {...linkTo(kind, id)}>{name}</Link>
+export function ThingLink({ kind, id, name }: { kind: Kind; id: string; name?: string | undefined }) {
+  return (
+    // A session has no name of its own.
+    <Link {...linkTo(kind, id)} title={name && kind !== 'session' ? undefined : id}>
+      {name ?? shortId(id)}
+    </Link>
+  )
 }

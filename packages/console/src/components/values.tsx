@@ -55,6 +55,7 @@ export function CopyBox({ text, label, isIconOnly }: { text: string; label: stri
 /** Names and values; those without a value are left out. */
 export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
   const shown = Object.entries(items).filter(([, value]) => value !== undefined && value !== null && value !== false)
+  if (shown.length === 0) return null
   return (
     <dl className="key-values">
       {shown.map(([name, value]) => (

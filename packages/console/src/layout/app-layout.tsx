@@ -6,9 +6,10 @@ import { usePrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon, type IconName } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
-import { OpenDialogs } from '../components/dialog.tsx'
+import { Dialog, openDialog, OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
+import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PasswordPrompt } from './password-prompt.tsx'
 
@@ -51,6 +52,7 @@ export function AppLayout() {
   const openPage = ({ to, shortcut }: PageEntry) => [`g ${shortcut}`, () => void navigate({ to })] as const
   useShortcuts({
     'mod+k': () => setIsMenuOpen(!isMenuOpen),
+    '?': () => showShortcuts(pages.flat()),
     ...Object.fromEntries(pages.flat().map(openPage)),
   })
   return (
@@ -109,6 +111,23 @@ export function AppLayout() {
       {prompt ? <PasswordPrompt kind={prompt} /> : null}
     </div>
   )
+}
+
+function showShortcuts(pages: readonly PageEntry[]) {
+  const keys = {
+    'j, k': 'Next and previous row of a list',
+    Enter: 'Opens the row',
+    '/': 'To the search of a list',
+    '⌘K or Ctrl-K': 'Finds everything',
+    '⌘S or Ctrl-S': 'Saves a form',
+    ...Object.fromEntries(pages.map(({ shortcut, label }) => [`g ${shortcut}`, label])),
+  }
+  openDialog((close) => (
+    <Dialog title="Shortcuts" onClose={close}>
+      <KeyValueList items={keys} />
+      <p className="muted">Those of single keys can be switched off under Account.</p>
+    </Dialog>
+  ))
 }
 
 function OrganizationMenu() {

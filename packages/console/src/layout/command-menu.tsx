@@ -9,6 +9,14 @@ import { THINGS } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
 import type { PageEntry } from './app-layout.tsx'
 
+/** The page shows an id by its end; what copies it, and its tooltip, have the whole. */
+function nothingFoundText(text: string): string {
+  const isPartOfId = /^…?[0-9a-f-]{4,35}$/i.test(text)
+  return isPartOfId
+    ? 'Nothing found. This looks like a part of an id: copy the whole id with a click on it, or from the address of its page.'
+    : 'Nothing found. Names are found by a part of them, ids and request ids as a whole.'
+}
+
 /** Finds pages by name, and everything else by name, id or request id. */
 export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
   const navigate = useNavigate()
@@ -65,7 +73,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
       </ul>
       {found.length === 0 ? (
         <p className="muted" role="status">
-          {search.isFetching ? 'Searching …' : 'Nothing found. Ids must be complete.'}
+          {search.isFetching ? 'Searching …' : nothingFoundText(text.trim())}
         </p>
       ) : null}
     </Dialog>

@@ -57,4 +57,5 @@ export const PAGES: readonly PageToVisit[] = [
   page('organization', 'OrganizationPage', '/organization'),
   page('audit', 'AuditPage', '/audit'),
   page('account', 'AccountPage', '/account'),
+  page('not-found', 'NotFoundPage', '/no-such-page'),
 ]

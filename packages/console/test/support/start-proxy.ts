@@ -4,6 +4,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 /** A server process as its clients see it, which dies and comes back at the same address. */
 export interface Proxy {
   readonly url: string
+  /** Open connections on which the browser has sent nothing, and how many such ones the service has closed. */
+  readonly unused: { readonly open: number; readonly closed: number }
   /** Breaks every connection and refuses new ones. */
   die: () => Promise<void>
   comeBack: () => Promise<void>
@@ -14,11 +16,17 @@ export interface Proxy {
 export async function startProxy(target: string): Promise<Proxy> {
   const { hostname, port: targetPort } = new URL(target)
   const sockets = new Set<Socket>()
+  const unused = new Set<Socket>()
+  let closedUnused = 0
   let port = 0
   let server: Server | undefined
   const listen = async () => {
     server = createServer((client) => {
       const upstream = connect(Number(targetPort), hostname)
+      unused.add(client)
+      client.once('data', () => unused.delete(client))
+      client.once('end', () => unused.delete(client))
+      upstream.once('end', () => (closedUnused += Number(unused.delete(client))))
       for (const [from, to] of [
         [client, upstream],
         [upstream, client],
@@ -43,5 +51,13 @@ export async function startProxy(target: string): Promise<Proxy> {
     await once(server, 'close')
   }
   await listen()
-  return { url: `http://127.0.0.1:${port}`, die, comeBack: listen, [Symbol.asyncDispose]: die }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get unused() {
+      return { open: unused.size, closed: closedUnused }
+    },
+    die,
+    comeBack: listen,
+    [Symbol.asyncDispose]: die,
+  }
 }

@@ -26,12 +26,14 @@ export function AccountPage() {
 }
 
 function ProfileForm({ name, email }: { name: string; email: string }) {
-  const form = useForm({ values: { name, email }, save: (body) => write('saveMe', { body }) })
-  const hint = 'You sign in with it. A change needs your password.'
+  const form = useForm({ values: { name }, save: (body) => write('saveMe', { body }) })
   return (
     <Form form={form} action="Save" canReset>
       <TextField autoComplete="name" {...form.field('name', 'Name')} />
-      <TextField type="email" autoComplete="email" hint={hint} {...form.field('email', 'Email')} />
+      <p>
+        You sign in with <strong>{email}</strong>. An admin of your organization makes a link to change it, on the page
+        People.
+      </p>
     </Form>
   )
 }
@@ -111,7 +113,7 @@ function Preferences() {
       <RadioGroup label="Theme" value={theme} onValue={(value) => setPreference('theme', value)} options={THEMES} />
       <Switch
         label="Shortcuts of single keys"
-        hint="In a list, j and k go to the next and previous row, and / to the search. g with a letter opens a page, such as g r for the runs."
+        hint="In a list, j and k go to the next and previous row, and / to the search. g with a letter opens a page, such as g r for the runs. ? lists all of them."
         value={shortcuts === 'on'}
         onValue={(isOn) => setPreference('shortcuts', isOn ? 'on' : 'off')}
       />

@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/index.ts'
-import { type Action, Button } from '../../components/button.tsx'
+import { Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
@@ -46,8 +46,6 @@ function changedText({ changes }: AuditEvent): string {
   return [...fields, ...(rest > 0 ? [`${rest} more`] : [])].join(', ') || '–'
 }
 
-const CLEAR: Action = { label: 'Clear', icon: 'close', variant: 'ghost', link: { to: '/audit' } }
-
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
   const { event: eventId } = useFilters('event')
@@ -72,15 +70,14 @@ export function AuditPage() {
             options={Object.fromEntries(people.map(({ id, email }) => [id, email]))}
           />
           <FilterPeriod />
-          {Object.values(filters).some(Boolean) ? <Button {...CLEAR} /> : null}
         </>
       }
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
       rowLink={({ id }) => ({ to: '/audit', search: { ...filters, event: id }, resetScroll: false })}
       columns={[
-        { header: 'What', cell: ({ action }) => actionText(action) },
+        { header: 'What', cell: ({ action }) => actionText(action), isShort: true },
         { header: 'On what', cell: ({ target }) => target?.name ?? '–' },
-        { header: 'Who', cell: (row) => <span className="nowrap">{actorText(row)}</span> },
+        { header: 'Who', cell: actorText },
         { header: 'Changed', cell: changedText, isSecondary: true },
         { header: 'When', cell: ({ at }) => <Time value={at} />, isNumber: true },
       ]}

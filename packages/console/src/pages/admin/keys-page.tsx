@@ -31,7 +31,7 @@ export function KeysPage() {
       columns={[
         { header: 'Name', cell: (key) => key.name },
         { header: 'Key', cell: (key) => <code>{key.prefix}…</code> },
-        { header: 'Scopes', cell: (key) => key.scopes.join(', ') },
+        { header: 'Scopes', cell: (key) => key.scopes.join(', '), isShort: true },
         { header: 'Created by', cell: (key) => key.created_by?.name ?? 'Operator', isSecondary: true },
         { header: 'Last used', cell: (key) => <Time value={key.last_used_at} none="Never" /> },
         { header: 'Expires', cell: (key) => <Expiry apiKey={key} /> },
@@ -80,8 +80,8 @@ function openNewKey(apiUrl: string | undefined) {
         <TextField hint="Names the program that uses it, such as “CRM”." {...field('name', 'Name')} />
         <fieldset className="radios">
           <legend>Scopes</legend>
-          <Checkbox {...field('read', 'Read: list workflows')} />
-          <Checkbox {...field('start', 'Start: start workflows, open and close sessions')} />
+          <Checkbox {...field('read', 'Read: the organization and its workflows')} />
+          <Checkbox {...field('start', 'Start: start workflows')} />
         </fieldset>
         <SelectField options={LIFETIMES} {...field('days', 'Expires after')} />
       </>

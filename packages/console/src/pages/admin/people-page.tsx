@@ -1,4 +1,4 @@
-import type { AppUserOut, Role } from '@workflow-service/contract'
+import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
 import { newId, useList, useMe, write } from '../../api/index.ts'
 import type { Action } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
@@ -9,6 +9,8 @@ import { Menu } from '../../components/menu.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { toast, tryIt } from '../../components/toast.ts'
 import { CopyBox } from '../../components/values.tsx'
+
+type UserLinkOut = AppAnswer<'createUserLink'>
 
 const ROLE_TEXTS: Record<Role, string> = { owner: 'Owner', admin: 'Admin', member: 'Member' }
 
@@ -34,7 +36,7 @@ export function PeoplePage() {
       columns={[
         { header: 'Person', cell: (user) => nameOf(user) + (user.id === me.user_id ? ' (you)' : '') },
         { header: 'Email', cell: (user) => user.email },
-        { header: 'Role', cell: (user) => (user.role ? ROLE_TEXTS[user.role] : '–') },
+        { header: 'Role', cell: (user) => (user.role ? ROLE_TEXTS[user.role] : '–'), isShort: true },
         { header: 'State', cell: (user) => <State user={user} /> },
         { header: 'Workflows', cell: (user) => user.workflow_count, isNumber: true, isSecondary: true },
         { header: 'Last seen', cell: (user) => <Time value={user.last_seen_at} none="Never" /> },
@@ -51,15 +53,41 @@ function State({ user: { state, role } }: { user: AppUserOut }) {
 }
 
 async function makeLink(user: AppUserOut, kind: 'invitation' | 'reset') {
-  const link = await write('createUserLink', { params: { user_id: user.id }, body: { kind } })
+  showLink(user, user.email, await write('createUserLink', { params: { user_id: user.id }, body: { kind } }))
+}
+
+/** Asks for the new address, and makes the link with which the person takes it. */
+function openEmailChange(user: AppUserOut) {
+  openForm({
+    values: { email: '' },
+    title: `Change the email address of ${nameOf(user)}`,
+    action: 'Make a link',
+    savedText: null,
+    save: ({ email }) =>
+      write('createUserLink', { params: { user_id: user.id }, body: { kind: 'email', email } }).then((link) => ({
+        link,
+        email,
+      })),
+    onSaved: ({ link, email }) => showLink(user, email, link),
+    fields: ({ field }) => (
+      <TextField
+        type="email"
+        hint="You vouch for it: send the link to this address. The person also needs the password."
+        {...field('email', 'New email')}
+      />
+    ),
+  })
+}
+
+function showLink(user: AppUserOut, email: string, link: UserLinkOut) {
   showOnce({
     title: `Link for ${nameOf(user)}`,
     done: 'Done',
     children: (
       <>
         <p>
-          Hand it to {user.email} yourself: it can be used once, until <Time value={link.expires_at} isExact />. It is
-          not shown again.
+          Hand it to {email} yourself: it can be used once, until <Time value={link.expires_at} isExact />. It is not
+          shown again.
         </p>
         <CopyBox label="link" text={link.url} />
       </>
@@ -84,13 +112,23 @@ function PersonMenu({ user }: { user: AppUserOut }) {
       onConfirm: () => setDeactivated(true),
       done: `${name} is deactivated.`,
     })
+  const { workflow_count: count } = user
+  const leaves = count > 0 && (count === 1 ? '1 workflow' : `${count} workflows`)
   const remove = () =>
     askToConfirm({
       title: `Remove ${name}?`,
-      text: `The person is signed out at once and no longer belongs to ${user.workflow_count} workflows.`,
+      text: `The person is signed out at once${leaves ? ` and no longer belongs to ${leaves}` : ''}.`,
       action: 'Remove',
       onConfirm: () => write('deleteUser', { params }),
       done: `${name} is removed.`,
+    })
+  const signOut = () =>
+    askToConfirm({
+      title: `Sign ${name} out everywhere?`,
+      text: 'What the person has not saved is lost, unless the person signs in again on the open page.',
+      action: 'Sign out',
+      onConfirm: () => write('signUserOut', { params }),
+      done: `${name} is signed out everywhere.`,
     })
   const isActive = state === 'active'
   const canInvite = user.role !== null && !isActive && state !== 'deactivated'
@@ -110,11 +148,11 @@ function PersonMenu({ user }: { user: AppUserOut }) {
             onClick: () => makeLink(user, 'invitation'),
           },
           isActive && { label: 'Make a reset link', icon: 'key', onClick: () => makeLink(user, 'reset') },
+          isActive && { label: 'Change the email address', icon: 'external', onClick: () => openEmailChange(user) },
           isActive && {
             label: 'Sign out everywhere',
             icon: 'lock',
-            onClick: () => write('signUserOut', { params }),
-            done: `${name} is signed out everywhere.`,
+            onClick: signOut,
           },
         ],
         user.id === me.user_id

@@ -1,13 +1,14 @@
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
-import { newId, useList, useRead, write } from '../../api/index.ts'
+import { useEffect, useRef } from 'react'
+import { newId, useList, useMe, useRead, write } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
-import { FilterPeriod, FilterSelect, ListPage, Table, useFilters } from '../../components/data-list.tsx'
+import { FilterPeriod, FilterSelect, focusRow, ListPage, Table, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
-import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
+import { durationText, FullTime, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, JsonView, KeyValueList, LongText, shortId } from '../../components/values.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
@@ -39,18 +40,19 @@ export function SourceLogPage() {
       label="deliveries"
       list={useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })}
       columns={[
-        { header: 'Time', cell: ({ created_at: at }) => <Time value={at} /> },
+        { header: 'Time', cell: ({ created_at: at }) => <FullTime value={at} /> },
         { header: 'Outcome', cell: ({ outcome }) => <StatusBadge status={outcome} /> },
         { header: 'Status', cell: ({ status }) => status, isNumber: true },
         { header: 'Took', cell: ({ duration_ms: ms }) => (ms === null ? '' : durationText(ms)), isNumber: true },
         { header: 'Kind', cell: kindText },
         {
           header: 'Answer or reason',
-          cell: ({ reason, answer }) => <span className="muted clamp">{reason ?? answer}</span>,
-          isSecondary: true,
+          cell: ({ reason, answer }) =>
+            reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null,
+          isOptional: true,
         },
       ]}
-      rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true })}
+      rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true, resetScroll: false })}
       filters={filters}
       controls={
         <>
@@ -89,7 +91,13 @@ export function DeliveryDrawer() {
   const title = delivery ? titleOf(delivery) : 'Delivery'
   useTitle(title)
   /** Opens another request of the log, or only the log. */
-  const open = (id?: string) => void navigate({ ...logLink(params.source_id, id), search: true })
+  const open = (id?: string) => void navigate({ ...logLink(params.source_id, id), search: true, resetScroll: false })
+  const shownId = useRef(params.delivery_id)
+  useEffect(() => {
+    shownId.current = params.delivery_id
+  }, [params.delivery_id])
+  // The dialog returns the focus to the row that was opened first.
+  useEffect(() => () => focusRow(shownId.current), [])
   const neighbors = [
     { key: 'k', icon: 'up', label: 'Newer (k)', id: delivery?.newer_id },
     { key: 'j', icon: 'down', label: 'Older (j)', id: delivery?.older_id },
@@ -133,7 +141,7 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
   const { agent_answer: agentAnswer, rejected_answer: rejected, request_url: url, duration_ms: ms } = delivery
   const hint = kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const link = (id: string) => (
-    <Link key={id} {...logLink(delivery.source_id, id)}>
+    <Link key={id} {...logLink(delivery.source_id, id)} title={id}>
       {shortId(id)}
     </Link>
   )
@@ -180,6 +188,11 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
             Session: delivery.session_id && <ThingLink kind="session" id={delivery.session_id} />,
             'Sent by': delivery.sent_by?.name,
             'Resend of': delivery.resend_of && <Resent id={delivery.resend_of} />,
+            'Sent again by the agent': delivery.send_again && (
+              <>
+                {delivery.send_again.reason} {link(delivery.send_again.delivery_id)}
+              </>
+            ),
             'Sent again as': resentAs.length > 0 && <span className="row">{resentAs.map(link)}</span>,
             'Delivery id': <CopyId id={delivery.id} label="delivery id" />,
             'Request id': delivery.request_id && <CopyId id={delivery.request_id} label="request id" />,
@@ -220,8 +233,11 @@ function canResend({ kind, outcome, endpoint_url: url }: DeliveryDetailOut): boo
 
 /** Sends the payload again after a confirmation. */
 function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSent: (id: string) => void }) {
+  const isAdmin = useMe().role !== 'member'
   if (!canResend(delivery)) return null
-  const { outcome, status, source_name: name } = delivery
+  const { outcome, status, source_name: name, needs_approval: needsApproval } = delivery
+  if (needsApproval && !isAdmin)
+    return <p className="muted">Its source asks for approval: only an admin or owner can send it again.</p>
   const times = delivery.resent_as.length
   const resend = () => {
     const id = newId()
@@ -233,6 +249,7 @@ function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSen
           {status && outcome !== 'accepted' ? ` It answered ${status}.` : ''}
           {times > 0 ? ` It was sent again ${times === 1 ? 'once' : `${times} times`} since.` : ''} Your endpoint gets
           the same payload again and may act twice.
+          {needsApproval ? ' Its source asks for approval: by sending it again you approve it.' : ''}
         </>
       ),
       action: 'Send again',

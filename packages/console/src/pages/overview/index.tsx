@@ -1,11 +1,11 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
 import { useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { StatusBadge, statusText, Time, useNow } from '../../components/status-and-time.tsx'
-import { logLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
 
@@ -44,10 +44,19 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
   const link = workflow && tryLink(workflow.id)
   const hasDemoSource = areOfDemo(sources.filter(({ verified_at: at }) => at !== null))
   const hasDemoWorkflow = areOfDemo(active)
-  const list: { isDone: boolean; title: string; text: string; action: Action | false }[] = [
+  type Step = { isDone: boolean; title: string; text: string; action: Action | false }
+  const start: Step = {
+    isDone: steps.has_run && steps.has_delivery,
+    title: 'Start a workflow, and see what was sent',
+    text: 'Give it a text. The page of the run shows the delivery.',
+    action: link
+      ? { label: hasDemoWorkflow ? 'Try the demo' : `Try “${workflow.name}”`, link }
+      : { label: 'Open workflows', link: { to: '/workflows' } },
+  }
+  const make: Step[] = [
     {
       isDone: steps.has_verified_source && !hasDemoSource,
-      title: 'Make a webhook source',
+      title: 'Make a webhook source (your endpoint)',
       text: hasDemoSource
         ? 'The demo has one. Make your own for your endpoint.'
         : 'An endpoint of yours that workflows send to.',
@@ -62,15 +71,9 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
           ? { label: `See what “${workflow.name}” needs`, link }
           : { label: 'New workflow', link: { to: '/workflows/new' } },
     },
-    {
-      isDone: steps.has_run && steps.has_delivery,
-      title: 'Start a workflow, and see what was sent',
-      text: 'Give it a text. The page of the run shows the delivery.',
-      action: link
-        ? { label: hasDemoWorkflow ? 'Try the demo' : `Try “${workflow.name}”`, link }
-        : { label: 'Open workflows', link: { to: '/workflows' } },
-    },
   ]
+  // The demo needs nothing: it comes first.
+  const list = hasDemoWorkflow ? [start, ...make] : [...make, start]
   if (list.every(({ isDone }) => isDone)) return null
   const next = list.find(({ isDone, action }) => !isDone && action)
   return (
@@ -102,35 +105,31 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 function LastDay({ overview }: { overview: OverviewOut }) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
-  const [source, another] = useRead('listWebhookSources').data?.data ?? []
-  const runs = (status: string, tone: string) => {
-    const link: LinkProps = { to: '/runs', search: { since, status } }
-    return { label: `Runs ${statusText(status).toLowerCase()}`, tone, count: overview.starts[status] ?? 0, link }
-  }
-  const tiles: { label: string; tone: string; count: number; link: LinkProps }[] = [
-    runs('succeeded', 'good'),
-    runs('failed', 'bad'),
-    ...DELIVERY_RESULTS.map(({ label, tone, names }) => {
-      // A log has one source and filters one outcome.
-      const outcome = names.length === 1 ? names[0] : undefined
-      const log = source && !another ? logLink(source.id) : undefined
-      const link: LinkProps = log
-        ? { ...log, search: { kind: 'payload', since, outcome } }
-        : { to: '/runs', search: { since } }
-      return { label: `Deliveries ${label}`, tone, count: countOf(overview.deliveries, names), link }
-    }),
-    ...[runs('queued', 'quiet'), runs('running', 'quiet')].filter(({ count }) => count > 0),
-  ]
+  // Deliveries have no list of all sources: what they count is said with the runs that they belong to.
+  const [accepted, notAccepted, unknown] = DELIVERY_RESULTS.map(({ label, names }) => {
+    const count = countOf(overview.deliveries, names)
+    return count > 0 && `${count.toLocaleString('en')} ${count === 1 ? 'delivery' : 'deliveries'} ${label}`
+  })
+  const tiles = [
+    { status: 'succeeded', tone: 'good', details: [accepted], isAlwaysShown: true },
+    { status: 'failed', tone: 'bad', details: [notAccepted, unknown], isAlwaysShown: true },
+    { status: 'queued', tone: 'quiet', details: [] },
+    { status: 'running', tone: 'quiet', details: [] },
+    { status: 'waiting', tone: 'warn', details: [] },
+  ].map((tile) => ({ ...tile, count: overview.starts[tile.status] ?? 0 }))
   return (
     <Section title="Last 24 hours">
       <ul className="tiles">
-        {tiles.map(({ label, tone, count, link }) => (
-          <li key={label} className={count > 0 ? tone : 'muted'}>
-            <Link {...link}>
-              <strong>{count.toLocaleString('en')}</strong> {label}
-            </Link>
-          </li>
-        ))}
+        {tiles
+          .filter(({ count, isAlwaysShown }) => isAlwaysShown || count > 0)
+          .map(({ status, tone, count, details }) => (
+            <li key={status} className={count > 0 ? tone : 'muted'}>
+              <Link to="/runs" search={{ since, status }}>
+                <strong>{count.toLocaleString('en')}</strong> {`Runs ${statusText(status).toLowerCase()}`}
+                {details.map((detail) => (detail ? <span key={detail}>{detail}</span> : null))}
+              </Link>
+            </li>
+          ))}
       </ul>
     </Section>
   )

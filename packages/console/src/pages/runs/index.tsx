@@ -7,9 +7,10 @@ import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { linkTo, ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { linkTo, ruleLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
 import { errorText, originText, runText, useRunList } from './run-list.tsx'
+import { Prompts } from './prompts.tsx'
 import { deliveryText, emptyFields, Resent, Timeline } from './timeline.tsx'
 
 export function RunsPage() {
@@ -27,9 +28,19 @@ export function RunsPage() {
   )
 }
 
+/** The errors of runs that a rule avoids (contract README, "Rules"). */
+const NEEDS_RULE = /^(needs_a_model|rules_needed|payload_incomplete|no_destination): /
+
 export const RunPage = pageOf('getRun', RunDetails)
 
+/** Whether a model executes the run: its first step names the agent. */
+function hasModel({ steps }: RunDetailOut): boolean {
+  const first = steps.find(({ kind }) => kind === 'message')?.data as { agent?: string } | undefined
+  return first?.agent !== undefined && first.agent !== 'builtin'
+}
+
 function RunDetails(run: RunDetailOut) {
+  const isAdmin = useMe().role !== 'member'
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
   const [sent, another] = run.deliveries.filter(({ resend_of: of }) => of === null)
   const tokens = [`${run.input_tokens.toLocaleString('en')} read`, `${run.output_tokens.toLocaleString('en')} written`]
@@ -51,7 +62,16 @@ function RunDetails(run: RunDetailOut) {
         </>
       }
     >
-      {error ? <Notice kind="danger">{errorText(error)}</Notice> : null}
+      {error ? (
+        <Notice kind="danger">
+          <p>
+            {errorText(error)} <code className="muted">{/^(\w+): /.exec(error)?.[1]}</code>
+          </p>
+          {NEEDS_RULE.test(error) ? (
+            <Button label="Write the rule" variant="primary" link={ruleLink(workflow.id, run.id)} />
+          ) : null}
+        </Notice>
+      ) : null}
       {run.status === 'succeeded'
         ? [...new Set(emptyFields(run))].map((names) => (
             <Notice key={names} kind="warning">
@@ -83,6 +103,7 @@ function RunDetails(run: RunDetailOut) {
           'Request id': <CopyId id={run.request_id} label="request id" />,
         }}
       />
+      {isAdmin && hasModel(run) ? <Prompts runId={run.id} /> : null}
       <details>
         <summary>Raw journal</summary>
         <JsonView label="journal" value={run.steps} />
@@ -111,6 +132,7 @@ function Approvals({ run }: { run: RunDetailOut }) {
 
 function WaitingPayload({ approval }: { approval: ApprovalOut }) {
   const { delivery_id: id, source_id: sourceId, source_name: name, payload, expires_at: until } = approval
+  const { endpoint_url: url } = approval
   const isAdmin = useMe().role !== 'member'
   const params = { delivery_id: id }
   const askToApprove = () =>
@@ -151,6 +173,7 @@ function WaitingPayload({ approval }: { approval: ApprovalOut }) {
           until <Time value={until} isExact />
         </span>
       </div>
+      {url ? <pre>{url}</pre> : null}
       <JsonView label={`payload to ${name}`} value={payload} />
       {isAdmin ? (
         <div className="row">

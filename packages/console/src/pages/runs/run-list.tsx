@@ -2,7 +2,7 @@ import type { RunOut } from '@workflow-service/contract'
 import { useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../components/data-list.tsx'
-import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
+import { durationText, FullTime, StatusBadge, statusTexts } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
 import { WorkflowPicker } from '../../components/combobox.tsx'
@@ -32,12 +32,12 @@ export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
 
 /** The columns of every table of runs. */
 export const RUN_COLUMNS = [
-  { header: 'Accepted', cell: ({ created_at: at }: RunOut) => <Time value={at} /> },
+  { header: 'Accepted', cell: ({ created_at: at }: RunOut) => <FullTime value={at} /> },
   { header: 'Status', cell: ({ status }: RunOut) => <StatusBadge status={status} /> },
   {
     header: 'Error',
-    cell: ({ error }: RunOut) => <span className="muted clamp">{errorText(error ?? '')}</span>,
-    isSecondary: true,
+    cell: ({ error }: RunOut) => (error ? <span className="muted clamp">{errorText(error)}</span> : null),
+    isOptional: true,
   },
   { header: 'Started by', cell: originText },
   { header: 'Took', cell: runText, isNumber: true },

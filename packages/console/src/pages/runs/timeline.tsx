@@ -68,6 +68,8 @@ const NOTES: Record<string, string> = {
   no_source_named: 'No webhook source named',
   history_shortened: 'History shortened',
   sources_left_out: 'Webhook sources left out',
+  sources_selected: 'Webhook sources of the run',
+  ended_without_call: 'Ended without saying so',
   model_retry: 'Model asked again',
   model_limited: 'Model limits requests',
   run_parked: 'Waits for the model',
@@ -75,7 +77,7 @@ const NOTES: Record<string, string> = {
   attempt_failed: 'Attempt failed',
 }
 /** Notes that need no attention. */
-const REMARKS = new Set(['payload_filled', 'history_shortened', 'taken_up_again'])
+const REMARKS = new Set(['payload_filled', 'history_shortened', 'sources_selected', 'taken_up_again'])
 const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
 /** A step of the journal as an event. Null for one that another event shows. */
@@ -141,7 +143,7 @@ function callEvent({ tool, arguments: sent }: ToolCallStep, result: ToolResultSt
 /** A payload of the agent, with what became of it. */
 function sentEvent(
   run: RunDetailOut,
-  { id, source_id: sourceId, source_name: name, payload }: NonNullable<ToolCallStep['delivery']>,
+  { id, source_id: sourceId, source_name: name, payload, send_again: again }: NonNullable<ToolCallStep['delivery']>,
   result: ToolResultStep | undefined,
 ): TimelineEvent {
   const delivery = run.deliveries.find((each) => each.id === id)
@@ -158,11 +160,12 @@ function sentEvent(
   }
   const title = (
     <>
-      Sent to {source} <StatusBadge status={outcome} />
+      {again ? 'Sent again to' : 'Sent to'} {source} <StatusBadge status={outcome} />
     </>
   )
   const content = (
     <>
+      {again ? <p>The payload may have arrived before. The agent’s reason to send it again: {again.reason}</p> : null}
       <p className="row">
         <span className="muted">{[status && `Status ${status}`, took].filter(Boolean).join(', ')}</span>
         {isOnly ? null : <ThingLink kind="delivery" id={id} name={deliveryText(outcome)} />}

@@ -26,7 +26,7 @@ export function SessionsPage() {
   return (
     <ListPage
       title="Sessions"
-      intro="Starts of one session run one after another, and the agent knows the earlier ones."
+      intro="Starts of one session run one after another, and a model knows the earlier ones."
       create={{ label: 'New session', onClick: create }}
       label="sessions"
       list={useList('listSessions', { query: filters as never })}

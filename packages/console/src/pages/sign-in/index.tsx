@@ -19,8 +19,22 @@ const PROVIDER_ERRORS: Record<string, string> = {
     'No account belongs to this sign-in. Ask an admin of your organization to invite the address that you use there.',
 }
 
+const KEEPS_COOKIES = {
+  queryKey: ['keepsCookies'],
+  // The first answer sets the cookie, which the second request then has.
+  queryFn: async () => (await call('tryCookie', {})).is_kept || (await call('tryCookie', {})).is_kept,
+  staleTime: Infinity,
+  retry: false,
+  refetchInterval: false,
+  refetchOnWindowFocus: false,
+} as const
+
+/** Safari keeps no `Secure` cookie over http, not even on this machine. A sign-in would end at once, and its link be used up. */
+const NOT_KEPT = `This browser does not keep the sign-in${location.protocol === 'http:' ? ' over http; use Chrome or Firefox, or https. Nothing is lost: open this address there' : '. Allow cookies for this page, then reload it'}.`
+
 /** A page without navigation: for people who are not signed in. */
 function EntryPage({ title, intro, children }: { title: string; intro?: ReactNode; children: ReactNode }) {
+  const { data: keepsCookies } = useQuery(KEEPS_COOKIES)
   return (
     <main className="entry-page">
       <p className="product">
@@ -28,20 +42,35 @@ function EntryPage({ title, intro, children }: { title: string; intro?: ReactNod
       </p>
       <Heading title={title} />
       {intro ? <p className="muted">{intro}</p> : null}
-      {children}
+      {keepsCookies === false ? (
+        <Notice kind="danger">
+          <p role="alert">{NOT_KEPT}</p>
+        </Notice>
+      ) : (
+        children
+      )}
     </main>
   )
 }
 
-/** Shows the page that the person wanted. Only pages of this application: another host is never opened. */
+/**
+ * Signs in with `request`, unless the browser would forget the sign-in. Then shows the page that the person wanted. Only pages of
+ * this application: another host is never opened.
+ */
 function useEnter() {
   const navigate = useNavigate()
   const { next } = useSearch({ strict: false })
-  return async (me: AppAnswer<'getMe'>) => {
+  return async (request: () => Promise<AppAnswer<'getMe'>>) => {
+    // What cannot be tried is not known to fail.
+    const keepsCookies = await queryClient.ensureQueryData(KEEPS_COOKIES).catch(() => true)
+    if (!keepsCookies) return
+    const me = await request()
     queryClient.clear()
     queryClient.setQueryData(['getMe', {}], me)
-    const isPage = next?.startsWith('/') && new URL(next, location.origin).origin === location.origin
-    await navigate({ href: isPage ? next : '/', replace: true })
+    const url = next?.startsWith('/') ? URL.parse(next, location.origin) : null
+    // A path such as `/.//host` has two slashes, and so is a host, only after it was normalized.
+    const isPage = url?.origin === location.origin && !url.pathname.startsWith('//')
+    await navigate({ href: isPage ? next! : '/', replace: true })
   }
 }
 
@@ -52,13 +81,13 @@ export function SignInPage() {
   const form = useForm({
     values: { email: '', password: '' },
     isTransient: true,
-    save: async (values) => await enter(await call('signIn', { body: values })),
+    save: async (values) => await enter(() => call('signIn', { body: values })),
   })
   return (
     <EntryPage title="Sign in">
       {setup.data?.needs_setup ? (
         <Notice>
-          No account exists yet. Open the setup link that <code>npm start</code> printed, or make one with{' '}
+          No account exists yet. Open the setup link that <code>npm start</code> printed, or make a new one with{' '}
           <code>wf setup-link</code>.
         </Notice>
       ) : null}
@@ -133,7 +162,7 @@ function SetUp({ token, link }: LinkProps) {
   const form = useForm({
     values: { organization_name: link.organization_name ?? '', name: '', email: '', password: '' },
     savedText: null,
-    save: async (values) => await enter(await call('setUp', { body: { token, ...values } })),
+    save: async (values) => await enter(() => call('setUp', { body: { token, ...values } })),
   })
   return (
     <EntryPage title="Set up" intro={`You will become the owner of ${link.organization_name ?? 'a new organization'}.`}>
@@ -149,38 +178,67 @@ function SetUp({ token, link }: LinkProps) {
   )
 }
 
-const OWN_PASSWORD = { autoComplete: 'current-password', hint: 'The password of your account.' }
+type UserLinkKind = Exclude<LinkProps['link']['kind'], 'setup'>
+
+/** What the page of a link says. Whether the address of an invitation has an account is not known here. */
+const LINK_TEXTS: Record<
+  UserLinkKind,
+  { title: (organization: string) => string; intro: string; action: string; password: string; hint?: string }
+> = {
+  invitation: {
+    title: (organization) => `Join ${organization}`,
+    intro: 'You were invited as ',
+    action: 'Accept and sign in',
+    password: 'Password',
+    hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters.',
+  },
+  reset: {
+    title: () => 'Set a new password',
+    intro: 'For ',
+    action: 'Set password and sign in',
+    password: 'New password',
+  },
+  email: {
+    title: () => 'Change your email address',
+    intro: 'You will sign in with ',
+    action: 'Change the address and sign in',
+    password: 'Password',
+    hint: 'The password of your account.',
+  },
+}
 
 export const LinkPage = () => <WithLink Content={AcceptLink} />
 
 function AcceptLink({ token, link }: LinkProps) {
   const enter = useEnter()
-  const isReset = link.kind === 'reset'
-  const asksName = !isReset && !link.has_account
+  const kind = link.kind as UserLinkKind
+  const texts = LINK_TEXTS[kind]
+  const asksName = kind === 'invitation'
   const form = useForm({
     values: { name: link.name ?? '', password: '' },
     savedText: null,
     save: async ({ name, password }) =>
-      await enter(await call('acceptLink', { body: { token, password, ...(asksName ? { name } : {}) } })),
+      await enter(() => call('acceptLink', { body: { token, password, ...(asksName ? { name } : {}) } })),
   })
   return (
     <EntryPage
-      title={isReset ? 'Set a new password' : `Join ${link.organization_name ?? 'the organization'}`}
+      title={texts.title(link.organization_name ?? 'the organization')}
       intro={
         <>
-          {isReset ? 'For ' : 'You were invited as '}
+          {texts.intro}
           <strong>{link.email}</strong>
           {link.role ? `, with the role ${link.role}` : ''}. The link can be used once, until{' '}
           <Time value={link.expires_at} isExact />.
         </>
       }
     >
-      <Form form={form} action={isReset ? 'Set password and sign in' : 'Accept and sign in'}>
+      <Form form={form} action={texts.action}>
         <input type="email" autoComplete="username" value={link.email ?? ''} readOnly hidden />
         {asksName ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
         <NewPasswordField
-          {...(link.has_account && !isReset ? OWN_PASSWORD : {})}
-          {...form.field('password', isReset ? 'New password' : 'Password')}
+          {...(kind === 'email' ? { autoComplete: 'current-password' } : {})}
+          {...(texts.hint === undefined ? {} : { hint: texts.hint })}
+          {...form.field('password', texts.password)}
         />
       </Form>
     </EntryPage>

@@ -5,7 +5,7 @@ import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { useDeletion } from '../../components/dialog.tsx'
 import { Menu } from '../../components/menu.tsx'
-import { Notice, Page, pageOf } from '../../components/page.tsx'
+import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
@@ -27,7 +27,7 @@ export function SourcesPage() {
       list={{ ...list, rows }}
       columns={[
         { header: 'Name', cell: ({ name }) => name },
-        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <span className="muted clamp">{url}</span> },
+        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Url url={url} /> },
         { header: 'Verified', cell: (source) => <Verified source={source} /> },
         { header: 'Last delivery', cell: (source) => <Last request={source.last_payload} /> },
         { header: 'Signed', cell: (source) => (source.has_signing_secret ? 'Yes' : 'No'), isSecondary: true },
@@ -45,6 +45,13 @@ export function SourcesPage() {
     />
   )
 }
+
+/** A URL on one line. */
+const Url = ({ url }: { url: string }) => (
+  <span className="muted clamp url" title={url}>
+    {url}
+  </span>
+)
 
 function Verified({ source }: { source: AppWebhookSourceOut }) {
   const { verified_at: at, last_verification: last } = source
@@ -118,7 +125,9 @@ function SourceDetails(source: AppWebhookSourceOut) {
       {isNew ? (
         <Notice kind="good">
           <div className="row">
-            Created. Your endpoint accepted the <Link {...logLink(id, lastVerification.id)}>test request</Link>. Next:
+            <span>
+              Created. Your endpoint accepted the <Link {...logLink(id, lastVerification.id)}>test request</Link>. Next:
+            </span>
             <Button
               label="Use it in a workflow"
               variant="primary"
@@ -139,7 +148,13 @@ function SourceDetails(source: AppWebhookSourceOut) {
           Signed: !isAdmin && (source.has_signing_secret ? 'Yes' : 'No'),
         }}
       />
-      {isAdmin ? <SourceForm source={source} /> : <JsonView label="example body" value={source.example_request_body} />}
+      {isAdmin ? (
+        <SourceForm source={source} />
+      ) : (
+        <Section title="Example body" intro="Every request has these fields.">
+          <JsonView label="example body" value={source.example_request_body} />
+        </Section>
+      )}
     </Page>
   )
 }

@@ -6,20 +6,29 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
 import { useRef, useState } from 'react'
-import { AppError, call, invalid, invalidFields, newId, refresh, useMe, useRead } from '../../api/index.ts'
+import { AppError, call, invalid, invalidFields, newId, refresh, useRead, write } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Loaded, Notice } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
+import { toast } from '../../components/toast.ts'
 import { CopyButton } from '../../components/values.tsx'
 import { DeliveryDetails } from '../deliveries/index.tsx'
 import { ExampleField, readExample } from './example-field.tsx'
+import { HowToCheck, showSecret } from './secret-dialog.tsx'
 import { describeVerificationFailure } from './verification-cause.ts'
 
 const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }, null, 2)
 
-const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
+/** The secrets that this page made: a person has not seen them elsewhere. */
+const madeHere = new Set<string>()
+
+function newSecret(): string {
+  const secret = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
+  madeHere.add(secret)
+  return secret
+}
 
 const secretChoiceOf = (source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' =>
   source ? (source.has_signing_secret ? 'keep' : 'none') : 'set'
@@ -34,6 +43,13 @@ const valuesOf = (source: AppWebhookSourceOut | undefined, secret = '') => ({
   approval: source?.approval ?? 'none',
 })
 type Values = ReturnType<typeof valuesOf>
+
+/** Whether only settings are changed that the endpoint does not confirm (contract README, "Webhook sources"). */
+function changesSettingsOnly(source: AppWebhookSourceOut | undefined, typed: Values): boolean {
+  const saved = valuesOf(source)
+  const isConfirmed = JSON.stringify({ ...typed, approval: saved.approval }) === JSON.stringify(saved)
+  return source !== undefined && isConfirmed && typed.approval !== saved.approval
+}
 
 /** Whether requests with the stored secret would go to another server. */
 function isOtherServer(stored: string, typed: string): boolean {
@@ -73,9 +89,17 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
     ...editing(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
-    // The page of a new source says so.
-    savedText: source ? 'Verified and saved.' : null,
-    async save({ secret_choice: choice, signing_secret: secret, ...values }, version) {
+    savedText: null,
+    async save(typed, version) {
+      const { secret_choice: choice, signing_secret: secret, ...values } = typed
+      const params = { source_id: id }
+      // Beside another version, the values that are not typed are older ones, and the save is a conflict.
+      if (changesSettingsOnly(source, typed) && source?.version === version) {
+        const settings = { approval: values.approval, version }
+        const saved = await write('saveWebhookSourceSettings', { params, body: settings })
+        toast('Saved, without a request to the endpoint.')
+        return saved
+      }
       const { example, error } = readExample(values.example_request_body)
       const errors: Record<string, string> = {}
       if (values.name.trim() === '') errors['name'] = 'Required.'
@@ -90,7 +114,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       const body = { ...values, example_request_body: example, ...secrets[choice], version: version || null }
       cancel.current = new AbortController()
       const { signal } = cancel.current
-      const saved = await call('saveWebhookSource', { params: { source_id: id }, body }, signal).catch((reason) => {
+      const saved = await call('saveWebhookSource', { params, body }, signal).catch((reason) => {
         if (!signal.aborted) throw toFieldError(reason)
         void refresh(['webhook_sources'])
         const message =
@@ -98,24 +122,35 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         throw new AppError(0, { code: 'cancelled', message })
       })
       void refresh()
-      if (!source) await navigate(linkTo('webhook_source', id))
+      // The page of a new source says so.
+      if (source) toast('Verified and saved.')
+      else await navigate(linkTo('webhook_source', id))
+      if (choice === 'set' && (!source || madeHere.has(secret))) showSecret(values.name, secret)
       return saved
     },
   })
   const failure = form.error instanceof AppError && form.error.code === 'verification_failed' ? form.error : undefined
+  const isSettingsOnly = changesSettingsOnly(source, form.values)
+  const verb = isSettingsOnly ? 'Save' : source ? 'Verify and save' : 'Verify and create'
   return (
     <Form
       form={form}
-      action={form.isSaving ? 'Verifying…' : source ? 'Verify and save' : 'Verify and create'}
+      action={form.isSaving ? (isSettingsOnly ? 'Saving…' : 'Verifying…') : verb}
       canReset={source !== undefined}
       extra={
-        form.isSaving ? (
+        form.isSaving && !isSettingsOnly ? (
           <>
             <Button label="Cancel" onClick={() => cancel.current?.abort()} />
             <span className="muted" role="status">
               Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
             </span>
           </>
+        ) : source ? (
+          <span className="muted">
+            {isSettingsOnly
+              ? 'Approval is saved without a request to the endpoint, so also while it is down.'
+              : 'Name, description, URL, example and secret are saved when the endpoint confirms them, and approval alone without a request.'}
+          </span>
         ) : null
       }
     >
@@ -131,7 +166,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           maxLength={WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH}
           rows={2}
           placeholder="Use it for every new order of a customer."
-          hint="Optional. Helps the agent of a workflow choose this source."
+          hint="Optional. A model reads it to choose a source; the built-in agent goes by the names in the task."
           {...form.field('description', 'When to send here')}
         />
         <TextField
@@ -140,7 +175,17 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           required
           spellCheck={false}
           placeholder="https://example.com/webhooks/orders"
-          hint="Where your server takes the data. Verifying sends one test request."
+          hint={
+            <>
+              Where your server takes the data. Verifying sends one test request.{' '}
+              {source ? null : (
+                <>
+                  No server yet? While you write one, <code>npm run -s wf -- listen 3000/orders</code> sends it the same
+                  requests, to port 3000 of your machine.
+                </>
+              )}
+            </>
+          }
           {...form.field('endpoint_url', 'URL')}
         />
         {failure ? (
@@ -157,7 +202,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           </Notice>
         ) : null}
         <ExampleField {...form.field('example_request_body', 'Example body')} />
-        <MoreSettings form={form} source={source} />
+        <MoreSettings form={form} source={source} isRefused={[401, 403].includes(failure?.body.status ?? 0)} />
       </div>
     </Form>
   )
@@ -175,19 +220,26 @@ function FailedRequest({ id }: { id: string }) {
   )
 }
 
+interface MoreSettingsProps {
+  form: FormState<Values>
+  source: AppWebhookSourceOut | undefined
+  /** Whether the endpoint answered as one does that does not know the secret. */
+  isRefused: boolean
+}
+
 /** Signing and approval, folded: a new source needs no choice. An error inside opens them. */
-function MoreSettings({ form, source }: { form: FormState<Values>; source: AppWebhookSourceOut | undefined }) {
+function MoreSettings({ form, source, isRefused }: MoreSettingsProps) {
   const { secret_choice: choice, signing_secret: secret, endpoint_url: url, approval } = form.values
-  const { api_url: apiUrl } = useMe()
   const [isOpen, setIsOpen] = useState(false)
   const field = form.field('signing_secret', 'Secret')
   const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
+  const goesToNewPath = choice === 'keep' && !mustRepeat && source?.has_signing_secret && source.endpoint_url !== url
   const choices = source?.has_signing_secret
     ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
     : { set: 'Sign with a secret', none: 'Do not sign' }
   return (
     <details
-      open={isOpen || mustRepeat || field.error !== undefined}
+      open={isOpen || isRefused || mustRepeat || goesToNewPath || field.error !== undefined}
       onToggle={(event) => setIsOpen(event.currentTarget.open)}
     >
       <summary>
@@ -206,11 +258,17 @@ function MoreSettings({ form, source }: { form: FormState<Values>; source: AppWe
             the stored secret is never sent to another server.
           </Notice>
         ) : null}
+        {goesToNewPath ? (
+          <Notice>
+            Verifying sends the stored secret to the new path, because it is on the same server. If others have paths on
+            that server too, choose “Replace it” or “Remove it”.
+          </Notice>
+        ) : null}
         {choice === 'set' ? (
           <TextField
             className="code"
             spellCheck={false}
-            hint="Copy it to your server now: after saving it is never shown again."
+            hint="A server that checks it already needs it before you verify. It is shown once more afterwards."
             {...field}
             aside={
               <span className="row">
@@ -221,12 +279,7 @@ function MoreSettings({ form, source }: { form: FormState<Values>; source: AppWe
           />
         ) : null}
         <p className="muted">
-          With the secret your server checks the header X-Service-Token of each request.{' '}
-          {apiUrl ? (
-            <a href={`${apiUrl}/docs#receiving`} target="_blank" rel="noreferrer">
-              How to check it
-            </a>
-          ) : null}
+          With the secret your server checks the header X-Service-Token of each request. <HowToCheck />
         </p>
         <RadioGroup {...form.field('approval', 'Approval')} options={APPROVALS} hints={APPROVAL_HINTS} />
       </div>

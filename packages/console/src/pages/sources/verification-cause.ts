@@ -39,8 +39,8 @@ const TIMED_OUT: Record<string, string> & { answer: string } = {
 }
 
 const STATUS: Record<number, string> = {
-  401: 'It asks for credentials: accept requests that carry a valid X-Service-Token.',
-  403: 'It forbids the request: check its access rules.',
+  401: 'It asks for credentials: it must know the signing secret of this source, to accept a valid X-Service-Token.',
+  403: 'It forbids the request: check its access rules, and that it knows the signing secret of this source.',
   404: 'Nothing is at this path: check the path of the URL.',
   405: 'It does not accept POST at this path.',
   413: 'It refuses a body of this size.',

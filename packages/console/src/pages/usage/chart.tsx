@@ -18,7 +18,7 @@ export function Chart({ label, series, bars }: ChartProps) {
     <figure className="chart">
       <figcaption className="row">
         {series.map(({ tone, label: name }, index) => (
-          <span key={name} className={`badge ${tone}`}>
+          <span key={name} className={`badge ${totals[index] ? tone : 'quiet'}`}>
             {legend[index]}
           </span>
         ))}

@@ -14,6 +14,7 @@ type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
 type Measure = 'starts' | 'deliveries'
 
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
 const OTHER_GROUPS = { webhook_source: 'By webhook source', api_key: 'By API key' }
 const GROUPS: Record<Group, string> = { workflow: 'By workflow', ...OTHER_GROUPS }
@@ -23,8 +24,10 @@ export function UsagePage() {
   const { days = '7', since, until } = filters
   const by = (filters.by ?? 'workflow') as Group
   const now = useNow()
-  const begin = new Date(now - (now % HOUR_MS) - (Number(days) || 7) * 24 * HOUR_MS).toISOString()
-  const period = days === 'chosen' ? { since, until } : { since: begin }
+  const count = Number(days) || 7
+  // As many bars as it says, the last of which is of this hour or day.
+  const begin = count === 1 ? now - (now % HOUR_MS) - 23 * HOUR_MS : now - (now % DAY_MS) - (count - 1) * DAY_MS
+  const period = days === 'chosen' ? { since, until } : { since: new Date(begin).toISOString() }
   const query = useQuery({ ...read('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
   return (
     <Page title="Usage">

@@ -10,8 +10,10 @@ import { TextAreaField, TextField } from '../../components/fields.tsx'
 import { editing } from '../../components/form.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
+import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { rulesTemplate } from './rules-template.ts'
+import { findRules } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
 type FileRow = WorkflowDetailOut['files'][number]
@@ -28,10 +30,10 @@ const foldersOf = (text: string) =>
 export function WorkflowFilesPage() {
   const workflow = useWorkflow()
   const navigate = useNavigate()
-  const { file } = useSearch({ strict: false })
+  const { file, run } = useSearch({ strict: false })
   const picker = useRef<HTMLInputElement>(null)
   const [failures, setFailures] = useState<string[]>([])
-  const open = (id?: string) => void navigate({ to: '.', search: id ? { file: id } : {} })
+  const open = (id?: string) => void navigate({ to: '.', search: id ? { file: id } : {}, resetScroll: false })
   const folders = Map.groupBy(workflow.files, ({ path }) => path.join('/') || 'Top folder')
 
   async function upload({ target }: ChangeEvent<HTMLInputElement>) {
@@ -77,7 +79,7 @@ export function WorkflowFilesPage() {
           <ul className="lines">
             {files.map(({ id, name, size }) => (
               <li key={id} className="row">
-                <Link to="." search={{ file: id }}>
+                <Link to="." search={{ file: id }} resetScroll={false}>
                   {name}
                 </Link>
                 <span className="muted at-end">{sizeText(size)}</span>
@@ -88,6 +90,7 @@ export function WorkflowFilesPage() {
       ))}
       {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
       {file === NEW_RULES ? <NewRules workflow={workflow} onClose={open} /> : null}
+      {run ? <RuleOfRun workflow={workflow} runId={run} onClose={open} /> : null}
       {file && file !== NEW && file !== NEW_RULES ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
     </Section>
   )
@@ -138,6 +141,38 @@ function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
   )
 }
 
+/** The rules with what a run lacked: a new file, or after the rules that there are, as a comment. Saved, the run is started again. */
+function RuleOfRun({ workflow, runId, onClose }: { workflow: WorkflowDetailOut; runId: string; onClose: () => void }) {
+  const navigate = useNavigate()
+  // Those that were there at first: the drawer stays open when others are saved meanwhile.
+  const [rules] = useState(() => findRules(workflow))
+  const query = useQuery({
+    queryKey: ['ruleOfRun', runId, rules?.id],
+    queryFn: async () =>
+      await Promise.all([
+        call('getRulesDraft', { params: { run_id: runId } }),
+        rules && call('getFile', { params: { workflow_id: workflow.id, file_id: rules.id } }),
+      ]),
+    // What is written must not be replaced.
+    staleTime: Infinity,
+    refetchInterval: false,
+    refetchOnWindowFocus: false,
+  })
+  return (
+    <Loaded query={query}>
+      {([{ content: draft }, file]) => (
+        <FileDrawer
+          workflow={workflow}
+          {...(file ? { file } : {})}
+          rules={file ? `${file.content.trimEnd()}\n\n${draft.trimEnd().replaceAll(/^/gm, '# ')}\n` : draft}
+          onSaved={() => navigate(tryLink(workflow.id, { again: runId }))}
+          onClose={onClose}
+        />
+      )}
+    </Loaded>
+  )
+}
+
 const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
   name: file?.name ?? '',
   path: file?.path.join('/') ?? '',
@@ -148,11 +183,12 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
 function FileDrawer(props: {
   workflow: WorkflowDetailOut
   file?: AppAnswer<'getFile'>
-  /** The text of a new `rules.yaml`. */
+  /** The text to begin with of a `rules.yaml`. */
   rules?: string
+  onSaved?: () => Promise<void>
   onClose: () => void
 }) {
-  const { workflow, file, rules, onClose } = props
+  const { workflow, file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
   const row = workflow.files.find((each) => each.id === id)
@@ -177,7 +213,7 @@ function FileDrawer(props: {
       save={async (values, version) => {
         const body = { ...values, path: foldersOf(values.path), version: version || null }
         const { files } = await write('saveFile', { params, body })
-        if (!file) onClose()
+        await onSaved()
         return files.find((each) => each.id === id)
       }}
       onClose={onClose}

@@ -33,7 +33,10 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
     .filter(({ code }) => code !== 'no_source_named' && code !== 'unknown_source_named')
     .map((each) => ({
       ...each,
-      message: each.message.replace('or set a model', 'or ask your operator to set a model'),
+      // The page calls the description "Task".
+      message: each.message
+        .replace(/^The description/, 'The task')
+        .replace('or set a model', 'or ask your operator to set a model'),
     }))
 }
 

@@ -1,22 +1,12 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { invalid, newId, write } from '../../api/index.ts'
-import { type Action, Button, IconButton } from '../../components/button.tsx'
+import { call, newId, write } from '../../api/index.ts'
+import { type Action, Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
-import {
-  type Bound,
-  Checkbox,
-  type Choices,
-  entriesOf,
-  FieldText,
-  SelectField,
-  TextAreaField,
-  TextField,
-} from '../../components/fields.tsx'
-import { editing, type FormState } from '../../components/form.tsx'
+import { Checkbox, TextAreaField, TextField } from '../../components/fields.tsx'
+import { editing } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { EmptyState, Section } from '../../components/page.tsx'
-import { parseJson } from '../../components/parse-json.ts'
 import { StatusBadge } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
@@ -24,12 +14,12 @@ import { useWorkflow } from './workflow-layout.tsx'
 type Trigger = WorkflowDetailOut['triggers'][number]
 
 const API = { slug: 'api', name: 'API' }
-const SOURCES = { api: 'People, programs and the schedule', other: 'Another source' }
-const EVENT = { slug: 'Slug', name: 'Name' }
-const SUBAGENT_SOURCE = { name: 'Name', type: 'Type', id: 'Id, empty for platform_internal' }
+const FIRED_BY_API = 'People, programs and the schedule'
 
-const firedBy = ({ slug, name }: Trigger['trigger_source']) => (slug === 'api' ? SOURCES.api : `${name} (${slug})`)
-const titleOf = ({ name, trigger_source: source }: Trigger) => name || firedBy(source)
+const isApi = ({ trigger_source: source }: Trigger) => source.slug === API.slug
+const sourceText = ({ slug, name }: Trigger['trigger_source']) => (name === slug ? slug : `${name} (${slug})`)
+const titleOf = (trigger: Trigger) =>
+  trigger.name || (isApi(trigger) ? FIRED_BY_API : sourceText(trigger.trigger_source))
 
 export function WorkflowTriggersPage() {
   const { id, triggers } = useWorkflow()
@@ -56,11 +46,10 @@ export function WorkflowTriggersPage() {
 }
 
 function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Trigger }) {
-  const { id, is_active: isActive, trigger_source: source, ...values } = trigger
+  const { id, is_active: isActive, ...values } = trigger
   const params = { workflow_id: workflowId, trigger_id: id }
   const title = titleOf(trigger)
-  const toggle = () =>
-    write('saveTrigger', { params, body: { ...values, trigger_source: source, is_active: !isActive } })
+  const toggle = () => write('saveTrigger', { params, body: { ...values, is_active: !isActive } })
   const remove = () =>
     askToConfirm({
       title: `Delete ${title}`,
@@ -88,14 +77,29 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
       </header>
       <KeyValueList
         items={{
-          'Started by': firedBy(source),
-          Events: namesOf(trigger.events),
-          Filters: trigger.filters ? <code>{JSON.stringify(trigger.filters)}</code> : null,
+          'Started by': isApi(trigger) ? FIRED_BY_API : null,
           'Input message': trigger.input_message || null,
-          'Subagent sources': namesOf(trigger.subagent_sources),
         }}
       />
+      <KeptForOthers trigger={trigger} />
     </article>
+  )
+}
+
+/** What a manifest or the API gave, and nothing here reads. */
+function KeptForOthers({ trigger }: { trigger: Trigger }) {
+  const kept = {
+    'Started by': isApi(trigger) ? null : sourceText(trigger.trigger_source),
+    Events: namesOf(trigger.events),
+    Filters: trigger.filters ? <code>{JSON.stringify(trigger.filters)}</code> : null,
+    'Subagent sources': namesOf(trigger.subagent_sources),
+  }
+  if (Object.values(kept).every((value) => value === null)) return null
+  return (
+    <>
+      <p className="muted">Kept for other systems; this service does not evaluate it:</p>
+      <KeyValueList items={kept} />
+    </>
   )
 }
 
@@ -103,123 +107,39 @@ const namesOf = (list: readonly { name: string }[]) => list.map(({ name }) => na
 
 const valuesOf = (trigger: Trigger | undefined) => ({
   name: trigger?.name ?? '',
-  is_active: trigger?.is_active ?? true,
-  source: (trigger?.trigger_source ?? API).slug === 'api' ? ('api' as const) : ('other' as const),
-  slug: trigger?.trigger_source.slug ?? '',
-  source_name: trigger?.trigger_source.name ?? '',
-  events: trigger?.events.map(({ slug, name }) => ({ slug, name })) ?? [],
-  filters: trigger?.filters ? JSON.stringify(trigger.filters, null, 2) : '',
   input_message: trigger?.input_message ?? '',
-  subagent_sources: trigger?.subagent_sources.map(({ id, name, type }) => ({ id: id ?? '', name, type })) ?? [],
+  is_active: trigger?.is_active ?? true,
 })
 
-/** Reads the text of the filters: a JSON object, or nothing. */
-function readFilters(text: string): Record<string, unknown> | null {
-  if (text.trim() === '') return null
-  const { value, error } = parseJson(text)
-  if (!error && typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown> | null
-  throw invalid('filters', error ?? 'Enter a JSON object, such as {"region": "EU"}.')
-}
+const NEW_TRIGGER = { trigger_source: API, events: [], filters: null, subagent_sources: [] }
 
-/** Edits a trigger, or a new one. */
+/** Edits a trigger, or a new one. What is kept for other systems stays as it is stored. */
 function openTrigger(workflowId: string, trigger?: Trigger) {
   const id = trigger?.id ?? newId()
+  const find = ({ triggers }: WorkflowDetailOut) => triggers.find((each) => each.id === id)
   openForm({
-    ...editing(trigger, valuesOf, ({ triggers }: WorkflowDetailOut) => triggers.find((each) => each.id === id)),
+    ...editing(trigger, valuesOf, find),
     title: trigger ? `Edit ${titleOf(trigger)}` : 'New trigger',
     className: 'wide',
     action: trigger ? 'Save' : 'Add trigger',
-    async save({ source, slug, source_name: sourceName, ...values }, version) {
-      const body = {
-        ...values,
-        trigger_source: source === 'api' ? API : { slug, name: sourceName },
-        filters: readFilters(values.filters),
-        subagent_sources: values.subagent_sources.map((each) => ({ ...each, id: each.id || null })),
-        version: version || null,
-      }
-      await write('saveTrigger', { params: { workflow_id: workflowId, trigger_id: id }, body })
+    async save(values, version) {
+      const params = { workflow_id: workflowId, trigger_id: id }
+      // Read now: a manifest may have changed it since the dialog was opened.
+      const { id: _, ...stored } = (trigger && find(await call('getWorkflow', { params }))) ?? { id, ...NEW_TRIGGER }
+      await write('saveTrigger', { params, body: { ...stored, ...values, version: version || null } })
     },
-    fields: (form) => <TriggerFields form={form} />,
-  })
-}
-
-function TriggerFields({ form: { values, field } }: { form: FormState<ReturnType<typeof valuesOf>> }) {
-  const filters = field('filters', 'Filters')
-  return (
-    <>
-      <div className="columns">
+    fields: ({ field }) => (
+      <>
         <TextField hint="May be empty." {...field('name', 'Name')} />
-        <SelectField options={SOURCES} {...field('source', 'Started by')} />
-      </div>
-      {values.source === 'other' ? (
-        <div className="columns">
-          <TextField hint="For machines, such as street." {...field('slug', 'Slug of the source')} />
-          <TextField {...field('source_name', 'Name of the source')} />
-        </div>
-      ) : null}
-      <TextAreaField
-        rows={2}
-        maxLength={WORKFLOW_TEXT_MAX_LENGTH}
-        hint="Precedes the text that the workflow is started with."
-        {...field('input_message', 'Input message')}
-      />
-      <RowsField rowLabel="event" columns={EVENT} {...field('events', 'Events')} />
-      <TextAreaField
-        isCode
-        placeholder={'{"region": "EU"}'}
-        hint="Extra conditions as a JSON object; empty for none."
-        {...filters}
-        error={filters.error ?? (values.filters.trim() ? parseJson(values.filters).error : undefined)}
-      />
-      <RowsField
-        rowLabel="subagent source"
-        columns={SUBAGENT_SOURCE}
-        {...field('subagent_sources', 'Subagent sources')}
-      />
-      <Checkbox {...field('is_active', 'Active')} />
-    </>
-  )
-}
-
-/** Rows of short texts, such as the events of a trigger. */
-function RowsField<Name extends string>(
-  props: Bound<Record<Name, string>[]> & {
-    /** Names one row: `event`. */
-    rowLabel: string
-    columns: Choices<Name>
-  },
-) {
-  const { label, rowLabel, columns, value, onValue, error } = props
-  const names = entriesOf(columns)
-  const empty = Object.fromEntries(names.map(([name]) => [name, ''])) as Record<Name, string>
-  const change = (at: number, name: Name, text: string) =>
-    onValue(value.map((row, index) => (index === at ? { ...row, [name]: text } : row)))
-  return (
-    <fieldset className="rows-field">
-      <legend>{label}</legend>
-      {value.map((row: Record<string, string>, index) => (
-        // Rows have no identity but their place.
-        // oxlint-disable-next-line react/no-array-index-key
-        <div key={index}>
-          {names.map(([name, text]) => (
-            <input
-              key={name}
-              className="input"
-              aria-label={`${text} of ${rowLabel} ${index + 1}`}
-              placeholder={text}
-              value={row[name]}
-              onChange={(event) => change(index, name, event.target.value)}
-            />
-          ))}
-          <IconButton
-            icon="close"
-            label={`Remove ${rowLabel} ${index + 1}`}
-            onClick={() => onValue(value.filter((_, at) => at !== index))}
-          />
-        </div>
-      ))}
-      <Button label={`Add ${rowLabel}`} className="small" icon="plus" onClick={() => onValue([...value, empty])} />
-      <FieldText error={error} />
-    </fieldset>
-  )
+        <TextAreaField
+          rows={2}
+          maxLength={WORKFLOW_TEXT_MAX_LENGTH}
+          hint="Precedes the text that the workflow is started with."
+          {...field('input_message', 'Input message')}
+        />
+        <Checkbox {...field('is_active', 'Active')} />
+        {trigger ? <KeptForOthers trigger={trigger} /> : null}
+      </>
+    ),
+  })
 }

@@ -1,4 +1,5 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useEffect, useLayoutEffect, useState } from 'react'
 import { AppError, invalid, newId, refresh, useMe, useRead, write } from '../../api/index.ts'
@@ -30,18 +31,36 @@ function linesOf(examples: readonly Readonly<Record<string, unknown>>[]): string
     .join('\n')
 }
 
+const names = (sources: readonly AppWebhookSourceOut[]) =>
+  new Intl.ListFormat('en').format(sources.map(({ name }) => name))
+
+/** Says what a start does at the endpoints: at once, or after a person has approved it. */
+function sendsText(sources: readonly AppWebhookSourceOut[]): string {
+  const { none = [], first = [], always = [] } = Object.groupBy(sources, ({ approval }) => approval)
+  return [
+    none.length > 0 && `This really sends to ${names(none)}.`,
+    always.length > 0 && `A person approves first what goes to ${names(always)}.`,
+    first.length > 0 && `A person approves what goes to ${names(first)}, until the first one was accepted.`,
+  ]
+    .filter(Boolean)
+    .join(' ')
+}
+
 export function WorkflowTryPage() {
   const { again, session = '' } = useSearch({ strict: false })
-  return again ? <TryAgain runId={again} /> : <TryForm text="" initialSession={session} />
+  return again ? <TryAgain runId={again} /> : <TryForm action="Start" text="" initialSession={session} />
 }
 
 /** Begins with the text of an earlier run. */
 function TryAgain({ runId }: { runId: string }) {
   const query = useRead('getRun', { params: { run_id: runId } })
-  return <Loaded query={query}>{({ context }) => <TryForm text={context} initialSession="" />}</Loaded>
+  return (
+    <Loaded query={query}>{({ context }) => <TryForm action="Start again" text={context} initialSession="" />}</Loaded>
+  )
 }
 
-function TryForm({ text, initialSession }: { text: string; initialSession: string }) {
+function TryForm(props: { action: string; text: string; initialSession: string }) {
+  const { action, text, initialSession } = props
   const workflow = useWorkflow()
   const navigate = useNavigate()
   const [id, setId] = useState(newId)
@@ -101,14 +120,12 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
       <div className="stack">
         <Form
           form={form}
-          action={form.isSaving ? 'Starting…' : 'Start'}
+          action={form.isSaving ? 'Starting…' : action}
           variant={canStart ? 'primary' : 'secondary'}
           extra={
             <>
               {form.error && fix ? <Button {...fix} /> : null}
-              {sources.length > 0 ? (
-                <span className="muted clamp">This really sends to {sources.map(({ name }) => name).join(', ')}.</span>
-              ) : null}
+              {used.length > 0 ? <span className="muted">{sendsText(used)}</span> : null}
             </>
           }
         >
@@ -134,7 +151,7 @@ function TryForm({ text, initialSession }: { text: string; initialSession: strin
           />
           {session === '' && (sessions.length === 0 || runs.length === 0) ? null : (
             <SelectField
-              hint="Starts of one session run one after another, and the agent knows the earlier ones."
+              hint="Starts of one session run one after another, and a model knows the earlier ones."
               options={{
                 '': 'A new session',
                 [session]: session ? shortId(session) : 'A new session',

@@ -25,7 +25,7 @@ export function WorkflowsPage() {
           header: 'Next run',
           cell: (row) => <Time value={row.is_active ? row.next_run_at : null} none="Not scheduled" />,
         },
-        { header: 'Access', cell: ({ scope }) => SCOPES[scope as Scope], isSecondary: true },
+        { header: 'Access', cell: ({ scope }) => SCOPES[scope as Scope], isShort: true, isSecondary: true },
         { header: 'Triggers', cell: ({ trigger_count: count }) => count, isNumber: true, isSecondary: true },
       ]}
       rowLink={({ id }) => linkTo('workflow', id)}

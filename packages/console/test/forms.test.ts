@@ -1,0 +1,427 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from '@jest/globals'
+import { createSetupLink } from '@workflow-service/database'
+import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { waitUntil } from '@workflow-service/testkit'
+import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { fill } from './support/fill.ts'
+import { show } from './support/show.ts'
+import { useConsole } from './support/use-console.ts'
+
+const service = useConsole()
+const browser = useBrowser()
+
+/** A text that has no place to break. */
+const LONG = 'x'.repeat(200)
+
+const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
+
+/** What axe finds on the page or dialog that is open, and whether it scrolls sideways: desktop and phone, light and dark. */
+async function findIssues(page: Page): Promise<string[]> {
+  const size = page.viewportSize()!
+  const found: string[] = []
+  for (const width of [1280, 375]) {
+    await page.setViewportSize({ width, height: 800 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      found.push(...(await findAxeIssues(page)))
+    }
+    if ((await page.evaluate('document.documentElement.scrollWidth')) !== width) found.push(`wider than ${width}`)
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize(size)
+  return found
+}
+
+describe('The signing secret of a source', () => {
+  test('is shown once after the source is made, with code that checks it', async () => {
+    const name = `Order-intake-${LONG}`.slice(0, WEBHOOK_SOURCE_NAME_MAX_LENGTH)
+    const page = await browser.newPage((await service.signIn()).context)
+    await show(page, '/sources/new')
+    await page.getByText('npm run -s wf -- listen 3000/orders').waitFor()
+    await page.getByText('More settings').click()
+    expect(await findIssues(page)).toEqual([])
+    await page.getByRole('textbox', { name: 'Name' }).fill(name)
+    await page.getByLabel('URL', { exact: true }).fill(`${service.endpoint.url}/orders`)
+    await press(page, 'Verify and create')
+    const dialog = page.getByRole('dialog', { name: `Signing secret of ${name}` })
+    const secret = await dialog.getByRole('region', { name: 'signing secret' }).innerText()
+    await page.getByRole('heading', { name, exact: true }).waitFor()
+    expect(Buffer.from(secret, 'base64')).toHaveLength(32)
+    const [verification] = service.endpoint.requests.slice(-1)
+    expect(verification?.json).toMatchObject({ data: { signing_secret: secret } })
+    expect(await findIssues(page)).toEqual([])
+
+    const code = await dialog.getByRole('region', { name: 'code that checks the header' }).innerText()
+    const isAuthentic = await load(code)
+    expect(isAuthentic(String(verification?.headers['x-service-token']), secret)).toBe(true)
+    expect(isAuthentic(tokenOf('another secret', 0), secret)).toBe(false)
+    expect([-290, 0, 290].map((age) => isAuthentic(tokenOf(secret, age), secret))).toEqual([true, true, true])
+    expect([-310, 310].map((age) => isAuthentic(tokenOf(secret, age), secret))).toEqual([false, false])
+    expect([undefined, '', 'MS4w'].map((token) => isAuthentic(token, secret))).toEqual([false, false, false])
+
+    await press(page, 'I stored it')
+    await dialog.waitFor({ state: 'detached' })
+    await page.reload()
+    await page.getByText('Created. Your endpoint accepted').waitFor()
+    expect(await page.content()).not.toContain(secret)
+  }, 60_000)
+
+  test.each([401, 403])('is in sight before the source exists when the endpoint answers %d', async (status) => {
+    browser.expectProblem(/422/)
+    const page = await browser.newPage((await service.signIn()).context)
+    await show(page, '/sources/new')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Stock')
+    await page.getByLabel('URL', { exact: true }).fill(`${service.endpoint.url}/stock`)
+    const secret = page.getByRole('textbox', { name: 'Secret' })
+    expect(await secret.isVisible()).toBe(false)
+    service.endpoint.answerWith({ status })
+    await press(page, 'Verify and create')
+    await page
+      .getByRole('alert')
+      .getByText(/knows? the signing secret of this source/)
+      .waitFor()
+    service.endpoint.answerWith({ status: 200 })
+    await secret.waitFor()
+    expect(await secret.inputValue()).toHaveLength(44)
+  })
+
+  test('is shown again when the page has made another one, and not when a person has typed it', async () => {
+    const owner = await service.signIn()
+    const { sourceId } = await fill(service, owner)
+    const page = await browser.newPage(owner.context)
+    await show(page, `/sources/${sourceId}`)
+    await page.getByText('More settings: signed, sent at once').click()
+    await page.getByLabel('Replace it').check()
+    await page.getByRole('textbox', { name: 'Secret' }).fill('one that is known, of 32 bytes at least')
+    await press(page, 'Verify and save')
+    await page.getByText('Verified and saved.').first().waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.getByLabel('Replace it').check()
+    await press(page, 'New secret')
+    const secret = await page.getByRole('textbox', { name: 'Secret' }).inputValue()
+    await press(page, 'Verify and save')
+    await page.getByRole('dialog').getByText(secret).waitFor()
+  }, 60_000)
+})
+
+/** A service token that is some seconds old (contract README, "Service token"). */
+function tokenOf(secret: string, ageSeconds: number): string {
+  const timestamp = String(Math.floor(Date.now() / 1_000) - ageSeconds)
+  return btoa(`${timestamp}.${createHmac('sha256', secret).update(timestamp).digest('hex')}`)
+}
+
+/** Imports `isAuthentic` of code that a page shows. */
+async function load(code: string): Promise<(token: string | undefined, secret: string) => boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'shown-code-'))
+  try {
+    const file = join(folder, 'check.mjs')
+    await writeFile(file, code)
+    return ((await import(file)) as { isAuthentic: (token: string | undefined, secret: string) => boolean }).isAuthentic
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+test('the approval of a source is changed while its endpoint is down, and everything else is not', async () => {
+  const owner = await service.signIn()
+  const { sourceId } = await fill(service, owner)
+  const params = { source_id: sourceId }
+  const page = await browser.newPage(owner.context)
+  await show(page, `/sources/${sourceId}`)
+  service.endpoint.answerWith({ status: 500 })
+  const requests = service.endpoint.requests.length
+  await page
+    .getByText(/^Name, description, URL, example and secret are saved when the endpoint confirms them/)
+    .waitFor()
+  await page.getByText('More settings: signed, sent at once').click()
+  await page.getByLabel('Ask a person every time').check()
+  await page.getByText('Approval is saved without a request to the endpoint, so also while it is down.').waitFor()
+  expect(await findIssues(page)).toEqual([])
+  await press(page, 'Save')
+  await page.getByText('Saved, without a request to the endpoint.').first().waitFor()
+  expect((await owner.call('getWebhookSource', { params })).approval).toBe('always')
+  expect(service.endpoint.requests).toHaveLength(requests)
+
+  browser.expectProblem(/422/)
+  await page.getByLabel('When to send here').fill('Only for tests.')
+  await page.getByLabel('Send at once').check()
+  await press(page, 'Verify and save')
+  await page.getByText(/Your endpoint answered 500.*the earlier version stays in use/).waitFor()
+  expect(await owner.call('getWebhookSource', { params })).toMatchObject({
+    approval: 'always',
+    description: 'Takes every new order.',
+  })
+  service.endpoint.answerWith({ status: 200 })
+}, 60_000)
+
+test('of a source that another person saved meanwhile, a change of the approval keeps the version that is chosen', async () => {
+  browser.expectProblem(/409/)
+  const owner = await service.signIn()
+  const { sourceId } = await fill(service, owner)
+  const params = { source_id: sourceId }
+  const saveTheirs = async (description: string) => {
+    const { name, endpoint_url, example_request_body, version } = await owner.call('getWebhookSource', { params })
+    const body = { name, endpoint_url, example_request_body, description, version }
+    await owner.call('saveWebhookSource', { params, body })
+  }
+  const page = await browser.newPage(owner.context)
+  await show(page, `/sources/${sourceId}`)
+  const description = page.getByLabel('When to send here')
+  const save = page.locator('form').getByRole('button', { name: /save$/i })
+  await page.getByText('More settings: signed, sent at once').click()
+  await page.getByLabel('Ask a person every time').check()
+  await saveTheirs('Theirs.')
+  await save.click()
+  await press(page, 'Take the saved version')
+  expect(await description.inputValue()).toBe('Theirs.')
+
+  // The page does not learn of the other save before its own.
+  const seen = await owner.call('getWebhookSource', { params })
+  await page.route(`**/app/webhook-sources/${sourceId}`, async (route) =>
+    route.request().method() === 'GET' ? await route.fulfill({ json: seen }) : await route.continue(),
+  )
+  await page.getByLabel('Ask a person every time').check()
+  await saveTheirs('Theirs again.')
+  await save.click()
+  await press(page, 'Keep mine')
+  await page.getByText('Verified and saved.').first().waitFor()
+  expect(await owner.call('getWebhookSource', { params })).toMatchObject({
+    approval: 'always',
+    description: 'Theirs.',
+  })
+}, 60_000)
+
+test('a trigger shows what is kept for other systems as such, and keeps it when it is edited', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const params = { workflow_id: workflowId, trigger_id: randomUUID() }
+  const kept = {
+    trigger_source: { slug: 'street', name: 'Street' },
+    events: [{ slug: 'visit_booked', name: LONG }],
+    filters: { [LONG]: 'EU' },
+    subagent_sources: [{ id: null, name: 'Researcher', type: 'platform_internal' }],
+  }
+  await owner.call('saveTrigger', {
+    params,
+    body: { ...kept, name: 'Visits', is_active: true, input_message: '', version: null },
+  })
+  const page = await browser.newPage(owner.context)
+  await show(page, `/workflows/${workflowId}/triggers`)
+  const sentence = 'Kept for other systems; this service does not evaluate it:'
+  const card = page.getByRole('article', { name: 'Visits' })
+  await card.getByText(sentence).waitFor()
+  expect(await card.getByRole('term').allTextContents()).toEqual([
+    'Started by',
+    'Events',
+    'Filters',
+    'Subagent sources',
+  ])
+  expect(await findIssues(page)).toEqual([])
+
+  await press(page, 'Edit Visits')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText(sentence).waitFor()
+  expect(await dialog.getByRole('textbox').count()).toBe(2)
+  expect(await findIssues(page)).toEqual([])
+  // A manifest is applied meanwhile.
+  browser.expectProblem(/409/)
+  const filters = { region: 'US' }
+  const values = { name: 'Visits', is_active: true, input_message: '' }
+  await owner.call('saveTrigger', {
+    params,
+    body: { ...kept, ...values, filters, version: (await trigger())!.version },
+  })
+  await dialog.getByLabel('Input message').fill('A visit:')
+  await press(page, 'Save')
+  await press(page, 'Keep mine')
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByText('A visit:').waitFor()
+  await press(page, 'Pause Visits')
+  await card.getByText('Paused', { exact: true }).waitFor()
+  expect(await trigger()).toMatchObject({ ...kept, filters, input_message: 'A visit:', is_active: false })
+
+  // A new one is fired by what this service evaluates.
+  await press(page, 'Add trigger')
+  expect(await dialog.getByText(sentence).count()).toBe(0)
+  await dialog.getByLabel('Name').fill('Own')
+  await dialog.getByRole('button', { name: 'Add trigger' }).click()
+  await page.getByRole('article', { name: 'Own' }).getByText('People, programs and the schedule').waitFor()
+
+  async function trigger() {
+    const { triggers } = await owner.call('getWorkflow', { params })
+    return triggers.find(({ id }) => id === params.trigger_id)
+  }
+}, 60_000)
+
+test('a workflow whose only trigger belongs to another system cannot start, and the panel adds one that can', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const params = { workflow_id: workflowId }
+  const [first] = (await owner.call('getWorkflow', { params })).triggers
+  await owner.call('saveTrigger', {
+    params: { ...params, trigger_id: first!.id },
+    body: {
+      name: '',
+      is_active: true,
+      trigger_source: { slug: 'street', name: 'Street' },
+      events: [],
+      filters: null,
+      input_message: '',
+      subagent_sources: [],
+      version: first!.version,
+    },
+  })
+  const page = await browser.newPage(owner.context)
+  await show(page, `/workflows/${workflowId}/try`)
+  const readiness = page.getByRole('region', { name: 'Ready to start?' })
+  await readiness.getByText('People and programs cannot start it yet').waitFor()
+  await readiness.getByRole('button', { name: 'Allow starts' }).click()
+  await readiness.getByText('Yes.', { exact: true }).waitFor()
+  const { triggers } = await owner.call('getWorkflow', { params })
+  expect(triggers.map(({ trigger_source: source }) => source.slug)).toEqual(['street', 'api'])
+}, 60_000)
+
+test('a try says which sources get the payload at once, and which only after an approval', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  for (const [name, approval] of [
+    ['Billing', 'always'],
+    ['Stock', 'first'],
+  ] as const) {
+    await owner.call('saveWebhookSource', {
+      params: { source_id: randomUUID() },
+      body: {
+        name,
+        description: '',
+        endpoint_url: `${service.endpoint.url}/${name}`,
+        signing_secret: null,
+        example_request_body: { order_id: 'X' },
+        approval,
+        version: null,
+      },
+    })
+  }
+  const params = { workflow_id: workflowId }
+  const { version, name, scope } = await owner.call('getWorkflow', { params })
+  const description = 'Send it to Order intake, Billing and Stock.'
+  await owner.call('saveWorkflow', { params, body: { name, scope: scope as 'company_wide', description, version } })
+  const page = await browser.newPage(owner.context)
+  await show(page, `/workflows/${workflowId}/try`)
+  await page
+    .getByText(
+      'This really sends to Order intake. A person approves first what goes to Billing. A person approves what goes to Stock, until the first one was accepted.',
+    )
+    .waitFor()
+  expect(await findIssues(page)).toEqual([])
+}, 60_000)
+
+test('a run whose payload is incomplete leads to the rule that it needs, and starts again with it', async () => {
+  const owner = await service.signIn()
+  const { workflowId } = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
+  const failWith = async (context: string) => {
+    const params = { run_id: randomUUID() }
+    await owner.call('startWorkflow', {
+      params: { workflow_id: workflowId },
+      body: { id: params.run_id, context, session_id: null },
+    })
+    await waitUntil(async () => (await owner.call('getRun', { params })).status === 'failed')
+    await show(page, `/runs/${params.run_id}`)
+  }
+  await failWith('order_id: A-1\ncustomer: Ada\nTotl: 12.50')
+  await page.getByText('payload_incomplete', { exact: true }).waitFor()
+  expect(await findIssues(page)).toEqual([])
+  await page.getByRole('link', { name: 'Write the rule' }).click()
+  const drawer = page.getByRole('dialog')
+  const text = drawer.getByLabel('Text')
+  await text.waitFor()
+  expect(await drawer.getByLabel('Name').inputValue()).toBe('rules.yaml')
+  expect(await text.inputValue()).toMatch(/- to: "?Order intake"?\n    payload:\n      total: number\(fields.Totl\)/)
+  expect(await findIssues(page)).toEqual([])
+  await press(page, 'Create file')
+  await press(page, 'Start again')
+  await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Succeeded' }).waitFor()
+  expect(service.endpoint.requests.at(-1)?.json).toEqual({ order_id: 'A-1', customer: 'Ada', total: 12.5 })
+
+  // The rules that there are stay, and what the next run lacks comes after them as a comment.
+  await failWith('order_id: A-2\nCustomr: Ada\nTotl: 3')
+  await page.getByRole('link', { name: 'Write the rule' }).click()
+  await page.getByRole('dialog', { name: 'rules.yaml' }).waitFor()
+  const both = await text.inputValue()
+  expect(both).toMatch(/\n      total: number\(fields.Totl\)\n\n# /)
+  expect(both).toContain('\n#       customer: text(fields.Customr)')
+  await text.fill(both.replace('\n#       customer:', '\n      customer:'))
+  await press(page, 'Save')
+  await press(page, 'Start again')
+  await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Succeeded' }).waitFor()
+}, 60_000)
+
+test('a browser that keeps no cookie over http says so before a link is used, which works afterwards elsewhere', async () => {
+  const token = await createSetupLink(service.db, null)
+  const page = await browser.newPage({ baseURL: service.url })
+  let uses = 0
+  await page.route('**/app/**', async (route) => {
+    if (route.request().method() === 'POST' && route.request().url().endsWith('/app/setup')) uses += 1
+    // A request of the test has no header by which the application knows its own page.
+    const sent = { ...route.request().headers(), 'sec-fetch-site': 'same-origin' }
+    const response = await route.fetch({ headers: sent })
+    // What Safari does with a `Secure` cookie over http.
+    const { 'set-cookie': _, ...headers } = response.headers()
+    await page.context().clearCookies()
+    await route.fulfill({ response, headers })
+  })
+  const said = page
+    .getByRole('alert')
+    .filter({ hasText: 'This browser does not keep the sign-in over http; use Chrome or Firefox, or https.' })
+  await page.goto(`/setup#${token}`)
+  await page.getByRole('heading', { name: 'Set up' }).waitFor()
+  await said.waitFor()
+  expect(await page.getByRole('textbox').count()).toBe(0)
+  expect(await findIssues(page)).toEqual([])
+  await page.goto('/sign-in')
+  await said.waitFor()
+  expect(uses).toBe(0)
+
+  // Another browser.
+  const other = await browser.newPage({ baseURL: service.url })
+  await other.goto(`/setup#${token}`)
+  await other.getByRole('textbox', { name: 'Organization' }).fill('Acme')
+  await other.getByRole('textbox', { name: 'Your name' }).fill('Ada Lovelace')
+  await other.getByRole('textbox', { name: 'Email' }).fill('ada@acme.test')
+  await other.getByLabel('Password').fill('seven calm turtles walk')
+  await other.getByRole('button', { name: 'Create and sign in' }).click()
+  await other.getByRole('heading', { name: 'Overview' }).waitFor()
+}, 60_000)
+
+test('a sign-in that is sent before the page knows whether cookies are kept waits for that', async () => {
+  const page = await browser.newPage({ baseURL: service.url })
+  const isTried = Promise.withResolvers<void>()
+  const sent: string[] = []
+  await page.route('**/app/**', async (route) => {
+    const { pathname } = new URL(route.request().url())
+    sent.push(pathname)
+    if (pathname !== '/app/cookie') return await route.continue()
+    await isTried.promise
+    await route.fulfill({ json: { is_kept: false } })
+  })
+  await page.goto('/sign-in')
+  await page.getByLabel('Email').fill('ada@acme.test')
+  await page.getByLabel('Password').fill('seven calm turtles walk')
+  await press(page, 'Sign in')
+  isTried.resolve()
+  await page.getByRole('alert').filter({ hasText: 'This browser does not keep the sign-in' }).waitFor()
+  expect(sent).not.toContain('/app/sign-in')
+}, 60_000)
+
+test('a new key says what its scopes allow', async () => {
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/keys')
+  await press(page, 'New key')
+  await page.getByLabel('Read: the organization and its workflows').waitFor()
+  await page.getByLabel('Start: start workflows', { exact: true }).waitFor()
+  expect(await findIssues(page)).toEqual([])
+})

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import { waitUntil } from '@workflow-service/testkit'
+import type { Filled } from './fill.ts'
+import type { Console, SignedIn } from './start-console.ts'
+
+/** A text without a place to break it. */
+const long = (letter: string) => letter.repeat(200)
+
+/**
+ * Creates something for every page to show, like `fill`, with 200 characters without a break in every text field: among others an
+ * accepted, a rejected, a declined and a waiting run. `fileId` and `eventId` are for the drawers of a file and of the audit log,
+ * `warnedId` is a workflow with warnings.
+ */
+export async function fillLong(
+  { endpoint }: Pick<Console, 'endpoint'>,
+  { call }: SignedIn,
+): Promise<Filled & { readonly fileId: string; readonly eventId: string; readonly warnedId: string }> {
+  const ids = {
+    sourceId: randomUUID(),
+    workflowId: randomUUID(),
+    runId: randomUUID(),
+    fileId: randomUUID(),
+    warnedId: randomUUID(),
+  }
+  const saveSource = async (id: string, name: string, approval: 'none' | 'always') => {
+    await call('saveWebhookSource', {
+      params: { source_id: id },
+      body: {
+        name,
+        description: long('d'),
+        endpoint_url: `${endpoint.url}/${'%D0%BF'.repeat(33)}`,
+        signing_secret: long('s'),
+        example_request_body: { order_id: 'X-0000', [long('f')]: long('e') },
+        approval,
+        version: null,
+      },
+    })
+  }
+  const createWorkflow = async (id: string, name: string, description: string) => {
+    await call('createWorkflow', { body: { id, name, description, scope: 'company_wide' } })
+  }
+  const start = async (workflowId: string, id: string) => {
+    const context = JSON.stringify({ order_id: long('1'), [long('f')]: long('2') })
+    const body = { id, context, session_id: null }
+    return await call('startWorkflow', { params: { workflow_id: workflowId }, body })
+  }
+  const untilStatus = async (id: string, ...statuses: string[]) =>
+    await waitUntil(async () => {
+      const run = await call('getRun', { params: { run_id: id } })
+      return statuses.includes(run.status) ? run : undefined
+    })
+
+  endpoint.answerWith({ body: long('a') })
+  const { version } = await call('getOrganization')
+  await call('saveOrganization', { body: { name: long('O'), version } })
+  await call('saveMe', { body: { name: long('P'), email: (await call('getMe')).account.email } })
+  const userId = randomUUID()
+  const email = `${long('e').slice(0, 60)}@${Array.from({ length: 3 }, () => long('d').slice(0, 60)).join('.')}.test`
+  const names = { first_name: long('F'), last_name: long('L') }
+  await call('createUser', { body: { id: userId, email, ...names, role: 'member' } })
+  await call('createApiKey', {
+    body: { id: randomUUID(), name: long('K'), scopes: ['read', 'start'], expires_at: null },
+  })
+  await saveSource(ids.sourceId, long('S'), 'none')
+  await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
+  const params = { workflow_id: ids.workflowId }
+  await call('saveTrigger', {
+    params: { ...params, trigger_id: randomUUID() },
+    body: {
+      name: long('T'),
+      is_active: true,
+      trigger_source: { slug: 'api', name: long('A') },
+      events: [{ slug: long('g').slice(0, 100), name: long('G') }],
+      filters: { [long('x')]: long('y') },
+      input_message: long('m'),
+      subagent_sources: [{ id: randomUUID(), type: long('u').slice(0, 100), name: long('U') }],
+      version: null,
+    },
+  })
+  await call('saveFile', {
+    params: { ...params, file_id: ids.fileId },
+    body: { name: `${long('N')}.md`, path: [long('D'), long('E')], content: long('c'), version: null },
+  })
+  const { users_version: usersVersion } = await call('getWorkflow', { params })
+  await call('saveWorkflowUsers', { params, body: { user_ids: [userId], version: usersVersion } })
+  await call('setWorkflowActive', { params, body: { is_active: true } })
+  const { session_id: sessionId } = await start(ids.workflowId, ids.runId)
+  const run = await untilStatus(ids.runId, 'succeeded', 'failed')
+  endpoint.answerWith({ status: 422, body: long('r') })
+  const rejected = randomUUID()
+  await start(ids.workflowId, rejected)
+  await untilStatus(rejected, 'failed')
+  endpoint.answerWith({ body: long('a') })
+
+  const [asking, asked] = [randomUUID(), randomUUID()]
+  await saveSource(asking, long('Q'), 'always')
+  await createWorkflow(asked, long('V'), `Send the text to "${long('Q')}".`)
+  // Refused by the built-in agent, with a warning.
+  await createWorkflow(ids.warnedId, long('X'), `Send the text to "${long('S')}" and "${long('Y')}". ${long('t')}`)
+  await call('saveTrigger', {
+    params: { workflow_id: asked, trigger_id: randomUUID() },
+    body: {
+      name: '',
+      is_active: true,
+      trigger_source: { slug: 'api', name: 'API' },
+      events: [],
+      filters: null,
+      input_message: '',
+      subagent_sources: [],
+      version: null,
+    },
+  })
+  await call('setWorkflowActive', { params: { workflow_id: asked }, body: { is_active: true } })
+  for (const isDeclined of [true, false]) {
+    const id = randomUUID()
+    await start(asked, id)
+    const { approvals } = await untilStatus(id, 'waiting')
+    const approval = { delivery_id: approvals[0]?.delivery_id ?? '' }
+    if (isDeclined) await call('declineDelivery', { params: approval, body: { reason: long('R') } })
+    if (isDeclined) await untilStatus(id, 'failed')
+  }
+  const { data: events } = await call('listAuditEvents')
+  const eventId = events.find(({ action }) => action === 'webhook_source.saved')?.id ?? ''
+  return { ...ids, sessionId, deliveryId: run.deliveries[0]?.id ?? '', eventId }
+}
