@@ -15,7 +15,7 @@ export interface ManifestWarning extends WorkflowWarning {
 
 /**
  * Checks the workflows of the manifests as the built-in agent will read them, and returns its warnings.
- * @throws CliError with every error of every `rules.yaml`.
+ * @throws CliError with every error of every `rules.yaml`, and every misspelled scope, trigger source slug and subagent source type.
  */
 export async function checkManifests(
   db: Pick<Database, 'pool'>,
@@ -29,8 +29,8 @@ export async function checkManifests(
     for (const [index, manifestWorkflow] of workflows.entries()) {
       const { name: workflow, description = '', files: parts = [], triggers = [] } = manifestWorkflow
       const at = (path: string) => ({ file: file.name, path, line: file.lineOf(path) })
-      for (const [field, unknown] of findMisspelledValues(manifestWorkflow)) {
-        warnings.push({ ...at(`workflows[${index}].${field}`), workflow, ...unknown })
+      for (const [field, message] of findMisspelledValues(manifestWorkflow)) {
+        errors.push({ ...at(`workflows[${index}].${field}`), message })
       }
       for (const [position, { subagent_sources: given = [] }] of triggers.entries()) {
         for (const [number, unknown] of findUnknownSources(given, sources)) {
@@ -58,8 +58,8 @@ export async function checkManifests(
 type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]
 type SubagentSource = NonNullable<NonNullable<ManifestWorkflow['triggers']>[number]['subagent_sources']>[number]
 
-/** Values that are accepted, because any text is, but probably mean a known one: the scope `company-wide`, the slug `API`. */
-function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path: string, WorkflowWarning][] {
+/** Values of open enumerations that differ from a known one as a misspelling does: the scope `company-wide`, the slug `API`. */
+function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path: string, message: string][] {
   const values: [string, Parameters<typeof findKnownValue>[0], string | undefined][] = [['scope', 'scope', scope]]
   for (const [position, { trigger_source: source, subagent_sources: given = [] }] of triggers.entries()) {
     const path = `triggers[${position}]`
@@ -68,11 +68,9 @@ function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path
       values.push([`${path}.subagent_sources[${number}].type`, 'subagent_source', type])
     }
   }
-  return values.flatMap(([path, field, value]): [string, WorkflowWarning][] => {
+  return values.flatMap(([path, field, value]): [string, string][] => {
     const known = value === undefined ? undefined : findKnownValue(field, value)
-    if (known === undefined) return []
-    const message = `${path} is ${JSON.stringify(value)}; did you mean ${known}?`
-    return [[path, { code: 'unknown_value', message, excerpt: '' }]]
+    return known === undefined ? [] : [[path, `is ${JSON.stringify(value)}; did you mean ${known}?`]]
   })
 }
 

@@ -3,7 +3,7 @@ import type { EventTopic } from '@workflow-service/contract'
 import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
 import { type CliConfig, readCliConfig } from './config.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
-import { createTerminal, type Terminal } from './terminal.ts'
+import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 
 /** What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened. */
 export interface CliContext {
@@ -45,7 +45,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
     }))
   return {
     config,
-    terminal: overrides.terminal ?? createTerminal(),
+    terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     database: openDatabase,
     dispatcher: () => createDispatcherClient(config.dispatcher()),
     hint: (organizationId, ...topics) => {

@@ -129,7 +129,8 @@ async function listNames(ctx: CliContext, { command, option, argument, organizat
       const keys = await listApiKeys(db, await organizationId())
       return keys.slice(-MAX_NAMES).map(({ name, prefix }) => ({ value: name, description: prefix }))
     }
-    case 'email': {
+    case 'user':
+    case 'person': {
       const users = await listUsers(db, await organizationId(), { limit: MAX_NAMES })
       return users.map(({ email, role }) => ({ value: email, description: role ?? 'no role' }))
     }

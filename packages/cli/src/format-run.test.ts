@@ -157,3 +157,12 @@ describe('formatRun', () => {
     )
   })
 })
+
+test('a payload that the model sends again is shown with the reason and the earlier delivery', () => {
+  const send_again = { delivery_id: id(6), reason: 'Repeated orders are ignored.' }
+  const data = { call_id: 'c9', tool: 'send_again', delivery: { ...delivery, payload: {}, send_again } }
+  const steps: RunDetails['steps'] = [{ position: 0, createdAt: at(30), kind: 'tool_call', data }]
+  expect(formatRun({ isColoured: false, columns: undefined } as never, { ...run, steps })).toContain(
+    `sends to Order intake, delivery ${id(7)}, again after ${id(6)}: Repeated orders are ignored.`,
+  )
+})

@@ -1,4 +1,5 @@
 import type { JournalStep, ModelAnswerPart, RunStatus, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import { canDraftRules } from '@workflow-service/contract'
 import type { RunDelivery, RunDetails } from '@workflow-service/database'
 import {
   type Column,
@@ -68,6 +69,7 @@ function formatFacts(terminal: Terminal, run: RunDetails): string {
     ['request', run.request_id],
     ['organization', run.organization_id],
     ...listWaiting(run),
+    ...(canDraftRules(run.error) ? [['what next', `wf rules draft ${run.id}`] satisfies [string, string]] : []),
   ]
   return [
     `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, STATUS_COLOURS[run.status], run.status)}${took}${attempts}\n`,
@@ -120,7 +122,7 @@ function timelineOf(run: RunDetails): TimelineEntry[] {
     body: run.context,
   }
   const begun: TimelineEntry[] = run.started_at ? [{ at: run.started_at, headline: 'a runner began the run' }] : []
-  return [accepted, ...begun, ...run.steps.flatMap(stepEntries), ...endEntries(run)]
+  return [accepted, ...begun, ...run.steps.flatMap((step) => stepEntries(step, run)), ...endEntries(run)]
 }
 
 function endEntries({ status, finished_at: at, error }: RunDetails): TimelineEntry[] {
@@ -128,7 +130,7 @@ function endEntries({ status, finished_at: at, error }: RunDetails): TimelineEnt
   return [{ at, headline: status, colour: STATUS_COLOURS[status], ...(error === null ? {} : { body: error }) }]
 }
 
-function stepEntries(step: JournalStep): TimelineEntry[] {
+function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approvals'>): TimelineEntry[] {
   const at = step.createdAt
   switch (step.kind) {
     case 'message':
@@ -145,7 +147,8 @@ function stepEntries(step: JournalStep): TimelineEntry[] {
     case 'approval_request': {
       const { delivery_id: id, source_name: source, expires_at: until } = step.data
       const headline = `waits for an approval until ${showTime(new Date(until))} UTC: ${source}, delivery ${id}`
-      return [{ at, headline, colour: 'yellow' }]
+      const url = approvals.find((approval) => approval.delivery_id === id)?.endpoint_url
+      return [{ at, headline, colour: 'yellow', ...(url ? { body: `It is sent to ${url}` } : {}) }]
     }
     case 'approval_decision': {
       const { decision, decided_by: by, delivery_id: id, reason } = step.data
@@ -180,7 +183,9 @@ function answerPartEntries(at: Date, part: ModelAnswerPart): TimelineEntry[] {
 
 function toolCallEntry(at: Date, { tool, arguments: given, delivery }: ToolCallStep): TimelineEntry {
   if (!delivery) return { at, headline: `calls ${tool}`, body: JSON.stringify(given, null, 2) ?? '' }
-  const headline = `sends to ${delivery.source_name}, delivery ${delivery.id}`
+  const { send_again: again } = delivery
+  const why = again ? `, again after ${again.delivery_id}: ${again.reason}` : ''
+  const headline = `sends to ${delivery.source_name}, delivery ${delivery.id}${why}`
   return { at, headline, body: JSON.stringify(delivery.payload, null, 2) }
 }
 

@@ -1,6 +1,7 @@
 import '@workflow-service/service-kit/compile-cache'
 
 // The reader of a pipe may close it early: `wf runs list | head`.
+// oxlint-disable-next-line no-restricted-properties -- Writes nothing.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -12,6 +12,7 @@ import { addLogsCommand } from './commands/logs.ts'
 import { addMigrateCommand } from './commands/migrate.ts'
 import { addOrganizationsCommands } from './commands/organizations.ts'
 import { addQueueCommands } from './commands/queue.ts'
+import { addRulesCommands } from './commands/rules.ts'
 import { addRunsCommands } from './commands/runs.ts'
 import { addSecretsCommands } from './commands/secrets.ts'
 import { addSessionsCommands } from './commands/sessions.ts'
@@ -29,21 +30,32 @@ export type ExitStatus = 0 | 1 | 2
 /** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
 export async function runCli(args: readonly string[], overrides: CliOverrides = {}): Promise<ExitStatus> {
   const ctx = createCliContext(overrides)
+  const isJson = args.includes('--json')
   let exitStatus: ExitStatus = 0
-  const program = createProgram(ctx, (status) => (exitStatus = status))
+  const program = createProgram(ctx, isJson, (status) => (exitStatus = status))
   try {
     await program.parseAsync([...args], { from: 'user' })
     return exitStatus
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    printError(ctx, error, args.includes('--json'))
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0
+      if (isJson) printError(ctx, new UsageError(toUsageMessage(error)), isJson)
+      return 2
+    }
+    printError(ctx, error, isJson)
     return error instanceof UsageError ? 2 : 1
   } finally {
     await ctx.dispose()
   }
 }
 
-function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): Command {
+/** Commander has no message for a command that needs another one: it shows that command's help. */
+function toUsageMessage({ code, message }: CommanderError): string {
+  const reason = code === 'commander.help' ? 'a command is missing' : message.replace(/^error: /, '')
+  return `${reason} (run it with --help for usage)`
+}
+
+function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 0 | 1) => void): Command {
   const { terminal } = ctx
   const program = new Command('wf')
     .description(
@@ -57,7 +69,8 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
     .configureOutput({
       // Help and version: the texts after the options are not fitted by commander.
       writeOut: (text) => terminal.write(terminal.columns === undefined ? text : reflowHelp(text, terminal.columns)),
-      writeErr: terminal.writeError,
+      // With --json, `runCli` prints the error as JSON.
+      writeErr: isJson ? () => {} : terminal.writeError,
       getOutHasColors: () => terminal.isColoured,
       getErrHasColors: () => terminal.isColoured,
       getOutHelpWidth: () => terminal.columns ?? 120,
@@ -78,6 +91,7 @@ function createProgram(ctx: CliContext, onResult: (exitStatus: 0 | 1) => void): 
   addListenCommand(program, run)
   addLogsCommand(program, run)
   addRunsCommands(program, run)
+  addRulesCommands(program, run)
   addSessionsCommands(program, run)
   addQueueCommands(program, run)
   addSecretsCommands(program, run)

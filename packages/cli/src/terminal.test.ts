@@ -1,6 +1,16 @@
 import { describe, expect, test } from '@jest/globals'
 import stringWidth from 'string-width'
-import { type Column, reflowHelp, renderTable, showDuration, type Terminal } from './terminal.ts'
+import {
+  CLEAR_LINE,
+  type Column,
+  guardTerminal,
+  paint,
+  reflowHelp,
+  renderTable,
+  showDuration,
+  type Terminal,
+  withoutControls,
+} from './terminal.ts'
 
 const terminal = (changes: Partial<Terminal> = {}): Terminal => ({
   write: () => {},
@@ -9,10 +19,50 @@ const terminal = (changes: Partial<Terminal> = {}): Terminal => ({
   columns: undefined,
   ...changes,
 })
+/** A guarded terminal, and what reaches it. */
+function capture(changes: Partial<Terminal> = {}): Terminal & { written: string[] } {
+  const written: string[] = []
+  const write = (text: string) => void written.push(text)
+  const ask = async (question: string) => {
+    write(question)
+    return ''
+  }
+  return { ...guardTerminal(terminal({ write, writeError: write, ask, ...changes })), written }
+}
 const columns = [
   { title: 'NAME', value: (row: { name: string; why: string }) => row.name },
   { title: 'WHY', value: (row: { name: string; why: string }) => row.why, colour: () => 'red' as const },
 ]
+
+describe('guardTerminal', () => {
+  /** A title, a cleared screen, C1 controls, a colour, and marks that reverse what is read. */
+  const EVIL = 'a\u001b]0;PWNED\u0007\u001b[2J\u009b2J\u001b[31m\u007f\r\u202egnp.exe\u2066\u200f'
+
+  test.each([true, false])(
+    'writes what controls a terminal as in JSON, also where it has colours: %s',
+    async (isColoured) => {
+      const guarded = capture({ isColoured })
+      guarded.write(`${EVIL}\n\t`)
+      guarded.writeError(EVIL)
+      await guarded.ask?.(EVIL)
+      const escaped = 'a\\u001b]0;PWNED\\u0007\\u001b[2J\\u009b2J\\u001b[31m\\u007f\\u000d\\u202egnp.exe\\u2066\\u200f'
+      expect(guarded.written).toEqual([`${escaped}\n\t`, escaped, escaped])
+    },
+  )
+
+  test('keeps the values of JSON', () => {
+    const guarded = capture()
+    guarded.write(`${JSON.stringify({ name: EVIL }, null, 2)}\n`)
+    expect(JSON.parse(guarded.written.join(''))).toEqual({ name: EVIL })
+    expect(guarded.written.join('').replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+  })
+
+  test('keeps colours and a cleared line of the program, and no others beside them', () => {
+    const guarded = capture({ isColoured: true })
+    guarded.write(`${CLEAR_LINE}${paint(guarded, 'red', 'Error: \u001b[32mfine')}`)
+    expect(guarded.written.join('')).toBe('\u001b[2K\u001b[G\u001b[31mError: \\u001b[32mfine\u001b[39m')
+  })
+})
 
 describe('renderTable', () => {
   test('aligns columns without borders and without trailing spaces', () => {
@@ -49,11 +99,13 @@ describe('renderTable', () => {
   test('uses colours only if the terminal has them', () => {
     const rows = [{ name: 'a', why: 'b' }]
     expect(renderTable(terminal(), columns, rows, '')).not.toContain('\u001b')
-    expect(renderTable(terminal({ isColoured: true }), columns, rows, '')).toContain('\u001b[31mb\u001b[39m')
+    const { written, ...coloured } = capture({ isColoured: true })
+    coloured.write(renderTable(coloured, columns, rows, ''))
+    expect(written.join('')).toContain('\u001b[31mb\u001b[39m')
   })
 
   test('replaces control characters, because names and answers come from outside', () => {
-    const rows = [{ name: 'a\u001b[2J\nb', why: '\u009b31m\u0007' }]
+    const rows = [{ name: 'a\u001b[2J\nb', why: '\u009b31m\u0007\u202e' }]
     expect(renderTable(terminal(), columns, rows, '')).toBe('NAME     WHY\na [2J b   31m\n')
   })
 
@@ -172,4 +224,8 @@ describe('showDuration', () => {
   ])('shows %p as %s', (ms, text) => {
     expect(showDuration(ms)).toBe(text)
   })
+})
+
+test('a text from outside has no control characters, C1 ones included, and no overrides of its direction', () => {
+  expect(withoutControls('a\u009b2Jb\u001b[2Jc\nd\u202ee\u2066f')).toBe('a 2Jb [2Jc d e f')
 })

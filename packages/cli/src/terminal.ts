@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { relative } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { styleText } from 'node:util'
@@ -17,16 +18,49 @@ export interface Terminal {
 
 export type Format = Parameters<typeof styleText>[0]
 
-/** Creates the terminal of this process. */
+/** Creates the terminal of this process. Nothing else may use its output: see `guardTerminal`. */
 export function createTerminal(): Terminal {
+  // oxlint-disable-next-line no-restricted-properties -- The one place that writes to them.
   const { stdin, stdout, stderr } = process
-  return {
+  return guardTerminal({
     write: (text) => stdout.write(text),
     writeError: (text) => stderr.write(text),
     isColoured: stdout.isTTY && stdout.hasColors(),
     columns: stdout.isTTY ? stdout.columns : undefined,
     ask: stdin.isTTY && stderr.isTTY ? async (question) => await askOn(stdin, stderr, question) : undefined,
+  })
+}
+
+/**
+ * Makes everything that is written to a terminal safe: names, answers and errors come from outside, and could clear the screen, set
+ * its title, or reverse what is read. Line breaks, tabs, and what `paint` and CLEAR_LINE make stay; every other control character
+ * and mark of the writing direction is written as in JSON (`\u001b`), so that JSON keeps its values.
+ */
+export function guardTerminal({ write, writeError, ask, ...rest }: Terminal): Terminal {
+  return {
+    ...rest,
+    write: (text) => write(toSafeText(text)),
+    writeError: (text) => writeError(toSafeText(text)),
+    ask: ask && (async (question) => await ask(toSafeText(question))),
   }
+}
+
+/** Stands for ESC where the program itself writes it. Another one in each process, so that no text from outside can have it. */
+const ESC = `\uFFFE${randomBytes(6).toString('base64url')}`
+
+/** Clears the line of the cursor, and moves the cursor to its beginning. */
+export const CLEAR_LINE = `${ESC}[2K${ESC}[G`
+
+const UNSAFE = /[\p{Cc}\p{Bidi_Control}]/gu
+const UNSAFE_RUN = new RegExp(`${UNSAFE.source}+`, 'gu')
+
+function toSafeText(text: string): string {
+  const escaped = text.replaceAll(UNSAFE, (character) =>
+    character === '\n' || character === '\t'
+      ? character
+      : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return escaped.replaceAll(ESC, '\u001b')
 }
 
 /** Ends of input, such as Ctrl-D, are an empty answer. */
@@ -43,9 +77,11 @@ async function askOn(input: NodeJS.ReadableStream, output: NodeJS.WritableStream
   }
 }
 
-/** Colours the text if the terminal has colours. */
+/** Colours the text if the terminal has colours. Only a guarded terminal understands it. */
 export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, text: string): string {
-  return terminal.isColoured ? styleText(format, text, { validateStream: false }) : text
+  if (!terminal.isColoured) return text
+  const [begin = '', end = ''] = styleText(format, '|', { validateStream: false }).replaceAll('\u001b', ESC).split('|')
+  return `${begin}${text}${end}`
 }
 
 /** A column of a table: of texts, or of times in UTC. */
@@ -265,9 +301,9 @@ export function reflowHelp(text: string, width: number): string {
   return shown.join('\n')
 }
 
-/** Replaces control characters by spaces: names and answers come from outside and could contain escape sequences. */
+/** Replaces control characters, line breaks too, and marks of the writing direction by spaces, for a text in a line or a table. */
 export function withoutControls(text: string): string {
-  return text.replaceAll(/\p{Cc}+/gu, ' ')
+  return text.replaceAll(UNSAFE_RUN, ' ')
 }
 
 /** Formats a time in UTC, to the second. */

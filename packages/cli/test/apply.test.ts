@@ -56,7 +56,7 @@ describe('wf apply', () => {
     ])
   })
 
-  test('warns of values that probably mean a known one', async () => {
+  test('refuses values that differ from a known one as a misspelling does, and names all of them', async () => {
     const trigger_source = { slug: 'API', name: 'API' }
     const file = await environment.writeFile('misspelled.json', {
       organization: { name: 'Acme' },
@@ -68,12 +68,12 @@ describe('wf apply', () => {
         },
       ],
     })
-    const { exitStatus, stdout } = await wf(environment.env, ['apply', file, '--dry-run'])
-    expect(exitStatus).toBe(0)
-    expect(stdout.match(/\S+ is "\S+"; did you mean .*/g)).toEqual([
-      'scope is "company-wide"; did you mean company_wide?',
-      'triggers[0].trigger_source.slug is "API"; did you mean api?',
-      'triggers[0].subagent_sources[0].type is "platform_intrenal"; did you mean platform_internal?',
+    const { exitStatus, stderr } = await wf(environment.env, ['apply', file, '--dry-run'])
+    expect(exitStatus).toBe(1)
+    expect(stderr.match(/\S+: is "\S+"; did you mean \w+\?/g)).toEqual([
+      'workflows[0].scope: is "company-wide"; did you mean company_wide?',
+      'workflows[0].triggers[0].trigger_source.slug: is "API"; did you mean api?',
+      'workflows[0].triggers[0].subagent_sources[0].type: is "platform_intrenal"; did you mean platform_internal?',
     ])
   })
 

@@ -1,4 +1,4 @@
-import type { Manifest } from '@workflow-service/contract'
+import { isName, type Manifest } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
@@ -31,7 +31,7 @@ const AWKWARD = [
     ' ',
   ),
   ...'- a;a: b;a #b;!!int 3;%YAML 1.2; a;a ;\\n;${x}'.split(';'),
-  ...'a\n;\na;a\n\n; a\n b\n;a\n  b\n c;\t;a\tb;a\r\nb\r;\u0085;\u2028;\uFEFF;\u0001;\u007F;---\na: 1\n---\n;\n'.split(
+  ...'a\n;\na;a\n\n; a\n b\n;a\n  b\n c;\t;a\tb;a\r\nb\r;\u0085;\u2028;\uFEFF;\u0001;\u007F;\u009B2J;a\u202Egnp.exe;---\na: 1\n---\n;\n'.split(
     ';',
   ),
   'x'.repeat(300),
@@ -41,6 +41,7 @@ const text = (maxLength: number, minLength = 0) =>
     .oneof(fc.constantFrom(...AWKWARD), fc.string({ unit: 'binary', maxLength }), fc.lorem({ mode: 'sentences' }))
     .map((value) => Array.from(value.replaceAll('\0', '')).slice(0, maxLength).join(''))
     .filter((value) => value.length >= minLength)
+const nameText = (maxLength: number, minLength = 1) => text(maxLength, minLength).filter(isName)
 const emails = ['ada@acme.test', 'bob@acme.test', 'Eve@acme.test']
 const time = fc
   .date({ min: new Date('1970-01-01'), max: new Date('2099-12-31'), noInvalidDate: true })
@@ -56,17 +57,17 @@ const filters = fc.dictionary(
   ),
   { noNullPrototype: true },
 )
-const named = fc.record({ slug: text(100, 1), name: text(200, 1) })
+const named = fc.record({ slug: text(100, 1), name: nameText(200) })
 const trigger = fc.record(
   {
-    name: text(500),
+    name: nameText(500, 0),
     is_active: fc.boolean(),
     trigger_source: named,
     events: fc.uniqueArray(named, { selector: ({ slug }) => slug, maxLength: 3 }),
     filters,
     input_message: text(1_000),
     subagent_sources: fc.array(
-      fc.record({ name: text(200, 1), type: fc.constantFrom('api', 'street', 'platform_internal') }),
+      fc.record({ name: nameText(200), type: fc.constantFrom('api', 'street', 'platform_internal') }),
       { maxLength: 2 },
     ),
     created_at: time,
@@ -74,12 +75,12 @@ const trigger = fc.record(
   { requiredKeys: ['trigger_source'] },
 )
 const file = fc.record(
-  { name: text(255, 1), path: fc.array(text(255, 1), { maxLength: 3 }), content: text(5_000) },
+  { name: nameText(255), path: fc.array(nameText(255), { maxLength: 3 }), content: text(5_000) },
   { requiredKeys: ['name'] },
 )
 const workflow = fc.record(
   {
-    name: text(500, 1),
+    name: nameText(500),
     description: text(5_000),
     scope: fc.oneof(fc.constantFrom('company_wide', 'only_me'), text(100, 1)),
     is_active: fc.boolean(),
@@ -93,7 +94,7 @@ const workflow = fc.record(
   { requiredKeys: ['name'] },
 )
 const webhookSource = fc.record({
-  name: text(200, 1).filter((name) => /[a-z]/i.test(name)),
+  name: nameText(200).filter((name) => /[a-z]/i.test(name)),
   description: text(1_000),
   endpoint_url: fc.constant('http://127.0.0.1:1/orders'),
   signing_secret: fc.constantFrom(null, 'a secret'),
@@ -101,9 +102,11 @@ const webhookSource = fc.record({
   verify: fc.constant(false),
 })
 const manifests = fc.record({
-  organization: fc.record({ name: text(200, 1), suspended: fc.boolean() }),
+  organization: fc.record({ name: nameText(200), suspended: fc.boolean() }),
   users: fc.tuple(
-    ...emails.map((email) => fc.record({ email: fc.constant(email), first_name: text(200), last_name: text(200) })),
+    ...emails.map((email) =>
+      fc.record({ email: fc.constant(email), first_name: nameText(200, 0), last_name: nameText(200, 0) }),
+    ),
   ),
   webhook_sources: fc.uniqueArray(webhookSource, {
     selector: ({ name }) =>

@@ -226,6 +226,36 @@ describe('wf users', () => {
     expect(await findOneTimeLink(database.db, again.url.split('#')[1] ?? '')).toMatchObject({ kind: 'reset' })
     expect(await wf('users', 'reset-link', 'eve@acme.test')).toMatchObject({ code: 1 })
   })
+
+  test('names a person by id, also where another address was typed', async () => {
+    const { id } = await create('Acme')
+    await addUser(id, 'ada@acme.test', 'owner')
+    await addUser(id, 'bob@acme.test', 'member')
+    const users = (await json('users', 'list')) as { id: string; email: string }[]
+    const bob = users.find(({ email }) => email === 'bob@acme.test')!
+    expect((await wf('users', 'list')).stdout).toContain(bob.id)
+    expect((await wf('users', 'role', 'Acme', bob.id, 'admin')).stdout).toBe('bob@acme.test is admin.\n')
+    expect(await wf('users', 'role', 'Acme', newId(), 'admin')).toMatchObject({ code: 1 })
+    expect(await json('users', 'reset-link', bob.id)).toMatchObject({ email: 'bob@acme.test' })
+  })
+
+  test('makes a link with which a person with a password gets another address', async () => {
+    const { id } = await create('Acme')
+    await addUser(id, 'ada@acme.test', 'owner')
+    await addUser(id, 'bob@acme.test', 'member')
+    const withoutPassword = await wf('users', 'email-link', 'ada@acme.test', 'ada@new.test')
+    expect(withoutPassword).toMatchObject({ code: 1, stderr: expect.stringContaining('has no password') })
+    await database.db.pool.query(`UPDATE accounts SET password_hash = 'x'`)
+    const { stdout } = await wf('users', 'email-link', 'ada@acme.test', 'ada@new.test')
+    expect(stdout).toContain('Gives ada@acme.test the address ada@new.test. Works once, for 72 hours.')
+    const [, token = ''] = /link#([\w-]{43})/.exec(stdout) ?? []
+    expect(await findOneTimeLink(database.db, token)).toMatchObject({ kind: 'email', newEmail: 'ada@new.test' })
+    expect(await wf('users', 'email-link', 'ada@acme.test', 'Bob@acme.test')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('another user'),
+    })
+    expect(await wf('users', 'email-link', 'ada@acme.test', 'no address')).toMatchObject({ code: 2 })
+  })
 })
 
 describe('keys and sessions', () => {

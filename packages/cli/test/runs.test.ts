@@ -204,6 +204,29 @@ async function makeWait(runId: string, count: number): Promise<string[]> {
   return ids
 }
 
+describe('wf rules draft', () => {
+  test('prints rules for a run that the built-in agent refused, and refuses others', async () => {
+    await addRun(1, 0, 'failed', '2026-01-31T14:00:00Z')
+    const runId = runIds.at(-1)!
+    const other = await wf(environment.env, ['rules', 'draft', runId])
+    expect(other).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringContaining('needs no rules: it did not fail with'),
+    })
+    await environment.db.prisma.start.update({ where: { id: runId }, data: { error: 'no_destination: none' } })
+    const drafted = await wf(environment.env, ['rules', 'draft', runId])
+    expect(drafted).toMatchObject({
+      exitStatus: 0,
+      stdout: expect.stringMatching(/^# no_destination: none\n(?:# .*\n){2}# There is no/),
+    })
+    expect((await wf(environment.env, ['runs', 'show', runId])).stdout).toContain(`wf rules draft ${runId}`)
+    expect((await wf(environment.env, ['rules', 'draft', runId, '--json'])).json()).toEqual({
+      run_id: runId,
+      content: drafted.stdout,
+    })
+  })
+})
+
 describe('wf runs approve and wf runs decline', () => {
   test('decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
     await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')

@@ -25,6 +25,16 @@ describe('wf', () => {
     expect(stderr).toMatch(/Usage: wf|error: [^]*run it with --help for usage/)
   })
 
+  test.each<[string[], RegExp]>([
+    [['runs', 'list', '--limit', 'abc', '--json'], /^option '--limit .*It must be a whole number/],
+    [['runs', 'show', '--json'], /^missing required argument/],
+    [['keys', '--json'], /^(a command is missing|unknown option)/],
+  ])('prints wrong usage as JSON with --json: %j', async (args, message) => {
+    const { exitStatus, stdout, stderr } = await wf({}, args)
+    expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
+    expect(JSON.parse(stderr)).toEqual({ error: { message: expect.stringMatching(message) } })
+  })
+
   test.each<[string[]]>([[['--help']], [['apply', '--help']], [['help', 'keys', 'create']]])(
     'exits with 0 on %j and shows help',
     async (args) => {

@@ -218,3 +218,22 @@ describe('wf completion', () => {
     expect(stdout).toMatch(/'\/.*' '\/.*\/packages\/cli\/src\/main\.ts' complete -- /)
   })
 })
+
+// Last: the tests above count the workflows.
+test('escape sequences and marks of the writing direction in names do not reach the terminal, as text or as JSON', async () => {
+  const name = 'Evil \u001b]0;PWNED\u0007\u001b[2J\u009b2J\u202egnp'
+  const id = newId()
+  await environment.apply({ organization: { name: 'Acme' }, workflows: [{ id, name }] })
+  const answers = [
+    await run('workflows', 'show', name),
+    await run('workflows', 'show', id),
+    await run('workflows', 'show', id, '--json'),
+    await run('workflows', 'show', `${name}?`, '--json'),
+    await run('export'),
+    await run('start', id, 'text'),
+  ]
+  const written = answers.map(({ stdout, stderr }) => stdout + stderr)
+  expect(written.filter((text) => !text.includes('PWNED'))).toHaveLength(0)
+  expect(written.join('').replaceAll('\n', '')).not.toMatch(/[\p{Cc}\u202e]/u)
+  expect(answers[2]?.json()).toMatchObject({ name })
+})

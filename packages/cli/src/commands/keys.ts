@@ -1,4 +1,4 @@
-import { SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
+import { isName, SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
 import {
   type ApiKey,
   ApiKeyExistsError,
@@ -50,9 +50,11 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
   const organization = await findOrganization(ctx, options.organization)
   const { key, prefix } = createApiKey()
   const name = given ?? options.name ?? prefix
-  if (name.trim() === '' || name.length > 200) throw new UsageError('The name of a key must have 1 to 200 characters.')
   if (/\p{Cc}/u.test(name)) {
     throw new UsageError('The name of a key must be one line, without tabs and other control characters.')
+  }
+  if (name === '' || !isName(name) || name.length > 200) {
+    throw new UsageError('The name of a key must have 1 to 200 characters, one of them visible.')
   }
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
   const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey, operatorOf(organization.id)).catch(

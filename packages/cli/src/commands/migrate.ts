@@ -1,4 +1,4 @@
-import { checkServer, migrate } from '@workflow-service/database'
+import { checkServer, listDuplicateUsers, migrate } from '@workflow-service/database'
 import type { Command } from 'commander'
 import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
@@ -21,6 +21,11 @@ async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
     databaseUrl: ctx.config.databaseUrl(),
     onRetry: (message) => ctx.terminal.writeError(`${message}\n`),
   })
+  for (const { email, organizationName } of await listDuplicateUsers(ctx.database())) {
+    ctx.terminal.writeError(
+      `${organizationName} has two users with the address ${email}, which differ in case only: remove one of them in the application. Until then, a manifest can name only one.\n`,
+    )
+  }
   return {
     json: { applied },
     text: () =>

@@ -1,4 +1,4 @@
-import { NAME_MAX_LENGTH } from '@workflow-service/contract'
+import { isName, NAME_MAX_LENGTH } from '@workflow-service/contract'
 import {
   createOrganization,
   deleteOrganization,
@@ -39,8 +39,8 @@ const ORGANIZATION = 'its id or name'
 
 function parseName(text: string): string {
   const name = text.trim()
-  if (name === '' || Array.from(name).length > NAME_MAX_LENGTH) {
-    throw new InvalidArgumentError(`It must have 1 to ${NAME_MAX_LENGTH} characters.`)
+  if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
+    throw new InvalidArgumentError(`It must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
   }
   return name
 }

@@ -150,7 +150,7 @@ async function show(
   return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
 }
 
-async function findRun(ctx: CliContext, prefix: string): Promise<RunDetails> {
+export async function findRun(ctx: CliContext, prefix: string): Promise<RunDetails> {
   const id = await findId(ctx, 'run', prefix)
   const details = await showRun(ctx.database(), id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)

@@ -14,7 +14,7 @@ export function addSetupLinkCommand(program: Command, run: Run): void {
 }
 
 const HELP = `
-The link works once, for ${LINK_HOURS.setup} hours. The person who opens it becomes an owner of the organization: do not pass it on.
+The link works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it becomes an owner of the organization: do not pass it on.
 `
 
 async function setupLink(ctx: CliContext, given: string | undefined): Promise<CommandResult> {

@@ -1,11 +1,14 @@
-import { type AppUserOut, type Role } from '@workflow-service/contract'
-import { ROLES } from '@workflow-service/contract/app'
+import { type AppUserOut, compile, type Role, UUID_PATTERN } from '@workflow-service/contract'
+import { Email, ROLES } from '@workflow-service/contract/app'
 import {
   createUserLink,
   findAccountByEmail,
+  findAccountByUser,
   findUserByEmail,
+  findUserById,
   LINK_HOURS,
   listUsers,
+  type NewUserLink,
   operatorOf,
   saveUser,
 } from '@workflow-service/database'
@@ -20,19 +23,24 @@ import { paint, renderTable } from '../terminal.ts'
 export function addUsersCommands(program: Command, run: Run): void {
   const users = program
     .command('users')
-    .description('List the users of an organization, change their roles, and let them set new passwords.')
+    .description('List the users of an organization, change their roles, and let them set new passwords and addresses.')
   addCommand(users, 'list', 'List the users by email address.')
     .argument('[organization]', 'its id or name; not needed if there is only one')
     .action(run(list))
   addCommand(users, 'role', 'Change the role of a user. The person is signed out of the organization.')
     .argument('<organization>', 'its id or name')
-    .argument('<email>', 'the email address of the user')
+    .argument('<user>', 'the id of the user, or the email address that the organization has for it')
     .argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole)
     .action(run(setRole))
   addCommand(users, 'reset-link', 'Make a link with which a person sets a new password.')
-    .argument('<email>', 'the email address with which the person signs in')
+    .argument('<person>', 'the id of the user, or the email address with which the person signs in')
     .addHelpText('after', RESET_HELP)
-    .action(run(resetLink))
+    .action(run((ctx, person: string) => makeLink(ctx, person, { kind: 'reset' })))
+  addCommand(users, 'email-link', 'Make a link with which a person gets another email address.')
+    .argument('<person>', 'the id of the user, or the email address with which the person signs in')
+    .argument('<new-email>', 'the address to give the person, in every organization', parseEmail)
+    .addHelpText('after', EMAIL_HELP)
+    .action(run((ctx, person: string, email: string) => makeLink(ctx, person, { kind: 'email', email })))
 }
 
 const RESET_HELP = `
@@ -40,6 +48,19 @@ The link works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. 
 organization of this person: pass it on only to that person. Admins make such links in the application, except for people
 who belong to several organizations.
 `
+
+const EMAIL_HELP = `
+The link works once, for ${LINK_HOURS.email} hours, and replaces an earlier one. The person needs the password too. Send it to the new
+address: whoever can read it there is whom you trust to be that person. Admins make such links in the application.
+`
+
+function parseEmail(text: string): string {
+  const email = text.trim()
+  if (!isEmail(email)) throw new InvalidArgumentError('It must be an email address such as ada@acme.test.')
+  return email
+}
+
+const isEmail = compile(Email)
 
 function parseRole(text: string): Role | 'none' {
   const role = ([...ROLES, 'none'] as const).find((value) => value === text)
@@ -72,6 +93,7 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
           },
           { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
           { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
+          { title: 'ID', value: ({ id }) => id },
         ],
         users,
         `${organization.name} has no users. Make an owner with wf setup-link, or apply a manifest with users.`,
@@ -79,11 +101,13 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
   }
 }
 
-async function setRole(ctx: CliContext, given: string, email: string, wanted: Role | 'none'): Promise<CommandResult> {
+async function setRole(ctx: CliContext, given: string, named: string, wanted: Role | 'none'): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
-  const user = await findUserByEmail(ctx.database(), organization.id, email)
+  const user = UUID_PATTERN.test(named)
+    ? await findUserById(ctx.database(), organization.id, named)
+    : await findUserByEmail(ctx.database(), organization.id, named)
   if (!user) {
-    throw new CliError(`${organization.name} has no user ${email}. Add it in the application or in a manifest.`)
+    throw new CliError(`${organization.name} has no user ${named}. Add it in the application or in a manifest.`)
   }
   const role = wanted === 'none' ? null : wanted
   const change = { role, version: user.version }
@@ -108,24 +132,37 @@ async function setRole(ctx: CliContext, given: string, email: string, wanted: Ro
   }
 }
 
-async function resetLink(ctx: CliContext, email: string): Promise<CommandResult> {
+async function makeLink(ctx: CliContext, person: string, wanted: NewUserLink): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
-  const account = await findAccountByEmail(ctx.database(), email)
+  const account = UUID_PATTERN.test(person)
+    ? await findAccountByUser(ctx.database(), person)
+    : await findAccountByEmail(ctx.database(), person)
   const [organization] = account?.organizations ?? []
-  if (!organization) {
+  if (!account || !organization) {
     throw new CliError(
-      `No person with a role signs in with ${email}. Give the user a role with wf users role, and invite the person.`,
+      `No person with a role signs in with ${person}. Give the user a role with wf users role, and invite the person.`,
+    )
+  }
+  const isEmailLink = wanted.kind === 'email'
+  if (isEmailLink && account.passwordHash === null) {
+    throw new CliError(
+      `${account.email} has no password, which the link asks for. The person sets one on the page Account.`,
     )
   }
   const { id: organizationId, userId } = organization
-  const link = await createUserLink(ctx.database(), userId, 'reset', () => {}, operatorOf(organizationId))
-  if (link === undefined || link === 'not_possible') throw new CliError(`${email} was changed meanwhile. Try again.`)
+  const link = await createUserLink(ctx.database(), userId, wanted, () => {}, operatorOf(organizationId))
+  if (link === 'email_taken') throw new CliError(`${organization.name} has another user with that address.`)
+  if (link === undefined || link === 'not_possible') throw new CliError(`${person} was changed meanwhile. Try again.`)
   ctx.hint(organizationId, 'users')
   const url = `${new URL(appUrl).origin}/link#${link.token}`
+  const what = isEmailLink
+    ? `Gives ${account.email} the address ${wanted.email}`
+    : `Sets a new password of ${account.email}`
+  const hours = LINK_HOURS[wanted.kind]
   return {
-    json: { url, email: account?.email, expires_at: link.expiresAt },
+    json: { url, email: account.email, expires_at: link.expiresAt },
     text: (terminal) =>
-      `${paint(terminal, 'bold', url)}\n${paint(terminal, 'dim', `Sets a new password of ${account?.email}. Works once, for ${LINK_HOURS.reset} hour.`)}\n`,
+      `${paint(terminal, 'bold', url)}\n${paint(terminal, 'dim', `${what}. Works once, for ${hours} ${hours === 1 ? 'hour' : 'hours'}.`)}\n`,
   }
 }
 
