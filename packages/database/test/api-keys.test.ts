@@ -7,9 +7,9 @@ import {
   listApiKeys,
   revokeApiKey,
   touchApiKeys,
-} from '../src/api-keys.ts'
-import type { Database } from '../src/client.ts'
-import { newId } from '../src/ids.ts'
+} from '../src/organizations/api-keys.ts'
+import type { Database } from '../src/connection/client.ts'
+import { newId } from '../src/connection/ids.ts'
 
 const database = useTestDatabase()
 let db: Database

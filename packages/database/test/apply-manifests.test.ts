@@ -1,11 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { createApiKey, hashApiKey } from '../src/api-key-format.ts'
-import type { Database } from '../src/client.ts'
-import { newId } from '../src/ids.ts'
-import { type AppliedManifest, applyManifests } from '../src/manifest/apply-manifests.ts'
+import { createApiKey, hashApiKey } from '../src/organizations/api-key-format.ts'
+import type { Database } from '../src/connection/client.ts'
+import { newId } from '../src/connection/ids.ts'
+import { applyManifests } from '../src/manifest/apply-manifests.ts'
+import type { AppliedManifest } from '../src/manifest/applied-manifest.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
-import { saveWebhookSource } from '../src/webhook-sources.ts'
+import { saveWebhookSource } from '../src/sources/webhook-sources.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database

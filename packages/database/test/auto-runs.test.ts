@@ -1,7 +1,7 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { nextAutoRunAt } from '../src/auto-run-schedule.ts'
+import { nextAutoRunAt } from '../src/workflows/auto-run-schedule.ts'
 import { type Database, listRuns, showRun, startDueAutoRuns, acquireWaitingSessions } from '../src/index.ts'
 import { createStartable, type Startable } from './support/start-fixtures.ts'
 

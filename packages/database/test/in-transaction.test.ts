@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/index.ts'
-import { inTransaction } from '../src/in-transaction.ts'
+import { inTransaction } from '../src/connection/in-transaction.ts'
 
 const database = useTestDatabase()
 let db: Database

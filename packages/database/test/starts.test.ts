@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { Database } from '../src/client.ts'
-import { newId } from '../src/ids.ts'
-import { workflowSearchText } from '../src/search-text.ts'
-import { type NewStart, recordStart, recordStarts } from '../src/starts.ts'
+import type { Database } from '../src/connection/client.ts'
+import { newId } from '../src/connection/ids.ts'
+import { workflowSearchText } from '../src/connection/search-text.ts'
+import { type NewStart, recordStart, recordStarts } from '../src/runs/starts.ts'
 import { newStart } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()

@@ -1,9 +1,14 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { Database } from '../src/client.ts'
-import { newId } from '../src/ids.ts'
-import { workflowSearchText } from '../src/search-text.ts'
-import { findWorkflows, findWorkflowVersions, listWorkflows, type WorkflowDocument } from '../src/workflows.ts'
+import type { Database } from '../src/connection/client.ts'
+import { newId } from '../src/connection/ids.ts'
+import { workflowSearchText } from '../src/connection/search-text.ts'
+import {
+  findWorkflows,
+  findWorkflowVersions,
+  listWorkflows,
+  type WorkflowDocument,
+} from '../src/workflows/workflows.ts'
 import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
 
 const COUNT = 6_000

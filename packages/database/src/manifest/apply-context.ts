@@ -1,7 +1,7 @@
 import type { Manifest } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import type { AuditChange } from '../audit-events.ts'
-import type { SecretBox } from '../secrets.ts'
+import type { AuditChange } from '../organizations/index.ts'
+import type { SecretBox } from '../sources/index.ts'
 
 /** What applying a manifest did to one of its items. */
 export type ManifestOutcome = 'created' | 'changed' | 'unchanged'

@@ -1,15 +1,11 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import type { Database } from '../client.ts'
-import { deriveId } from '../ids.ts'
-import { inTransaction } from '../in-transaction.ts'
-import type { SecretBox } from '../secrets.ts'
+import { type Database, deriveId, inTransaction } from '../connection/index.ts'
+import type { SecretBox } from '../sources/index.ts'
 import {
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
   lowerCaseId,
-  type ManifestChange,
-  type ManifestOutcome,
   omit,
   outcomeOf,
   type Plan,
@@ -17,24 +13,13 @@ import {
   rowsWithOutcome,
 } from './apply-context.ts'
 import { emailKey, findByEmail } from './find-by-email.ts'
-import { findPersonEdits, ManifestOverwriteError, type PersonEdit, recordApplied } from './person-edits.ts'
+import type { AppliedManifest } from './applied-manifest.ts'
+import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { ManifestError } from './manifest-errors.ts'
-import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
-import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
-import { type AppliedWorkflow, planWorkflows } from './plan-workflows.ts'
+import { planApiKeys } from './plan-api-keys.ts'
+import { planWebhookSources } from './plan-webhook-sources.ts'
+import { planWorkflows } from './plan-workflows.ts'
 import { writeRows } from './write-rows.ts'
-
-/** The result of applying a manifest. Its webhook sources are planned here; the dispatcher saves them. */
-export interface AppliedManifest {
-  organization: { id: string; name: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }
-  users: { id: string; email: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
-  apiKeys: AppliedApiKey[]
-  webhookSources: PlannedWebhookSource[]
-  workflows: AppliedWorkflow[]
-  sessions: { id: string; open: boolean; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
-  /** What people changed in the application since the last apply, and this one overwrites. */
-  overwrites: PersonEdit[]
-}
 
 export interface ApplyOptions {
   /** Plans only: writes nothing, and refuses no overwrite. */

@@ -2,8 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Manifest } from '@workflow-service/contract'
 import { MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import type { Database } from '../client.ts'
-import { inTransaction } from '../in-transaction.ts'
+import { type Database, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
@@ -180,7 +179,7 @@ async function* readWorkflows(
   organizationId: string,
   workflowId: string | undefined,
 ): AsyncGenerator<WorkflowEntry> {
-  let after: [Date | '-infinity', string] = ['-infinity', '00000000-0000-0000-0000-000000000000']
+  let after: [Date | '-infinity', string] = ['-infinity', NIL_UUID]
   for (;;) {
     const { rows } = await client.query<StoredWorkflow>(SELECT_WORKFLOWS, [organizationId, ...after, workflowId])
     const triggers = await readTriggers(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { createApiKey } from '../api-key-format.ts'
+import { createApiKey } from '../organizations/index.ts'
 import { manifestErrors, toManifest } from './manifest-errors.ts'
 
 const organization = { name: 'Acme' }

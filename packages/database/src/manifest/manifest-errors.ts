@@ -7,9 +7,9 @@ import {
   type ManifestFieldError,
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
-import { parseApiKey } from '../api-key-format.ts'
+import { parseApiKey } from '../organizations/index.ts'
 import { emailKey } from './find-by-email.ts'
-import { normalizedName } from '../webhook-sources.ts'
+import { normalizedName } from '../sources/index.ts'
 
 /** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
 export class ManifestError extends Error {

@@ -1,22 +1,9 @@
 import type { PoolClient } from 'pg'
-import { OPERATOR, shortenText } from '../audit-events.ts'
-import { newId } from '../ids.ts'
-import type { AppliedManifest } from './apply-manifests.ts'
+import { OPERATOR, shortenText } from '../organizations/index.ts'
+import { newId } from '../connection/index.ts'
+import type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { writeRows } from './write-rows.ts'
-
-/** What a person changed in the application since a manifest with this thing was last applied. */
-export interface PersonEdit {
-  readonly kind: PlannedThing['kind']
-  readonly id: string
-  readonly name: string
-  /** The person's newest change. */
-  readonly eventId: string
-  readonly action: string
-  readonly by: string
-  readonly at: Date
-  readonly count: number
-}
 
 /** Applying would overwrite what people changed in the application, and nothing was written. */
 export class ManifestOverwriteError extends Error {

@@ -1,6 +1,6 @@
 import { type Manifest, SCOPES, type Scope } from '@workflow-service/contract'
-import { createApiKey, hashApiKey, parseApiKey } from '../api-key-format.ts'
-import { newId } from '../ids.ts'
+import { createApiKey, hashApiKey, parseApiKey } from '../organizations/index.ts'
+import { newId } from '../connection/index.ts'
 import {
   type ApplyContext,
   changesBetween,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type ApprovalMode, trimWhiteSpace, type WebhookSourceIn } from '@workflow-service/contract'
-import { deriveId } from '../ids.ts'
-import { normalizedName } from '../webhook-sources.ts'
+import { deriveId } from '../connection/index.ts'
+import { normalizedName } from '../sources/index.ts'
 import {
   type ApplyContext,
   changesBetween,

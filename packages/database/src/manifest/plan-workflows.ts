@@ -1,19 +1,18 @@
 import { createHash } from 'node:crypto'
 import { type AutoRunFrequency, findSimilar, type Manifest } from '@workflow-service/contract'
-import { scheduleAutoRun } from '../auto-run-schedule.ts'
-import { deriveId } from '../ids.ts'
-import { workflowSearchText } from '../search-text.ts'
-import { normalizedName } from '../webhook-sources.ts'
+import { scheduleAutoRun } from '../workflows/index.ts'
+import { deriveId, workflowSearchText } from '../connection/index.ts'
+import { normalizedName } from '../sources/index.ts'
 import {
   type ApplyContext,
-  FOREIGN_ID,
   changesBetween,
+  FOREIGN_ID,
   isSame,
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
-  outcomeOf,
   omit,
+  outcomeOf,
   type Plan,
   type PlannedThing,
   rowsWithOutcome,

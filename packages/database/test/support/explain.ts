@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import type { Database } from '../../src/client.ts'
+import type { Database } from '../../src/connection/client.ts'
 
 /** An executed node of a plan. */
 export interface PlanNode {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { type AcquiredSessions, FIRST_ORGANIZATION, newId, type NextRun } from '@workflow-service/database'
+import { type AcquiredSessions, NIL_UUID, newId, type NextRun } from '@workflow-service/database'
 import { createLogger, createMetrics } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
 import type { AppContext } from '../app-context.ts'
@@ -67,7 +67,7 @@ async function startScheduler(options: {
       async acquireWaiting(): Promise<AcquiredSessions & { next: string }> {
         sweeps++
         await answering
-        return { sessions: [], isMore: doesSweepLeaveMore, next: FIRST_ORGANIZATION }
+        return { sessions: [], isMore: doesSweepLeaveMore, next: NIL_UUID }
       },
       claimNext: ({ sessionId }: LeasedSession): Promise<NextRun> =>
         new Promise((resolve) => {

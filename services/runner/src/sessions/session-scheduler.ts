@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import {
   type AcquiredSession,
   type AcquiredSessions,
-  FIRST_ORGANIZATION,
+  NIL_UUID,
   isDatabaseUnavailable,
   TOO_MANY_ATTEMPTS,
 } from '@workflow-service/database'
@@ -49,7 +49,7 @@ export function startSessionScheduler(
   let isStopped = false
   let slotFreed = Promise.withResolvers<void>()
 
-  let sweepFrom = FIRST_ORGANIZATION
+  let sweepFrom = NIL_UUID
   let isSweepTime = true
   // Two flags, because a slot can become free before or after the answer of the statement that leaves sessions waiting.
   let hasWaitingSessions = false
@@ -96,7 +96,7 @@ export function startSessionScheduler(
     const acquired = await sessionStore.acquireWaiting(sweepFrom)
     startSessions(acquired, 'sweep')
     sweepFrom = acquired.next
-    if (sweepFrom === FIRST_ORGANIZATION) return
+    if (sweepFrom === NIL_UUID) return
     // One sweep looks at a limited number of organizations; the next one continues behind them.
     hasWaitingSessions = true
     if (acquired.sessions.length > 0) isSweepTime = true

@@ -1,0 +1,108 @@
+import { createRequire } from 'node:module'
+import type * as adapter from '@prisma/adapter-pg'
+import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
+import { toPrimary } from './connect-to-primary.ts'
+import type * as client from '../generated/client.ts'
+
+const require = createRequire(import.meta.url)
+
+/** How to connect to PostgreSQL. */
+export interface DatabaseOptions {
+  /** May name several hosts of a cluster: see `toPrimary`. */
+  url: string
+  /** The connections' `application_name`: shows in `pg_stat_activity` which service owns a connection. */
+  applicationName: string
+  /** Maximum connections of this process. Default 20. */
+  maxConnections?: number
+  /** Maximum time of one statement. Default 5,000. */
+  statementTimeoutMs?: number
+  /** Called when an idle connection breaks. The pool replaces the connection by itself. */
+  onError?: (error: Error) => void
+}
+
+/** The connection pool of a process. Prisma uses the same pool. */
+export interface Database {
+  readonly pool: Pool
+  readonly prisma: client.PrismaClient
+  /** Rejects unless PostgreSQL answers a query. */
+  ping(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A statement that PostgreSQL parses and plans once for each connection. */
+export interface NamedStatement {
+  readonly name: string
+  readonly text: string
+}
+
+/**
+ * Planner settings of every connection. All statements of the services read few rows, by index:
+ *
+ * - `plan_cache_mode`: plans a named statement once for each connection. By default, PostgreSQL may plan it again for each
+ *   call, which takes longer than executing it.
+ * - `enable_seqscan`, `enable_hashjoin`, `enable_mergejoin`: leave nested loops with index look-ups. On a small table PostgreSQL
+ *   estimates reading the whole table or index as cheaper, and a connection keeps that plan until the next ANALYZE, however
+ *   fast the table grows.
+ * - `random_page_cost`: most pages are in memory. With a higher cost, PostgreSQL collects the rows of a workflow in a bitmap
+ *   and sorts them, instead of reading them in the order of their index.
+ */
+const PLANNER_OPTIONS =
+  '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c random_page_cost=1'
+
+/** Creates the pool. It connects lazily: while the database is unavailable, the queries fail, not this call. */
+export function createDatabase(options: DatabaseOptions): Database {
+  const { statementTimeoutMs = 5_000, onError = () => {} } = options
+  const pool = new Pool({
+    ...toPrimary(options.url),
+    application_name: options.applicationName,
+    max: options.maxConnections ?? 20,
+    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its plans.
+    min: 2,
+    connectionTimeoutMillis: 4_000,
+    // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was written.
+    query_timeout: statementTimeoutMs + 500,
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
+    keepAlive: true,
+    options: PLANNER_OPTIONS,
+  })
+  pool.on('error', onError)
+  let prisma: client.PrismaClient | undefined
+  return {
+    pool,
+    get prisma() {
+      return (prisma ??= createPrismaClient(pool, onError))
+    },
+    ping: async () => {
+      await pool.query('SELECT 1')
+    },
+    close: async () => {
+      await prisma?.$disconnect()
+      await pool.end()
+    },
+  }
+}
+
+/** Loads Prisma when it is first used: gateway and runner do without it, which saves each 14 MiB. */
+function createPrismaClient(pool: Pool, onError: (error: Error) => void): client.PrismaClient {
+  const { PrismaPg } = require('@prisma/adapter-pg') as typeof adapter
+  const { PrismaClient } = require('../generated/client.ts') as typeof client
+  return new PrismaClient({
+    adapter: new PrismaPg(pool, { onPoolError: onError, onConnectionError: onError, disposeExternalPool: false }),
+  })
+}
+
+/** Where a statement runs: the pool, or the connection of a transaction. */
+export interface Connection {
+  readonly pool: Pick<PoolClient, 'query'>
+}
+
+/** Runs a named statement. */
+export function runStatement<Row extends QueryResultRow>(
+  db: Connection,
+  statement: NamedStatement,
+  values: unknown[],
+): Promise<QueryResult<Row>> {
+  return db.pool.query<Row>({ name: statement.name, text: statement.text, values })
+}

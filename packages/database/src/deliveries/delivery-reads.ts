@@ -1,0 +1,174 @@
+import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
+import { escapeLiteral } from 'pg'
+import {
+  type Database,
+  datesToIso,
+  positionParams,
+  type ReadPage,
+  readVisible,
+  type RowOf,
+  type TimePosition,
+} from '../connection/index.ts'
+import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
+import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+
+/** A larger body is left out of lists: a page has up to 100 entries. */
+const LISTED_BODY_MAX_BYTES = 8_192
+const MAX_RESENT_AS = 20
+const MAX_DELIVERIES_OF_RUN = 200
+
+/** The columns of a delivery as the page shows it, with its body if the condition holds. */
+const deliveryColumns = (hasBody: string) => `delivery.id, delivery.organization_id, delivery.source_id, delivery.kind,
+  delivery.outcome, delivery.status, delivery.reason, delivery.mismatches, delivery.duration_ms, delivery.answer,
+  CASE WHEN ${hasBody} THEN delivery.request_body END AS request_body, delivery.session_id, delivery.run_id,
+  delivery.request_id, delivery.created_at, delivery.finished_at, delivery.resend_of,
+  (
+    SELECT name FROM webhook_sources
+    WHERE webhook_sources.organization_id = delivery.organization_id AND webhook_sources.id = delivery.source_id
+  ) AS source_name,
+  CASE WHEN workflow.id IS NOT NULL THEN json_build_object('id', workflow.id, 'name', workflow.name) END AS workflow,
+  coalesce((
+    SELECT json_agg(id) FROM (
+      SELECT id FROM deliveries WHERE resend_of = delivery.id ORDER BY created_at, id LIMIT ${MAX_RESENT_AS}
+    ) AS resend
+  ), '[]') AS resent_as,
+  (
+    SELECT json_build_object('id', users.id, 'name', ${USER_NAME}) FROM users
+    WHERE users.organization_id = delivery.organization_id AND users.id = delivery.sent_by
+  ) AS sent_by`
+
+/** Joins the workflow of the delivery's run. Both joins find their row by key. */
+const JOIN_WORKFLOW = `
+  LEFT JOIN starts AS start ON start.organization_id = delivery.organization_id AND start.id = delivery.run_id
+  LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id`
+
+/** A delivery follows the workflow of its run; one without a run, such as a verification, everyone sees. */
+const isDeliveryVisible = (memberId: string) =>
+  `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR ${isVisible('workflow', memberId)})`
+
+const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BODY_MAX_BYTES}`
+
+/** Entries of the log that are read for a page of a member, who may not see all of them. */
+const MAX_ENTRIES_READ = 4_000
+
+/** The entries of a source's log that the viewer sees, newest first. */
+export async function listVisibleDeliveries(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  query: DeliveryQuery,
+): Promise<ReadPage<AppDeliveryOut>> {
+  const { sourceId, outcome, kind, since, until, limit, after } = query
+  const read = async (position: TimePosition | undefined, count: number) => {
+    // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
+    const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
+      `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
+     FROM (
+       SELECT id, created_at, run_id, organization_id FROM deliveries
+       WHERE organization_id = $1 AND source_id = $3
+         AND created_at >= $4 AND (created_at, id) < ($5, $6)
+         ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
+         ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
+       ORDER BY created_at DESC, id DESC LIMIT $7
+     ) AS delivery ${JOIN_WORKFLOW}
+     ORDER BY delivery.created_at DESC, delivery.id DESC`,
+      [organizationId, memberId, sourceId, since ?? '-infinity', ...positionParams(position, until), count],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
+  const ids = rows.map((row) => row.id)
+  return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, sourceId, ids), next }
+}
+
+/** Those of the entries with these ids that are in the source's log and that the viewer sees, newest first. */
+export async function findVisibleDeliveries(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  sourceId: string,
+  ids: readonly string[],
+): Promise<AppDeliveryOut[]> {
+  if (ids.length === 0) return []
+  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
+    `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
+     FROM deliveries AS delivery ${JOIN_WORKFLOW}
+     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[]) AND delivery.source_id = $3
+       AND ${isDeliveryVisible('$4')}
+     ORDER BY delivery.created_at DESC, delivery.id DESC`,
+    [organizationId, ids, sourceId, memberId],
+  )
+  return rows.map((row) => datesToIso<AppDeliveryOut>(row))
+}
+
+/** The deliveries of a run, oldest first, at most 200. The caller has checked that the run may be seen. */
+export async function listDeliveriesOfRun(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  runId: string,
+): Promise<AppDeliveryOut[]> {
+  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
+    `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
+     FROM (
+       SELECT * FROM deliveries WHERE run_id = $2 AND organization_id = $1
+       ORDER BY created_at, id LIMIT ${MAX_DELIVERIES_OF_RUN}
+     ) AS delivery ${JOIN_WORKFLOW}
+     ORDER BY delivery.created_at, delivery.id`,
+    [organizationId, runId],
+  )
+  return rows.map((row) => datesToIso<AppDeliveryOut>(row))
+}
+
+/** A delivery with what the log's drawer needs besides; `headers` are the caller's. */
+export type DeliveryDetail = Omit<DeliveryDetailOut, 'headers'> & {
+  /** Whether the source has a signing secret now. */
+  readonly has_signing_secret: boolean
+}
+
+/** How many neighbours in the log are looked at to find one that a member sees. */
+const MAX_NEIGHBOURS = 50
+
+/** Returns the id of the next visible entry of the log in one direction. */
+const neighbour = (comparison: '<' | '>', direction: 'ASC' | 'DESC') => `(
+  SELECT delivery.id FROM (
+    SELECT id, created_at, run_id, organization_id FROM deliveries
+    WHERE organization_id = $1 AND source_id = found.source_id AND (created_at, id) ${comparison} (found.created_at, found.id)
+    ORDER BY created_at ${direction}, id ${direction} LIMIT ${MAX_NEIGHBOURS}
+  ) AS delivery ${JOIN_WORKFLOW}
+  WHERE ${isDeliveryVisible('$2')}
+  ORDER BY delivery.created_at ${direction}, delivery.id ${direction} LIMIT 1
+)`
+
+/** Where the request went. The body of a verification has the URL (contract README, "Verification request"). */
+const REQUEST_URL = `CASE delivery.kind
+  WHEN 'verification' THEN delivery.request_body->'data'->>'target_url' ELSE delivery.request_url END`
+
+/** A delivery that the viewer sees, in full. */
+export async function findVisibleDelivery(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  deliveryId: string,
+): Promise<DeliveryDetail | undefined> {
+  const { rows } = await db.pool.query<RowOf<DeliveryDetail>>(
+    `SELECT found.*, source.endpoint_url, source.signing_secret IS NOT NULL AS has_signing_secret,
+       coalesce(${NEEDS_APPROVAL}, false) AS needs_approval,
+       (
+         SELECT data->>'text' FROM run_steps
+         WHERE run_id = found.run_id AND kind = 'tool_result' AND data->'delivery'->>'id' = found.id::text
+         ORDER BY position LIMIT 1
+       ) AS agent_answer,
+       (
+         SELECT data->'delivery'->'send_again' FROM run_steps
+         WHERE run_id = found.run_id AND kind = 'tool_call' AND data->'delivery'->>'id' = found.id::text
+         ORDER BY position LIMIT 1
+       ) AS send_again,
+       ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
+     FROM (
+       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer
+       FROM deliveries AS delivery ${JOIN_WORKFLOW}
+       WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
+     ) AS found
+     LEFT JOIN webhook_sources AS source
+       ON source.organization_id = $1 AND source.id = found.source_id AND source.deleted_at IS NULL`,
+    [organizationId, memberId, deliveryId],
+  )
+  return rows[0] && datesToIso<DeliveryDetail>(rows[0])
+}

@@ -1,0 +1,217 @@
+import type { AuditEventOut } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import { type Database, datesToIso, newId, type RowOf } from '../connection/index.ts'
+
+/** Every action of the audit log, as `<kind>.<verb>`. */
+export const AUDIT_ACTIONS = [
+  'access.refused',
+  'account.confirmed',
+  'account.password_changed',
+  'account.saved',
+  'account.sign_in_failed',
+  'account.signed_in',
+  'account.signed_out',
+  'api_key.created',
+  'api_key.revoked',
+  'auto_run.saved',
+  'delivery.approved',
+  'delivery.declined',
+  'delivery.expired',
+  'delivery.resent',
+  'file.deleted',
+  'file.saved',
+  'link.accepted',
+  'manifest.applied',
+  'organization.created',
+  'organization.deleted',
+  'organization.saved',
+  'session.closed',
+  'session.opened',
+  'setup.completed',
+  'setup.link_created',
+  'trigger.deleted',
+  'trigger.saved',
+  'user.created',
+  'user.link_created',
+  'user.removed',
+  'user.saved',
+  'user.signed_out',
+  'webhook_source.deleted',
+  'webhook_source.saved',
+  'webhook_source.tested',
+  'workflow.activated',
+  'workflow.created',
+  'workflow.deactivated',
+  'workflow.deleted',
+  'workflow.saved',
+  'workflow.started',
+  'workflow_users.saved',
+] as const
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+
+/** Who did it: a person who is signed in, the operator (`wf`), a service, or a caller who is not signed in. */
+export interface AuditActor {
+  readonly kind: 'person' | 'operator' | 'service' | 'stranger'
+  /** The user of the organization. */
+  readonly id?: string | null
+  readonly name: string
+}
+
+/** The operator, who uses `wf`. */
+export const OPERATOR: AuditActor = { kind: 'operator', name: 'operator' }
+
+/** Who changes an organization: the person of a request, as the audit log names the person, or the operator. */
+export interface AuditPrincipal {
+  readonly organizationId: string
+  /** Null: the operator. */
+  readonly userId: string | null
+  readonly name: string
+  readonly address: string | null
+}
+
+/** Who makes a change, and with which request, for its audit event. */
+export interface AuditedBy {
+  readonly principal: AuditPrincipal
+  readonly requestId: string | null
+}
+
+/** One value that a change replaced; without secrets, keys, tokens and passwords. */
+export interface AuditChange {
+  readonly field: string
+  readonly old: unknown
+  readonly new: unknown
+}
+
+interface AuditedAction {
+  readonly action: AuditAction
+  readonly target?: { readonly kind: string; readonly id: string | null; readonly name: string | null }
+  readonly changes?: readonly AuditChange[]
+  readonly requestId?: string | null
+}
+
+/** An entry of the audit log: done by the person of a request, or by another actor. */
+export type NewAuditEvent = AuditedAction &
+  (
+    | { readonly principal: AuditPrincipal }
+    | { readonly actor: AuditActor; readonly organizationId: string | null; readonly address?: string | null }
+  )
+
+/** Longer texts in `changes` are shortened. */
+const TEXT_MAX_LENGTH = 2_000
+
+const INSERT_AUDIT_EVENT = {
+  name: 'insert_audit_event',
+  text: `
+INSERT INTO audit_events
+  (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, target_name, changes, request_id, address)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+}
+
+/** The operator as the one who changes this organization. */
+export function operatorOf(organizationId: string): AuditedBy {
+  return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
+}
+
+/** Adds an entry to the audit log, in the transaction of the change that it records. */
+export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event: NewAuditEvent): Promise<void> {
+  const { action, target, changes = [], requestId = null } = event
+  const by =
+    'principal' in event
+      ? {
+          organizationId: event.principal.organizationId,
+          actor:
+            event.principal.userId === null
+              ? OPERATOR
+              : { kind: 'person', id: event.principal.userId, name: event.principal.name },
+          address: event.principal.address,
+        }
+      : event
+  await client.query({
+    ...INSERT_AUDIT_EVENT,
+    values: [
+      newId(),
+      by.organizationId,
+      by.actor.kind,
+      by.actor.id ?? null,
+      by.actor.name,
+      action,
+      target?.kind ?? null,
+      target?.id ?? null,
+      target?.name ?? null,
+      JSON.stringify(changes, shortenText),
+      requestId,
+      by.address ?? null,
+    ],
+  })
+}
+
+/** Lists the fields whose values differ, for `changes`. */
+export function changedFields<Values extends object>(old: Partial<Values>, next: Values): AuditChange[] {
+  return Object.entries(next)
+    .map(([field, value]) => ({ field, old: old[field as keyof Values] ?? null, new: (value as unknown) ?? null }))
+    .filter((change) => JSON.stringify(change.old) !== JSON.stringify(change.new))
+}
+
+/** Shortens long texts, as a replacer of `JSON.stringify`. */
+export function shortenText(_key: string, value: unknown): unknown {
+  if (typeof value !== 'string' || value.length <= TEXT_MAX_LENGTH) return value
+  return `${value.slice(0, TEXT_MAX_LENGTH).toWellFormed()}…`
+}
+
+/** Which entries to list, newest first. Absent: all. */
+export interface AuditEventQuery {
+  readonly limit: number
+  /** Lists entries before this id. */
+  readonly before?: string
+  readonly actorId?: string
+  readonly targetId?: string
+  /** An action, or the beginning of actions that ends with a dot. */
+  readonly action?: string
+  readonly since?: Date
+  readonly until?: Date
+}
+
+/** Lists entries of an organization's audit log, newest first. */
+export async function listAuditEvents(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  query: AuditEventQuery,
+): Promise<AuditEventOut[]> {
+  const values: unknown[] = [organizationId, query.limit]
+  const conditions: string[] = []
+  const where = (condition: string, value: unknown): void => {
+    if (value === undefined) return
+    values.push(value)
+    conditions.push(condition.replace('?', `$${values.length}`))
+  }
+  where('id < ?', query.before)
+  where('actor_id = ?', query.actorId)
+  where('target_id = ?', query.targetId)
+  where('at >= ?', query.since)
+  // Ids are made a little before or after `at`; the range of ids only keeps the search short.
+  where('id >= ?', query.since && firstIdAt(query.since.getTime() - 60_000))
+  where('at < ?', query.until)
+  where('id < ?', query.until && firstIdAt(query.until.getTime() + 60_000))
+  const rows = (condition: string): string => `
+    SELECT id, at, json_build_object('kind', actor_kind, 'id', actor_id, 'name', actor_name) AS actor, action,
+      CASE WHEN target_kind IS NOT NULL THEN
+        json_build_object('kind', target_kind, 'id', target_id, 'name', coalesce(target_name, ''))
+      END AS target, changes, request_id, address
+    FROM audit_events WHERE ${['organization_id = $1', ...conditions, condition].filter(Boolean).join(' AND ')}
+    ORDER BY id DESC LIMIT $2`
+  const { action } = query
+  const read = async (text: string) =>
+    (await db.pool.query<RowOf<AuditEventOut>>(text, values)).rows.map((row) => datesToIso<AuditEventOut>(row))
+  if (action === undefined) return await read(rows(''))
+  // One look-up in the index for each action of the kind.
+  values.push(action.endsWith('.') ? AUDIT_ACTIONS.filter((each) => each.startsWith(action)) : [action])
+  const text = `SELECT event.* FROM unnest($${values.length}::text[]) AS wanted(name)
+    CROSS JOIN LATERAL (${rows('action = wanted.name')}) AS event ORDER BY id DESC LIMIT $2`
+  return await read(text)
+}
+
+/** The lowest UUIDv7 of a point in time. */
+export function firstIdAt(timeMs: number): string {
+  const hex = Math.max(0, timeMs).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}

@@ -1,0 +1,220 @@
+import type { AppOrganizationOut } from '@workflow-service/contract'
+import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
+import {
+  type Database,
+  datesToIso,
+  deriveId,
+  inTransaction,
+  newId,
+  type RowOf,
+  versionOf,
+} from '../connection/index.ts'
+
+/** An organization in a list for an operator to choose from. */
+export interface OrganizationName {
+  id: string
+  name: string
+  isSuspended: boolean
+}
+
+/** The first organizations by name, for an operator to choose from. */
+export async function listOrganizations(
+  db: Pick<Database, 'prisma'>,
+  options: { limit: number },
+): Promise<OrganizationName[]> {
+  return await db.prisma.organization.findMany({
+    where: { deletedAt: null },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: options.limit,
+    select: { id: true, name: true, isSuspended: true },
+  })
+}
+
+/** The organization with this id, or those with this name, at most `limit`. */
+export async function findOrganizations(
+  db: Pick<Database, 'prisma'>,
+  wanted: { id: string } | { name: string },
+  options: { limit: number },
+): Promise<OrganizationName[]> {
+  return await db.prisma.organization.findMany({
+    where: { ...wanted, deletedAt: null },
+    orderBy: { id: 'asc' },
+    take: options.limit,
+    select: { id: true, name: true, isSuspended: true },
+  })
+}
+
+/** The names of these workflows, by id. */
+export async function findWorkflowNames(
+  db: Pick<Database, 'prisma'>,
+  organizationId: string,
+  workflowIds: readonly string[],
+): Promise<Map<string, string>> {
+  const found = await db.prisma.workflow.findMany({
+    where: { organizationId, id: { in: [...new Set(workflowIds)] } },
+    select: { id: true, name: true },
+  })
+  return new Map(found.map(({ id, name }) => [id, name]))
+}
+
+const SELECT_ORGANIZATION = `
+  SELECT id, name, is_suspended, created_at FROM organizations WHERE id = $1 AND deleted_at IS NULL`
+
+/** The organization, as its people see it. */
+export async function readOrganization(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+): Promise<AppOrganizationOut | undefined> {
+  const { rows } = await db.pool.query<RowOf<AppOrganizationOut>>(SELECT_ORGANIZATION, [organizationId])
+  return rows[0] && datesToIso<AppOrganizationOut>({ ...rows[0], version: versionOf([rows[0].name]) })
+}
+
+/** Renames an organization, unless it was renamed since `version` was read. */
+export async function renameOrganization(
+  db: Database,
+  { name, version }: { name: string; version: string },
+  { principal, requestId }: { principal: AuditPrincipal; requestId: string },
+): Promise<'saved' | 'changed_meanwhile'> {
+  const { organizationId: id } = principal
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(`${SELECT_ORGANIZATION} FOR NO KEY UPDATE`, [id])
+    const old = rows[0]?.name
+    if (name === old) return 'saved'
+    if (versionOf([old]) !== version) return 'changed_meanwhile'
+    await client.query('UPDATE organizations SET name = $2, updated_at = now() WHERE id = $1', [id, name])
+    await recordAuditEvent(client, {
+      principal,
+      action: 'organization.saved',
+      target: { kind: 'organization', id, name },
+      changes: [{ field: 'name', old, new: name }],
+      requestId,
+    })
+    return 'saved'
+  })
+}
+
+/**
+ * Creates an organization as the operator. Its id is derived from the name, as in a manifest, unless another organization has it.
+ */
+export async function createOrganization(db: Database, name: string): Promise<OrganizationName> {
+  return await inTransaction(db, async (client) => {
+    for (const id of [deriveId('organization', name), newId()]) {
+      const { rowCount } = await client.query(INSERT_ORGANIZATION, [id, name])
+      if (rowCount === 0) continue
+      const target = { kind: 'organization', id, name }
+      await recordAuditEvent(client, { actor: OPERATOR, organizationId: id, action: 'organization.created', target })
+      return { id, name, isSuspended: false }
+    }
+    throw new Error('A new id is taken')
+  })
+}
+
+// The row of a deleted organization stays; once its data is deleted, it can be used again.
+const INSERT_ORGANIZATION = `
+  INSERT INTO organizations (id, name) VALUES ($1, $2)
+  ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = false, deleted_at = NULL, purged_at = NULL,
+    created_at = now(), updated_at = now()
+  WHERE organizations.purged_at IS NOT NULL`
+
+/** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
+export async function setOrganizationSuspended(db: Database, id: string, isSuspended: boolean): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE organizations SET is_suspended = $2, updated_at = now()
+       WHERE id = $1 AND is_suspended <> $2 AND deleted_at IS NULL RETURNING name`,
+      [id, isSuspended],
+    )
+    const [changed] = rows
+    if (!changed) return false
+    await recordAuditEvent(client, {
+      actor: OPERATOR,
+      organizationId: id,
+      action: 'organization.saved',
+      target: { kind: 'organization', id, name: changed.name },
+      changes: [{ field: 'suspended', old: !isSuspended, new: isSuspended }],
+    })
+    return true
+  })
+}
+
+/**
+ * Hides and suspends an organization at once: no sign-in, no API key, no run and no delivery of it works any more.
+ * `deleteOrganizationRows` then deletes its rows.
+ */
+export async function deleteOrganization(
+  db: Database,
+  { principal, requestId }: { principal: AuditPrincipal; requestId: string | null },
+): Promise<void> {
+  const { organizationId: id } = principal
+  await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE organizations SET deleted_at = coalesce(deleted_at, now()), is_suspended = true WHERE id = $1 RETURNING name`,
+      [id],
+    )
+    await client.query('DELETE FROM sign_ins WHERE organization_id = $1', [id])
+    await client.query('DELETE FROM one_time_links WHERE organization_id = $1', [id])
+    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND revoked_at IS NULL', [id])
+    const name = rows[0]?.name ?? ''
+    // Of no organization: the audit log of the organization is deleted with it.
+    await recordAuditEvent(client, {
+      actor: principal.userId === null ? OPERATOR : { kind: 'person', id: principal.userId, name: principal.name },
+      organizationId: null,
+      address: principal.address,
+      action: 'organization.deleted',
+      target: { kind: 'organization', id, name },
+      requestId,
+    })
+  })
+}
+
+/** In this order: what belongs to a row is deleted before it, or with it in small numbers. */
+const DELETED_ROWS = [
+  { table: 'starts', key: 'id', batch: 200, where: 'organization_id = $1' },
+  {
+    table: 'deliveries',
+    key: 'id',
+    batch: 1_000,
+    where: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))',
+  },
+  { table: 'sessions', key: 'id', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'workflows', key: 'id', batch: 20, where: 'organization_id = $1' },
+  { table: 'webhook_sources', key: 'id', batch: 200, where: 'organization_id = $1' },
+  { table: 'usage_hours', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'audit_events', key: 'id', batch: 1_000, where: 'organization_id = $1' },
+] as const
+
+/**
+ * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns whether there
+ * may be more. Several processes may call it at the same time.
+ *
+ * The row of the organization stays, and those of its keys, without their names: deleting them would make PostgreSQL search all
+ * deliveries and starts for references.
+ */
+export async function deleteOrganizationRows(db: Database): Promise<boolean> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    'SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND purged_at IS NULL ORDER BY deleted_at LIMIT 1',
+  )
+  const [organization] = rows
+  if (!organization) return false
+  for (const { table, key, batch, where } of DELETED_ROWS) {
+    const { rowCount } = await db.pool.query(
+      `DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(
+         SELECT ${key} FROM ${table} WHERE ${where} LIMIT ${batch} FOR UPDATE SKIP LOCKED))`,
+      [organization.id],
+    )
+    if (rowCount !== 0) return true
+  }
+  await inTransaction(db, async (client) => {
+    const { rows: users } = await client.query<{ accountId: string | null }>(
+      'DELETE FROM users WHERE organization_id = $1 RETURNING account_id AS "accountId"',
+      [organization.id],
+    )
+    await client.query(
+      'DELETE FROM accounts WHERE id = ANY ($1) AND NOT EXISTS (SELECT FROM users WHERE account_id = accounts.id)',
+      [users.map(({ accountId }) => accountId)],
+    )
+    await client.query('UPDATE api_keys SET name = id::text WHERE organization_id = $1', [organization.id])
+    await client.query(`UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`, [organization.id])
+  })
+  return true
+}

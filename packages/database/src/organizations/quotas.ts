@@ -1,0 +1,90 @@
+import type { Database } from '../connection/index.ts'
+
+/** What an organization may have a limited number of. */
+export type QuotaKind =
+  | 'workflows'
+  | 'triggers'
+  | 'files'
+  | 'file_bytes'
+  | 'webhook_sources'
+  | 'empty_sessions'
+  | 'api_keys'
+  | 'users'
+
+/**
+ * What is to be saved. `workflowId` is that of a trigger or file, or of a workflow to be copied with its files; `bytes` is the size of a
+ * file.
+ */
+export interface SavedThing {
+  readonly organizationId: string
+  readonly id: string
+  readonly workflowId?: string
+  readonly bytes?: number
+}
+
+/**
+ * For each kind, the amounts (`n`) that count, and the size of what is stored under the id already. Deleted, revoked and closed things do
+ * not count.
+ */
+const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly stored: string }>> = {
+  workflows: {
+    amounts: 'SELECT 1 FROM workflows, given WHERE organization_id = given.organization AND deleted_at IS NULL',
+    stored: 'SELECT 1 FROM workflows, given WHERE workflows.id = given.id',
+  },
+  triggers: {
+    amounts: 'SELECT 1 FROM triggers, given WHERE workflow_id = given.workflow',
+    stored: 'SELECT 1 FROM triggers, given WHERE triggers.id = given.id',
+  },
+  files: {
+    amounts: 'SELECT 1 FROM files, given WHERE workflow_id = given.workflow',
+    stored: 'SELECT 1 FROM files, given WHERE files.id = given.id',
+  },
+  // octet_length reads only the head of a text that is stored apart.
+  file_bytes: {
+    amounts: `SELECT octet_length(content) FROM given JOIN workflows ON organization_id = given.organization
+      JOIN files ON files.workflow_id = workflows.id WHERE deleted_at IS NULL`,
+    stored: 'SELECT octet_length(content) FROM files, given WHERE files.id = given.id',
+  },
+  webhook_sources: {
+    amounts: 'SELECT 1 FROM webhook_sources, given WHERE organization_id = given.organization AND deleted_at IS NULL',
+    stored: 'SELECT 1 FROM webhook_sources, given WHERE webhook_sources.id = given.id AND deleted_at IS NULL',
+  },
+  // Starts of the API create sessions too, without a limit: those are not empty.
+  empty_sessions: {
+    amounts: `SELECT 1 FROM (SELECT is_open, last_start_number FROM sessions WHERE organization_id = $1
+      ORDER BY created_at DESC, id DESC LIMIT 2 * $4::bigint) AS newest WHERE is_open AND last_start_number = 0`,
+    stored: 'SELECT 1 FROM sessions, given WHERE sessions.id = given.id',
+  },
+  api_keys: {
+    amounts: 'SELECT 1 FROM api_keys, given WHERE organization_id = given.organization AND revoked_at IS NULL',
+    stored: 'SELECT 1 FROM api_keys, given WHERE api_keys.id = given.id',
+  },
+  users: {
+    amounts: 'SELECT 1 FROM users, given WHERE organization_id = given.organization',
+    stored: 'SELECT 1 FROM users, given WHERE users.id = given.id',
+  },
+}
+
+/**
+ * Whether saving the thing would take the organization beyond `max`. What does not grow may always be saved. Requests that are under way
+ * at the same time may exceed `max` by their number.
+ */
+export async function exceedsQuota(
+  db: Pick<Database, 'pool'>,
+  kind: QuotaKind,
+  { organizationId, id, workflowId, bytes }: SavedThing,
+  max: number,
+): Promise<boolean> {
+  const { amounts, stored } = COUNTED[kind]
+  const { rows } = await db.pool.query<{ exceeds: boolean }>(
+    `WITH given (organization, id, workflow, max, size) AS (
+       SELECT $1::uuid, $2::uuid, $3::uuid, $4::bigint,
+         coalesce($5::bigint, (SELECT coalesce(sum(octet_length(content)), 0) FROM files WHERE workflow_id = $3::uuid))
+     ),
+       growth (n) AS (SELECT size - coalesce((${stored}), 0) FROM given)
+     SELECT growth.n > 0 AND growth.n + (SELECT coalesce(sum(n), 0) FROM (${amounts}) AS counted (n)) > max AS exceeds
+     FROM given, growth`,
+    [organizationId, id, workflowId ?? null, max, kind === 'file_bytes' ? bytes : 1],
+  )
+  return rows[0]?.exceeds ?? false
+}

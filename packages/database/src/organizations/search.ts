@@ -1,0 +1,143 @@
+import type { SearchOut } from '@workflow-service/contract'
+import { type Database, foldCase, foldSearch } from '../connection/index.ts'
+import { isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
+
+type Found = SearchOut['data'][number]
+
+const MAX_FOUND = 20
+const MAX_BY_NAME = 8
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Finds things of the organization by a part of the name, by id, or by the id of a request. At most 20. */
+export async function searchEverything(
+  db: Pick<Database, 'pool'>,
+  viewer: Viewer,
+  text: string,
+): Promise<readonly Found[]> {
+  const wanted = text.trim()
+  if (wanted === '') return []
+  if (!UUID.test(wanted)) {
+    const named = await findByName(db, viewer, wanted)
+    return named.length > 0 || /\s/.test(wanted) ? named : await findByRequestId(db, viewer, wanted)
+  }
+  const found = await findById(db, viewer, wanted.toLowerCase())
+  return found.length > 0 ? found : await findByRequestId(db, viewer, wanted)
+}
+
+// The search index finds the workflows; it also finds those whose description contains the text.
+const FIND_BY_NAME = `
+  (
+    SELECT 'workflow' AS kind, id, name AS title, CASE WHEN is_active THEN 'Active' ELSE 'Inactive' END AS detail
+    FROM (
+      SELECT * FROM workflows
+      WHERE workflow_search_grams(organization_id, search_text, 1)
+          @> (SELECT workflow_search_grams($1, $3, least(char_length($3), 3)))
+        AND organization_id = $1 AND strpos(lower(name), lower($4)) > 0
+    ) AS workflow
+    WHERE ${isVisible('workflow', '$2')}
+    LIMIT ${MAX_BY_NAME}
+  )
+  UNION ALL (
+    SELECT 'webhook_source', id, name, endpoint_url FROM webhook_sources
+    WHERE organization_id = $1 AND deleted_at IS NULL AND strpos(name_key, $5) > 0 ORDER BY name_key LIMIT ${MAX_BY_NAME}
+  )
+  UNION ALL (
+    SELECT 'user', users.id, ${USER_NAME}, users.email FROM users
+    WHERE users.organization_id = $1
+      AND strpos(lower(concat_ws(' ', users.first_name, users.last_name, users.email)), lower($4)) > 0
+    ORDER BY users.email LIMIT ${MAX_BY_NAME}
+  )
+  UNION ALL (
+    SELECT 'api_key', id, name, prefix FROM api_keys
+    WHERE organization_id = $1 AND $2::uuid IS NULL
+      AND (strpos(lower(name), lower($4)) > 0 OR starts_with($4, prefix) OR starts_with(prefix, $4))
+    ORDER BY created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
+  )`
+
+async function findByName(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  text: string,
+): Promise<Found[]> {
+  const values = [organizationId, memberId, foldSearch(text), text, foldCase(text.normalize('NFC')).normalize('NFC')]
+  const { rows } = await db.pool.query<Found>(FIND_BY_NAME, values)
+  const beginsWithText = ({ title }: Found) => Number(title.toLowerCase().startsWith(text.toLowerCase()))
+  return rows.toSorted((a, b) => beginsWithText(b) - beginsWithText(a)).slice(0, MAX_FOUND)
+}
+
+/** A run, for its row of `starts` named `start` with its `workflow`. */
+const RUN_FOUND = `'run' AS kind, start.id, workflow.name AS title,
+  start.status || to_char(start.created_at AT TIME ZONE 'UTC', ', YYYY-MM-DD HH24:MI:SS "UTC"') AS detail`
+
+const DELIVERY_FOUND = `'delivery' AS kind, delivery.id, coalesce((
+    SELECT name FROM webhook_sources WHERE organization_id = $1 AND webhook_sources.id = delivery.source_id
+  ), '') AS title,
+  delivery.outcome || to_char(delivery.created_at AT TIME ZONE 'UTC', ', YYYY-MM-DD HH24:MI:SS "UTC"') AS detail`
+
+const IS_DELIVERY_VISIBLE = `($2::uuid IS NULL OR delivery.run_id IS NULL OR (
+    SELECT ${isVisible('workflow', '$2')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
+    WHERE starts.id = delivery.run_id
+  ))`
+
+const FIND_BY_ID = `
+  SELECT 'workflow' AS kind, id, name AS title, '' AS detail FROM workflows AS workflow
+  WHERE organization_id = $1 AND id = $3 AND ${isVisible('workflow', '$2')}
+  UNION ALL SELECT 'webhook_source', id, name, endpoint_url FROM webhook_sources
+  WHERE organization_id = $1 AND id = $3 AND deleted_at IS NULL
+  UNION ALL SELECT ${RUN_FOUND} FROM starts AS start JOIN workflows AS workflow ON workflow.id = start.workflow_id
+  WHERE start.organization_id = $1 AND start.id = $3 AND ${isVisible('workflow', '$2')}
+  UNION ALL SELECT 'session', id, id::text, CASE WHEN is_open THEN 'Open' ELSE 'Closed' END FROM sessions
+  WHERE organization_id = $1 AND id = $3 AND ${isSessionVisible('sessions', '$2')}
+  UNION ALL SELECT ${DELIVERY_FOUND} FROM deliveries AS delivery
+  WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${IS_DELIVERY_VISIBLE}
+  UNION ALL SELECT 'user', users.id, ${USER_NAME}, users.email FROM users WHERE users.organization_id = $1 AND users.id = $3
+  UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys
+  WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL`
+
+async function findById(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  id: string,
+): Promise<Found[]> {
+  return (await db.pool.query<Found>(FIND_BY_ID, [organizationId, memberId, id])).rows
+}
+
+/** The rows of the time in question that are compared; an index on request ids would cost every start two writes. */
+const MAX_COMPARED = 20_000
+const MAX_COMPARED_PER_SOURCE = 1_000
+/** How long before and after the time in its request id something can be recorded: clocks differ, and starts wait in a batch. */
+const BEFORE_MS = 30_000
+const AFTER_MS = 90_000
+
+const FIND_BY_REQUEST = `
+  SELECT ${RUN_FOUND} FROM (
+    SELECT * FROM starts WHERE organization_id = $1 AND created_at >= $4 AND created_at < $5
+    ORDER BY created_at DESC, id DESC LIMIT ${MAX_COMPARED}
+  ) AS start
+  JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
+  WHERE start.request_id = $3
+  UNION ALL
+  SELECT ${DELIVERY_FOUND} FROM (SELECT id FROM webhook_sources WHERE organization_id = $1 LIMIT 1000) AS source
+  CROSS JOIN LATERAL (
+    SELECT * FROM deliveries WHERE source_id = source.id AND created_at >= $4 AND created_at < $5
+    ORDER BY created_at DESC, id DESC LIMIT ${MAX_COMPARED_PER_SOURCE}
+  ) AS delivery
+  WHERE delivery.request_id = $3 AND ${IS_DELIVERY_VISIBLE}
+  LIMIT ${MAX_FOUND}`
+
+/**
+ * Finds runs and deliveries by their request id. Our request ids begin with their time (UUIDv7), so that only the rows of two
+ * minutes are compared; for an id that a caller chose, the newest ones are.
+ */
+async function findByRequestId(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  requestId: string,
+): Promise<Found[]> {
+  const timeMs = /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(requestId)
+    ? Number.parseInt(requestId.slice(0, 8) + requestId.slice(9, 13), 16)
+    : undefined
+  const [since, until] =
+    timeMs === undefined ? ['-infinity', 'infinity'] : [new Date(timeMs - BEFORE_MS), new Date(timeMs + AFTER_MS)]
+  return (await db.pool.query<Found>(FIND_BY_REQUEST, [organizationId, memberId, requestId, since, until])).rows
+}

@@ -1,0 +1,281 @@
+import type { Role } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import {
+  type AuditedBy,
+  type AuditPrincipal,
+  changedFields,
+  type NewAuditEvent,
+  OPERATOR,
+  recordAuditEvent,
+} from '../organizations/index.ts'
+import { type Database, foldCase, inTransaction, runStatement } from '../connection/index.ts'
+import { createSignIn, type NewSignIn } from './sign-ins.ts'
+
+/** An organization in which a person has a role. */
+export interface Membership {
+  readonly id: string
+  readonly name: string
+  readonly isSuspended: boolean
+  readonly role: Role
+  readonly userId: string
+}
+
+/** A person who can sign in. */
+export interface Account {
+  readonly id: string
+  readonly email: string
+  readonly name: string
+  /** Null: signs in with OpenID Connect only. */
+  readonly passwordHash: string | null
+  readonly hasOidc: boolean
+  /** By name; those in which the person has no role are left out. */
+  readonly organizations: readonly Membership[]
+}
+
+/** The person of a request, with the id of the request. */
+export interface AuditedRequest {
+  readonly principal: AuditPrincipal & { readonly accountId: string; readonly signInId: string; readonly email: string }
+  readonly requestId: string
+}
+
+/** Where a request of a person who is not signed in comes from. */
+export interface VisitorRequest {
+  readonly principal: { readonly address: string; readonly userAgent: string | null }
+  readonly requestId: string
+}
+
+const SELECT_ACCOUNT = `
+  SELECT a.id, a.email, a.name, a.password_hash AS "passwordHash", a.oidc_subject IS NOT NULL AS "hasOidc",
+    coalesce((
+      SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'isSuspended', o.is_suspended, 'role', u.role,
+        'userId', u.id) ORDER BY o.name, o.id)
+      FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+      WHERE u.account_id = a.id AND u.role IS NOT NULL AND u.deactivated_at IS NULL
+    ), '[]') AS organizations
+  FROM accounts a`
+const FIND_BY_ID = { name: 'find_account', text: `${SELECT_ACCOUNT} WHERE a.id = $1 AND a.disabled_at IS NULL` }
+const FIND_BY_USER = {
+  name: 'find_account_by_user',
+  text: `${SELECT_ACCOUNT} WHERE a.id = (SELECT account_id FROM users WHERE id = $1) AND a.disabled_at IS NULL`,
+}
+const FIND_BY_EMAIL = {
+  name: 'find_account_by_email',
+  text: `${SELECT_ACCOUNT} WHERE a.email_key = $1 AND a.disabled_at IS NULL`,
+}
+const FIND_BY_OIDC = {
+  name: 'find_account_by_oidc',
+  text: `${SELECT_ACCOUNT} WHERE a.oidc_issuer = $1 AND a.oidc_subject = $2 AND a.disabled_at IS NULL`,
+}
+
+export async function findAccountById(db: Pick<Database, 'pool'>, id: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_ID, [id])).rows[0]
+}
+
+/** Finds an account by its email address, ignoring case. */
+export async function findAccountByEmail(db: Pick<Database, 'pool'>, email: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_EMAIL, [foldCase(email)])).rows[0]
+}
+
+/** Finds an account by its identity at an OpenID Connect provider. */
+export async function findAccountByOidc(
+  db: Pick<Database, 'pool'>,
+  issuer: string,
+  subject: string,
+): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_OIDC, [issuer, subject])).rows[0]
+}
+
+/** Finds the account of a user, by the user's id. */
+export async function findAccountByUser(db: Pick<Database, 'pool'>, userId: string): Promise<Account | undefined> {
+  return (await runStatement<Account>(db, FIND_BY_USER, [userId])).rows[0]
+}
+
+/** Whether any account exists. Without one, a setup link makes the first owner. */
+export async function hasAccounts(db: Pick<Database, 'pool'>): Promise<boolean> {
+  const { rows } = await db.pool.query<{ exists: boolean }>('SELECT EXISTS (SELECT FROM accounts)')
+  return rows[0]?.exists ?? false
+}
+
+/**
+ * Signs a person in to an organization, and returns the token for the cookie. `passwordHash` is the one whose password was checked:
+ * undefined is returned if it was replaced meanwhile, which has ended all sign-ins.
+ */
+export async function signIn(
+  db: Database,
+  account: Pick<Account, 'id' | 'name'> & { readonly passwordHash?: string | null },
+  membership: Pick<Membership, 'id' | 'userId'>,
+  method: NewSignIn['method'],
+  { principal: { address, userAgent }, requestId }: VisitorRequest,
+): Promise<string | undefined> {
+  return await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(
+      `UPDATE accounts SET last_signed_in_at = now()
+       WHERE id = $1 AND disabled_at IS NULL AND ($2 OR password_hash IS NOT DISTINCT FROM $3)`,
+      [account.id, account.passwordHash === undefined, account.passwordHash ?? null],
+    )
+    if (rowCount === 0) return undefined
+    const { id: organizationId, userId } = membership
+    await recordAuditEvent(client, {
+      principal: { organizationId, userId, name: account.name, address },
+      action: 'account.signed_in',
+      target: { kind: 'account', id: account.id, name: account.name },
+      changes: [{ field: 'method', old: null, new: method }],
+      requestId,
+    })
+    return await createSignIn(client, { accountId: account.id, organizationId, method, address, userAgent })
+  })
+}
+
+/** Records a failed sign-in in each organization of the account. The address that was typed is not recorded: it may be a password. */
+export async function recordFailedSignIn(
+  db: Pick<Database, 'pool'>,
+  account: Pick<Account, 'id' | 'name' | 'organizations'> | undefined,
+  { principal: { address }, requestId }: VisitorRequest,
+): Promise<void> {
+  const organizations = account?.organizations.map(({ id }) => id) ?? []
+  for (const organizationId of organizations.length > 0 ? organizations : [null]) {
+    await recordAuditEvent(db.pool, {
+      actor: { kind: 'stranger', name: 'not signed in' },
+      organizationId,
+      address,
+      action: 'account.sign_in_failed',
+      ...(account ? { target: { kind: 'account', id: account.id, name: account.name } } : {}),
+      requestId,
+    })
+  }
+}
+
+/**
+ * Locks an account until the end of the transaction: what it belongs to, its password and its links do not change meanwhile. Taken
+ * after the locks of organizations. Resolves to undefined without such an account.
+ */
+export async function lockAccount(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+): Promise<{ name: string; email: string; passwordHash: string | null } | undefined> {
+  const { rows } = await client.query<{ name: string; email: string; passwordHash: string | null }>(
+    `SELECT name, email, password_hash AS "passwordHash" FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE`,
+    [accountId],
+  )
+  return rows[0]
+}
+
+/** Ends every open link with which a person could become this account or change it. */
+export async function revokeLinks(client: Pick<PoolClient, 'query'>, accountId: string): Promise<void> {
+  await client.query(
+    `UPDATE one_time_links SET revoked_at = now()
+     WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) AND used_at IS NULL AND revoked_at IS NULL`,
+    [accountId],
+  )
+}
+
+/**
+ * Whether this user (null: the operator) may let the bearer of a link change the account: a new password lets the bearer sign in to all
+ * organizations of the account, so it must have only one; another address needs an admin of every one, and an owner for an owner.
+ * Called with the account locked, when a link is made and when it is used.
+ */
+export async function mayChangeAccount(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  makerId: string | null,
+  kind: 'reset' | 'email',
+): Promise<boolean> {
+  if (makerId === null) return true
+  const { rows } = await client.query<{ count: number; isAllowed: boolean | null }>(
+    `SELECT count(*)::int AS count, bool_and(EXISTS (
+       SELECT FROM users maker
+       WHERE maker.organization_id = u.organization_id AND maker.account_id = (SELECT account_id FROM users WHERE id = $2)
+         AND maker.deactivated_at IS NULL AND (maker.role = 'owner' OR (maker.role = 'admin' AND u.role IS DISTINCT FROM 'owner'))
+     )) AS "isAllowed"
+     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+     WHERE u.account_id = $1`,
+    [accountId, makerId],
+  )
+  const [found] = rows
+  return found?.isAllowed === true && (kind === 'email' || found.count === 1)
+}
+
+/** Records a change of an account in the audit log of each of its organizations: what changes in one concerns all. */
+export async function recordAccountEvent(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  { principal, requestId }: AuditedBy,
+  event: Pick<NewAuditEvent, 'action' | 'target' | 'changes'>,
+): Promise<void> {
+  const { rows } = await client.query<{ organizationId: string; actorId: string | null }>(
+    `SELECT u.organization_id AS "organizationId", actor.id AS "actorId"
+     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
+     LEFT JOIN users actor ON actor.organization_id = u.organization_id
+       AND actor.account_id = (SELECT account_id FROM users WHERE id = $2)
+     WHERE u.account_id = $1 ORDER BY u.organization_id`,
+    [accountId, principal.userId],
+  )
+  const { name, address } = principal
+  for (const { organizationId, actorId } of rows) {
+    const actor = principal.userId === null ? OPERATOR : ({ kind: 'person', id: actorId, name } as const)
+    await recordAuditEvent(client, { ...event, actor, organizationId, address, requestId })
+  }
+}
+
+/** Changes the name of the person. The email address is changed with a link: `acceptEmail`. */
+export async function saveAccount(
+  db: Database,
+  values: { name: string },
+  { principal, requestId }: AuditedRequest,
+): Promise<void> {
+  const { accountId, name } = principal
+  await inTransaction(db, async (client) => {
+    await client.query('UPDATE accounts SET name = $2 WHERE id = $1', [accountId, values.name])
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal, requestId },
+      {
+        action: 'account.saved',
+        target: { kind: 'account', id: accountId, name: values.name },
+        changes: changedFields({ name }, values),
+      },
+    )
+  })
+}
+
+/**
+ * Replaces the password, and ends all sign-ins of the account except the one of the request, and its links. Resolves to false if
+ * that sign-in was ended meanwhile, for example by a reset.
+ */
+export async function changePassword(
+  db: Database,
+  passwordHash: string,
+  { principal, requestId }: AuditedRequest,
+): Promise<boolean> {
+  const { accountId, signInId, name } = principal
+  return await inTransaction(db, async (client) => {
+    await lockAccount(client, accountId)
+    const { rowCount } = await client.query('SELECT FROM sign_ins WHERE id = $1', [signInId])
+    if (rowCount === 0) return false
+    await setPassword(client, accountId, passwordHash)
+    await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND id <> $2', [accountId, signInId])
+    await revokeLinks(client, accountId)
+    await recordAccountEvent(
+      client,
+      accountId,
+      { principal, requestId },
+      {
+        action: 'account.password_changed',
+        target: { kind: 'account', id: accountId, name },
+      },
+    )
+    return true
+  })
+}
+
+export async function setPassword(
+  client: Pick<PoolClient, 'query'>,
+  accountId: string,
+  passwordHash: string,
+): Promise<void> {
+  await client.query('UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1', [
+    accountId,
+    passwordHash,
+  ])
+}

@@ -1,0 +1,158 @@
+import type { TraceContext } from '@workflow-service/contract'
+import { DatabaseError } from 'pg'
+import {
+  type AuditPrincipal,
+  isSessionVisible,
+  isVisible,
+  recordAuditEvent,
+  type Viewer,
+  viewerOf,
+} from '../organizations/index.ts'
+import { type Database, deriveId, inTransaction } from '../connection/index.ts'
+import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
+import type { EditingPerson } from '../workflows/index.ts'
+
+/** A start by a person in the application, or by the operator. */
+export interface AppStart {
+  readonly workflowId: string
+  readonly principal: EditingPerson | (AuditPrincipal & { readonly userId: null })
+  readonly requestId: string
+  /** Chosen by the caller: a repeated request starts nothing new. */
+  readonly runId: string
+  /** The session to start in; null for a new one. */
+  readonly sessionId: string | null
+  /** Trimmed, 1 to 10,000 characters. */
+  readonly context: string
+  /** The trace that the run continues. */
+  readonly trace?: TraceContext | null
+}
+
+/** The result of a start. `replayed`: the run was started before, by the same person with the same values. */
+export type AppStartOutcome =
+  | { readonly kind: 'accepted' | 'replayed'; readonly sessionId: string }
+  | { readonly kind: Exclude<StartRefusal, 'idempotency_conflict'> | 'organization_suspended' | 'id_taken' }
+
+const FIND_START = `
+  SELECT organization_id = $1 AND workflow_id = $3 AND session_id = $4 AND context = $5 AND user_id IS NOT DISTINCT FROM $6 AS "isSame"
+  FROM starts WHERE id = $2`
+
+// The session's row is locked by the statement before, so that numbers are in commit order.
+const RECORD_APP_START = `
+  WITH checked AS MATERIALIZED (
+    SELECT workflow.name, trigger.id AS trigger_id, trigger.input_message,
+      CASE
+        WHEN organization.is_suspended THEN 'organization_suspended'
+        WHEN workflow.id IS NULL THEN 'workflow_not_found'
+        ${WORKFLOW_REFUSALS}
+        WHEN NOT $4 AND (session.id IS NULL OR NOT ${isSessionVisible('session', '$9')}) THEN 'session_not_found'
+        WHEN NOT $4 AND NOT session.is_open THEN 'session_closed'
+        ELSE 'accepted'
+      END AS kind
+    FROM organizations AS organization
+    LEFT JOIN workflows AS workflow
+      ON workflow.organization_id = organization.id AND workflow.id = $3 AND ${isVisible('workflow', '$9')}
+    ${JOIN_API_TRIGGER}
+    LEFT JOIN sessions AS session ON session.organization_id = organization.id AND session.id = $5
+    WHERE organization.id = $1
+  ),
+  opened AS (
+    INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
+    SELECT $5, $1, 1, now() FROM checked WHERE kind = 'accepted' AND $4
+  ),
+  counted AS (
+    UPDATE sessions SET
+      last_start_number = last_start_number + 1,
+      last_used_at = now(),
+      waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
+    FROM checked WHERE kind = 'accepted' AND NOT $4 AND sessions.id = $5
+    RETURNING last_start_number
+  ),
+  recorded AS (
+    INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
+      user_id, request_id, traceparent, tracestate)
+    SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message, $7, $8,
+      $10, $11
+    FROM checked WHERE kind = 'accepted'
+  )
+  SELECT kind, name FROM checked`
+
+/** Checks a start by the rules of the public API and records it, with its audit event. `accepted` means committed. */
+export async function recordAppStart(db: Pick<Database, 'pool'>, start: AppStart): Promise<AppStartOutcome> {
+  try {
+    return await record(db, start)
+  } catch (error) {
+    // A concurrent request with the same id has recorded the start.
+    if (error instanceof DatabaseError && error.code === '23505') return await record(db, start)
+    throw error
+  }
+}
+
+async function record(
+  db: Pick<Database, 'pool'>,
+  { runId, workflowId, context, principal, requestId, trace, ...start }: AppStart,
+): Promise<AppStartOutcome> {
+  const { organizationId, userId } = principal
+  // Derived, so that a repeated request names the same new session.
+  const sessionId = start.sessionId ?? deriveId('app session', organizationId, runId)
+  return await inTransaction(db, async (client): Promise<AppStartOutcome> => {
+    const known = [organizationId, runId, workflowId, sessionId, context, userId]
+    const [earlier] = (await client.query<{ isSame: boolean }>(FIND_START, known)).rows
+    if (earlier) return earlier.isSame ? { kind: 'replayed', sessionId } : { kind: 'id_taken' }
+    const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
+    if (start.sessionId !== null) await client.query(lock, [organizationId, sessionId])
+    const { rows } = await client.query<{ kind: AppStartOutcome['kind']; name: string }>(RECORD_APP_START, [
+      organizationId,
+      runId,
+      workflowId,
+      start.sessionId === null,
+      sessionId,
+      context,
+      userId,
+      requestId,
+      principal.userId === null ? null : viewerOf(principal).memberId,
+      trace?.traceparent ?? null,
+      trace?.tracestate ?? null,
+    ])
+    const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
+    if (kind !== 'accepted') return { kind } as AppStartOutcome
+    await recordAuditEvent(client, {
+      principal,
+      action: 'workflow.started',
+      target: { kind: 'workflow', id: workflowId, name },
+      changes: [
+        { field: 'run_id', old: null, new: runId },
+        { field: 'session_id', old: null, new: sessionId },
+      ],
+      requestId,
+    })
+    return { kind, sessionId }
+  })
+}
+
+/** Whether a workflow meets the rules of a start. */
+export interface WorkflowReadiness {
+  readonly description: string
+  readonly isSuspended: boolean
+  /** By rule, in the order in which a start checks them. */
+  readonly violations: Readonly<Record<keyof typeof WORKFLOW_RULES, boolean>>
+}
+
+const READ_READINESS = `
+  SELECT workflow.description, organization.is_suspended AS "isSuspended", json_build_object(
+    ${Object.entries(WORKFLOW_RULES)
+      .map(([code, isViolated]) => `'${code}', ${isViolated}`)
+      .join(', ')}
+  ) AS violations
+  FROM workflows AS workflow
+  JOIN organizations AS organization ON organization.id = workflow.organization_id
+  ${JOIN_API_TRIGGER}
+  WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}`
+
+/** Reads the rules of a start for a workflow; undefined when the person cannot see it. */
+export async function readReadiness(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+): Promise<WorkflowReadiness | undefined> {
+  return (await db.pool.query<WorkflowReadiness>(READ_READINESS, [organizationId, workflowId, memberId])).rows[0]
+}

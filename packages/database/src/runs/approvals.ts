@@ -1,0 +1,281 @@
+import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+import {
+  type Database,
+  datesToIso,
+  inTransaction,
+  type NamedStatement,
+  type RowOf,
+  runStatement,
+} from '../connection/index.ts'
+import type { Lease } from './lease.ts'
+
+/** A planned payload of a run that may need an approval. */
+export interface PayloadToApprove {
+  readonly callId: string
+  readonly deliveryId: string
+  readonly sourceId: string
+  readonly sourceName: string
+  readonly payload: Record<string, unknown>
+}
+
+/** The approval of a payload as the run sees it. */
+export interface ApprovalState {
+  readonly status: 'waiting' | ApprovalDecision
+  /** The name of the person who decided; null while it waits, and if it expired. */
+  readonly decidedBy: string | null
+  /** Why it was declined. */
+  readonly reason: string | null
+}
+
+/** Payloads of a run that waits. The first one is known to need an approval. */
+export interface ApprovalRequest {
+  readonly lease: Lease
+  readonly organizationId: string
+  readonly runId: string
+  /** Where the journal continues. */
+  readonly position: number
+  readonly payloads: readonly [PayloadToApprove, ...PayloadToApprove[]]
+}
+
+/**
+ * Parks a run until a person has decided on its first payload (contract README, "Approvals"): in one transaction, records and journals
+ * the approvals that its payloads need and have not requested yet, and releases the session. Resolves to `decided`, and changes
+ * nothing, if the first payload no longer waits. A decision locks the session's row too, so that it comes either before, and is seen
+ * here, or after, and makes the parked session acquirable. Safe to repeat after a lost answer.
+ */
+export async function parkForApproval(
+  db: Pick<Database, 'pool'>,
+  owner: string,
+  { lease, organizationId, runId, position, payloads }: ApprovalRequest,
+): Promise<'parked' | 'decided' | 'lease_lost'> {
+  const [{ deliveryId: firstId }] = payloads
+  return await inTransaction(db, async (client) => {
+    // Orders this and an edit of the URL, which ends the approvals that were requested for the earlier one.
+    await client.query(
+      `SELECT FROM webhook_sources WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY id FOR SHARE`,
+      [organizationId, payloads.map(({ sourceId }) => sourceId)],
+    )
+    const leased = await client.query(
+      `SELECT FROM sessions WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 FOR NO KEY UPDATE`,
+      [lease.sessionId, lease.epoch, owner],
+    )
+    const { rows: known } = await client.query<{ isWaiting: boolean }>(
+      `SELECT status = 'waiting' AND expires_at > now() AS "isWaiting" FROM approvals WHERE delivery_id = $1 AND run_id = $2`,
+      [firstId, runId],
+    )
+    // Without the lease, an earlier call whose answer was lost may have parked the run.
+    if (leased.rowCount === 0) return known[0]?.isWaiting ? 'parked' : 'lease_lost'
+    if (known[0]?.isWaiting === false) return 'decided'
+    await recordRequests(client, { lease, organizationId, runId, position, payloads })
+    await client.query(
+      `UPDATE starts SET status = 'waiting', attempts = attempts - 1 WHERE id = $1 AND status = 'running'`,
+      [runId],
+    )
+    await client.query(
+      `UPDATE sessions SET lease_owner = NULL, lease_until = NULL,
+         waiting_since = (SELECT min(expires_at) FROM approvals WHERE run_id = $2 AND status = 'waiting')
+       WHERE id = $1`,
+      [lease.sessionId, runId],
+    )
+    return 'parked'
+  })
+}
+
+/** Records the approvals that the payloads need, and their steps in the journal. */
+async function recordRequests(
+  client: PoolClient,
+  { lease, organizationId, runId, position, payloads }: ApprovalRequest,
+): Promise<void> {
+  const { rows } = await client.query<{ deliveryId: string; expiresAt: Date }>(
+    `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+     SELECT payload.delivery_id, $1, $2, payload.source_id, payload.source_name, payload.body::json,
+       now() + make_interval(days => ${APPROVAL_DAYS})
+     FROM unnest($3::uuid[], $4::uuid[], $5::text[], $6::text[]) WITH ORDINALITY
+       AS payload (delivery_id, source_id, source_name, body, position)
+     LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = payload.source_id
+     WHERE payload.position = 1 OR source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL)
+     ON CONFLICT (delivery_id) DO NOTHING
+     RETURNING delivery_id AS "deliveryId", expires_at AS "expiresAt"`,
+    [
+      organizationId,
+      runId,
+      payloads.map(({ deliveryId }) => deliveryId),
+      payloads.map(({ sourceId }) => sourceId),
+      payloads.map(({ sourceName }) => sourceName),
+      payloads.map(({ payload }) => JSON.stringify(payload)),
+    ],
+  )
+  const requested = new Map(rows.map(({ deliveryId, expiresAt }) => [deliveryId, expiresAt]))
+  const steps = payloads.flatMap(({ callId, deliveryId, sourceName }) => {
+    const expiresAt = requested.get(deliveryId)
+    if (!expiresAt) return []
+    return {
+      call_id: callId,
+      delivery_id: deliveryId,
+      source_name: sourceName,
+      expires_at: expiresAt.toISOString(),
+    }
+  })
+  await client.query(
+    `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+     SELECT $1, $2 + step.index - 1, 'approval_request', step.data::json, $3
+     FROM unnest($4::text[]) WITH ORDINALITY AS step (data, index)`,
+    [runId, position, lease.epoch, steps.map((step) => JSON.stringify(step))],
+  )
+}
+
+const READ_APPROVAL: NamedStatement = {
+  name: 'read-approval',
+  text: `
+    SELECT status, decided_by_name AS "decidedBy", reason, status = 'waiting' AND expires_at <= now() AS "isOverdue"
+    FROM approvals WHERE organization_id = $1 AND delivery_id = $2`,
+}
+
+/** The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit event. */
+export async function readApproval(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  deliveryId: string,
+): Promise<ApprovalState | undefined> {
+  const values = [organizationId, deliveryId]
+  const { rows } = await runStatement<ApprovalState & { isOverdue: boolean }>(db, READ_APPROVAL, values)
+  const [row] = rows
+  if (!row) return undefined
+  if (!row.isOverdue) return { status: row.status, decidedBy: row.decidedBy, reason: row.reason }
+  return await inTransaction(db, async (client) => {
+    const { rows: expired } = await client.query<{ sourceName: string }>(
+      `UPDATE approvals SET status = 'expired', decided_at = now()
+       WHERE organization_id = $1 AND delivery_id = $2 AND status = 'waiting' RETURNING source_name AS "sourceName"`,
+      values,
+    )
+    const [approval] = expired
+    if (approval) {
+      await recordAuditEvent(client, {
+        actor: { kind: 'service', name: 'runner' },
+        organizationId,
+        action: 'delivery.expired',
+        target: { kind: 'delivery', id: deliveryId, name: approval.sourceName },
+      })
+    }
+    return { status: 'expired', decidedBy: null, reason: null }
+  })
+}
+
+/** Whether an approval was requested for the delivery, of any organization. */
+export async function hasApproval(db: Pick<Database, 'pool'>, deliveryId: string): Promise<boolean> {
+  const { rowCount } = await db.pool.query('SELECT FROM approvals WHERE delivery_id = $1', [deliveryId])
+  return rowCount === 1
+}
+
+/** A person's decision on the waiting payloads of a run, or on one of them. */
+export interface ApprovalDecisionRequest {
+  readonly decision: Exclude<ApprovalDecision, 'expired'>
+  /** Why it is declined. */
+  readonly reason: string | null
+  readonly runId?: string | undefined
+  readonly deliveryId?: string | undefined
+}
+
+export type DecisionOutcome =
+  | { readonly kind: 'decided'; readonly runId: string; readonly sessionId: string; readonly deliveryIds: string[] }
+  /** No such run or payload asked for an approval. */
+  | { readonly kind: 'not_found' }
+  /** All were decided, or have expired. */
+  | { readonly kind: 'not_waiting' }
+
+/**
+ * Records a decision with its audit events, and makes the run's session acquirable. Of two decisions on a payload, the first counts. At least
+ * one of `runId` and `deliveryId` must be given.
+ */
+export async function decideApprovals(
+  db: Pick<Database, 'pool'>,
+  { decision, reason, runId, deliveryId }: ApprovalDecisionRequest,
+  by: AuditedBy,
+): Promise<DecisionOutcome> {
+  if (runId === undefined && deliveryId === undefined) throw new TypeError('A run or a delivery is required')
+  const { organizationId, userId, name } = by.principal
+  return await inTransaction(db, async (client): Promise<DecisionOutcome> => {
+    const { rows: runs } = await client.query<{ runId: string; sessionId: string }>(
+      `SELECT start.id AS "runId", start.session_id AS "sessionId" FROM approvals
+       JOIN starts AS start ON start.id = approvals.run_id
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND workflow.deleted_at IS NULL
+       WHERE approvals.organization_id = $1 AND ($2::uuid IS NULL OR approvals.run_id = $2)
+         AND ($3::uuid IS NULL OR approvals.delivery_id = $3)
+       LIMIT 1`,
+      [organizationId, runId ?? null, deliveryId ?? null],
+    )
+    const [run] = runs
+    if (!run) return { kind: 'not_found' }
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [run.sessionId])
+    const { rows: decided } = await client.query<{
+      deliveryId: string
+      sourceName: string
+      endpointUrl: string | null
+    }>(
+      `UPDATE approvals SET status = $4, reason = $5, decided_at = now(), decided_by = $6, decided_by_name = $7
+       WHERE organization_id = $1 AND run_id = $2 AND ($3::uuid IS NULL OR delivery_id = $3)
+         AND status = 'waiting' AND expires_at > now()
+       RETURNING delivery_id AS "deliveryId", source_name AS "sourceName", (
+         SELECT endpoint_url FROM webhook_sources AS source
+         WHERE source.organization_id = $1 AND source.id = approvals.source_id
+       ) AS "endpointUrl"`,
+      [organizationId, run.runId, deliveryId ?? null, decision, reason, userId, name],
+    )
+    if (decided.length === 0) return { kind: 'not_waiting' }
+    const queued = await client.query(`UPDATE starts SET status = 'queued' WHERE id = $1 AND status = 'waiting'`, [
+      run.runId,
+    ])
+    // A run that is under way looks for decisions by itself, before it parks its session again.
+    if (queued.rowCount) await client.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [run.sessionId])
+    for (const { deliveryId: id, sourceName, endpointUrl } of decided) {
+      await recordAuditEvent(client, {
+        ...by,
+        action: `delivery.${decision}`,
+        target: { kind: 'delivery', id, name: sourceName },
+        changes: [
+          { field: 'run_id', old: null, new: run.runId },
+          ...(decision === 'approved' ? [{ field: 'endpoint_url', old: null, new: endpointUrl }] : []),
+          ...(reason === null ? [] : [{ field: 'reason', old: null, new: reason }]),
+        ],
+      })
+    }
+    return { kind: 'decided', ...run, deliveryIds: decided.map(({ deliveryId: id }) => id) }
+  })
+}
+
+/**
+ * Records that a payload of a source with `approval: first` was accepted after an approval, unless the source was saved since `version`:
+ * no further approval is needed.
+ */
+export async function endFirstApproval(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  sourceId: string,
+  version: number,
+): Promise<void> {
+  await db.pool.query(
+    `UPDATE webhook_sources SET approved_at = now()
+     WHERE organization_id = $1 AND id = $2 AND version = $3 AND approval = 'first' AND approved_at IS NULL`,
+    [organizationId, sourceId, version],
+  )
+}
+
+/** The approvals of a run, oldest first, at most 200; with the payloads and URLs of those that wait. */
+export async function listApprovalsOfRun(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  runId: string,
+): Promise<ApprovalOut[]> {
+  const { rows } = await db.pool.query<RowOf<ApprovalOut>>(
+    `SELECT delivery_id, source_id, source_name, source.endpoint_url, CASE WHEN status = 'waiting' THEN request_body END AS payload,
+       status, reason, requested_at, expires_at, decided_at, decided_by_name AS decided_by
+     FROM approvals
+     LEFT JOIN webhook_sources AS source
+       ON source.id = source_id AND source.organization_id = $1 AND source.deleted_at IS NULL AND status = 'waiting'
+     WHERE approvals.organization_id = $1 AND run_id = $2 ORDER BY requested_at, delivery_id LIMIT 200`,
+    [organizationId, runId],
+  )
+  return rows.map((row) => datesToIso<ApprovalOut>(row))
+}

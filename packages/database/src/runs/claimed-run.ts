@@ -1,0 +1,62 @@
+import { RULES_FILE_NAME, type TraceContext } from '@workflow-service/contract'
+
+/** How many times a run is attempted before it fails (contract README, "Runs"). */
+export const MAX_RUN_ATTEMPTS = 5
+
+/** A run that the owner of the session's lease executes now. */
+export interface ClaimedRun {
+  /** The id of the start. */
+  readonly id: string
+  readonly organizationId: string
+  readonly sessionId: string
+  /** Its position in the session, from 1. */
+  readonly number: number
+  readonly workflow: {
+    readonly id: string
+    readonly name: string
+    readonly description: string
+    /** The file with the rules of the built-in agent, if the workflow has one. */
+    readonly rulesFileId: string | null
+    /** Files that may look like rules; absent without any. At most 20. */
+    readonly rulesLikeFiles?: readonly { readonly name: string; readonly path: readonly string[] }[] | null
+  }
+  readonly inputMessage: string
+  readonly context: string
+  readonly requestId: string
+  /** The trace that the start belongs to; null when it was accepted without one. */
+  readonly trace: TraceContext | null
+  /** When the start was accepted, in ISO 8601. */
+  readonly acceptedAt: string
+  /** Attempts including this one. */
+  readonly attempts: number
+  /** Whether this is the first time that a runner claims it, so that its journal is empty. */
+  readonly isFirst: boolean
+  /** The time from the start to its first claim, by the database's clock; null when it was claimed before. */
+  readonly waitedMs: number | null
+}
+
+/** SQL for a ClaimedRun, from `starts` as `claimed` and `workflows`. */
+export const CLAIMED_RUN = `json_build_object(
+  'id', claimed.id,
+  'organizationId', claimed.organization_id,
+  'sessionId', claimed.session_id,
+  'number', claimed.number,
+  'workflow', json_build_object(
+    'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
+    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = '${RULES_FILE_NAME}'),
+    'rulesLikeFiles', (
+      SELECT json_agg(json_build_object('name', file.name, 'path', file.path))
+      FROM (SELECT name, path FROM files WHERE workflow_id = workflows.id AND name ILIKE '%rules.y%' LIMIT 20) AS file
+    )
+  ),
+  'inputMessage', claimed.input_message,
+  'context', claimed.context,
+  'acceptedAt', claimed.created_at,
+  'requestId', claimed.request_id,
+  'trace', CASE WHEN claimed.traceparent IS NOT NULL
+    THEN json_build_object('traceparent', claimed.traceparent, 'tracestate', claimed.tracestate) END,
+  'attempts', claimed.attempts,
+  'isFirst', claimed.started_at = now(),
+  'waitedMs', CASE WHEN claimed.started_at = now()
+    THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
+)`

@@ -1,0 +1,95 @@
+import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
+import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import type { Lease } from './lease.ts'
+
+/** Steps to append to the journal of a run, from `position` on. */
+export interface StepsToAppend {
+  readonly lease: Lease
+  readonly runId: string
+  readonly position: number
+  readonly steps: readonly SerializedStep[]
+}
+
+/** A step with its data as JSON text, which is as large as the payload in it: the caller needs its size, so it is made once. */
+export interface SerializedStep {
+  readonly kind: NewJournalStep['kind']
+  readonly data: string
+}
+
+export function serializeStep({ kind, data }: NewJournalStep): SerializedStep {
+  return { kind, data: JSON.stringify(data) }
+}
+
+const APPEND_STEPS: NamedStatement = {
+  name: 'append-steps',
+  text: `
+    WITH step AS MATERIALIZED (
+      SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::integer[], $6::text[], $7::text[])
+        AS step (session_id, epoch, run_id, position, kind, data)
+    ),
+    leased AS MATERIALIZED (
+      SELECT id, lease_epoch FROM sessions
+      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+      ORDER BY id FOR NO KEY UPDATE
+    ),
+    appended AS (
+      INSERT INTO run_steps (run_id, position, kind, data, epoch)
+      SELECT step.run_id, step.position, step.kind, step.data::json, step.epoch
+      FROM step JOIN leased ON leased.id = step.session_id AND leased.lease_epoch = step.epoch
+      ON CONFLICT (run_id, position) DO NOTHING
+    )
+    SELECT id AS "sessionId", lease_epoch::float8 AS epoch FROM leased`,
+}
+
+/**
+ * Appends steps of any number of runs in one statement, each only under its own lease (contract README, "The journal"). The
+ * session's row is locked, so that the next owner of the lease reads either none of the steps or all. Resolves to whether
+ * each lease was still the caller's and its steps are written. Calling it again after a lost answer does no harm.
+ */
+export async function appendSteps(
+  db: Pick<Database, 'pool'>,
+  owner: string,
+  appends: readonly StepsToAppend[],
+): Promise<readonly boolean[]> {
+  const rows = appends.flatMap(({ lease, runId, position, steps }) =>
+    steps.map((step, index) => ({ lease, runId, position: position + index, step })),
+  )
+  const leased = await runStatement<{ sessionId: string; epoch: number }>(db, APPEND_STEPS, [
+    owner,
+    rows.map(({ lease }) => lease.sessionId),
+    rows.map(({ lease }) => lease.epoch),
+    rows.map(({ runId }) => runId),
+    rows.map(({ position }) => position),
+    rows.map(({ step }) => step.kind),
+    rows.map(({ step }) => step.data),
+  ])
+  const epochs = new Map(leased.rows.map(({ sessionId, epoch }) => [sessionId, epoch]))
+  return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)
+}
+
+const READ_STEPS: NamedStatement = {
+  name: 'read-steps',
+  text: `
+    SELECT run_id AS "runId", position, kind, data, created_at AS "createdAt" FROM run_steps
+    WHERE run_id = ANY ($1::uuid[]) ORDER BY run_id, position`,
+}
+
+/** The journal of a run, in order. */
+export async function readSteps(db: Pick<Database, 'pool'>, runId: string): Promise<readonly JournalStep[]> {
+  return (await readStepsOfRuns(db, [runId])).get(runId) ?? []
+}
+
+/** The journals of these runs, by run. A run without steps has no entry. */
+export async function readStepsOfRuns(
+  db: Pick<Database, 'pool'>,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly JournalStep[]>> {
+  const { rows } = await runStatement<JournalStep & { runId: string }>(db, READ_STEPS, [runIds])
+  const journals = new Map<string, JournalStep[]>()
+  for (const { runId, ...step } of rows) {
+    const journal = journals.get(runId)
+    if (journal) journal.push(step)
+    else journals.set(runId, [step])
+  }
+  return journals
+}

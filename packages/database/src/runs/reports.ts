@@ -1,0 +1,211 @@
+/**
+ * What only `wf` reads. Rows are named like the columns, because `wf --json` prints them. `showRun`, `showSession` and
+ * `findIdsByPrefix` are unscoped: an operator knows the id, not the organization.
+ */
+import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
+import { escapeLiteral } from 'pg'
+import { listApprovalsOfRun } from './approvals.ts'
+import { type Database, workflowSearchText } from '../connection/index.ts'
+import { readSteps } from './journal.ts'
+import type { SessionRow } from './sessions.ts'
+
+/** A run as `wf runs list` prints it. `id` is the id of the start. */
+export interface RunRow {
+  readonly id: string
+  readonly workflow_id: string
+  readonly session_id: string
+  readonly status: RunStatus
+  readonly attempts: number
+  readonly error: string | null
+  readonly created_at: Date
+  readonly started_at: Date | null
+  readonly finished_at: Date | null
+}
+
+/** Which runs to list: those that match every given filter. */
+export interface RunFilter {
+  readonly status?: RunStatus
+  readonly workflowId?: string
+  readonly sessionId?: string
+  readonly ids?: readonly string[]
+  /** Accepted at this time or later. */
+  readonly since?: Date
+  /** Accepted before this time. */
+  readonly until?: Date
+  readonly limit: number
+}
+
+/** Runs of the organization, newest first. */
+export async function listRuns(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  filter: RunFilter,
+): Promise<RunRow[]> {
+  const { status, workflowId, sessionId, ids, since, until, limit } = filter
+  // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
+  const { rows } = await db.pool.query<RunRow>(
+    `SELECT id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at
+     FROM starts
+     WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
+       ${status ? `AND status = ${escapeLiteral(status)}` : ''}
+       ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}
+       ${sessionId ? `AND session_id = ${escapeLiteral(sessionId)}` : ''}
+       ${ids ? `AND id IN (${ids.map(escapeLiteral).join()})` : ''}
+     ORDER BY created_at DESC, id DESC LIMIT $4`,
+    [organizationId, since ?? '-infinity', until ?? 'infinity', limit],
+  )
+  return rows
+}
+
+/** All that is known of a run: its start, its journal and its deliveries. */
+export interface RunDetails extends RunRow {
+  readonly organization_id: string
+  readonly workflow_name: string
+  /** Its position in the session, from 1. */
+  readonly number: number
+  readonly origin: 'api' | 'auto_run' | 'app'
+  readonly context: string
+  readonly input_message: string
+  readonly request_id: string
+  readonly steps: readonly JournalStep[]
+  readonly deliveries: readonly RunDelivery[]
+  readonly approvals: readonly ApprovalOut[]
+}
+
+/** A delivery as `wf runs show` prints it. */
+export interface RunDelivery {
+  readonly id: string
+  readonly source_id: string
+  /** Null when the source was never saved. */
+  readonly source_name: string | null
+  readonly outcome: string
+  readonly status: number | null
+  readonly reason: string | null
+  readonly duration_ms: number | null
+  readonly answer: string | null
+  readonly created_at: Date
+  readonly finished_at: Date | null
+}
+
+/** Any run with its journal and its deliveries; null when there is none with this id. */
+export async function showRun(db: Pick<Database, 'pool'>, runId: string): Promise<RunDetails | null> {
+  const found = await db.pool.query<Omit<RunDetails, 'steps' | 'deliveries' | 'approvals'>>(
+    `SELECT starts.id, starts.workflow_id, starts.session_id, starts.status, starts.attempts, starts.error,
+       starts.created_at, starts.started_at, starts.finished_at, starts.organization_id,
+       workflows.name AS workflow_name, starts.number::float8 AS number, starts.origin, starts.context,
+       starts.input_message, starts.request_id
+     FROM starts JOIN workflows ON workflows.id = starts.workflow_id
+     WHERE starts.id = $1`,
+    [runId],
+  )
+  const [run] = found.rows
+  if (!run) return null
+  const steps = await readSteps(db, runId)
+  const deliveries = await db.pool.query<RunDelivery>(
+    `SELECT deliveries.id, deliveries.source_id, webhook_sources.name AS source_name, deliveries.outcome,
+       deliveries.status, deliveries.reason, deliveries.duration_ms, deliveries.answer, deliveries.created_at,
+       deliveries.finished_at
+     FROM deliveries
+     LEFT JOIN webhook_sources ON webhook_sources.organization_id = deliveries.organization_id
+       AND webhook_sources.id = deliveries.source_id
+     WHERE deliveries.run_id = $1 ORDER BY deliveries.created_at, deliveries.id`,
+    [runId],
+  )
+  const approvals = await listApprovalsOfRun(db, run.organization_id, runId)
+  return { ...run, steps, deliveries: deliveries.rows, approvals }
+}
+
+const SESSION_COLUMNS = `id, organization_id, is_open, created_at, closed_at,
+  last_start_number::float8 AS starts, last_finished_number::float8 AS finished,
+  CASE WHEN lease_owner IS NOT NULL
+    THEN json_build_object('owner', lease_owner, 'epoch', lease_epoch,
+      'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`
+
+/** Any session; null when there is none with this id. */
+export async function showSession(db: Pick<Database, 'pool'>, sessionId: string): Promise<SessionRow | null> {
+  const { rows } = await db.pool.query<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE id = $1`, [sessionId])
+  return rows[0] ?? null
+}
+
+/** Sessions of the organization, newest first. */
+export async function listSessionRows(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  { isOpen, limit }: { isOpen?: boolean | undefined; limit: number },
+): Promise<SessionRow[]> {
+  const { rows } = await db.pool.query<SessionRow>(
+    `SELECT ${SESSION_COLUMNS} FROM sessions
+     WHERE organization_id = $1 ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+     ORDER BY created_at DESC, id DESC LIMIT $2`,
+    [organizationId, limit],
+  )
+  return rows
+}
+
+/** The ids of runs, or of sessions, that begin with these digits, at most `limit`. Hyphens are optional. */
+export async function findIdsByPrefix(
+  db: Pick<Database, 'pool'>,
+  table: 'starts' | 'sessions',
+  prefix: string,
+  limit: number,
+): Promise<string[]> {
+  const digits = prefix.replaceAll('-', '')
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT id FROM ${table} WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`,
+    [digits.padEnd(32, '0'), digits.padEnd(32, 'f'), limit],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** A workflow in a list for an operator to choose from. */
+export interface WorkflowName {
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * The workflow with this id, or those with this name, oldest first, at most `limit`: those with exactly this name, or else those
+ * whose names differ in case.
+ */
+export async function findWorkflowsByName(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  wanted: { id: string } | { name: string },
+  limit: number,
+): Promise<WorkflowName[]> {
+  if ('id' in wanted) {
+    const { rows } = await db.pool.query<WorkflowName>(
+      'SELECT id, name FROM workflows WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL',
+      [organizationId, wanted.id],
+    )
+    return rows
+  }
+  const searchText = workflowSearchText(wanted.name, '')
+  const { rows } = await db.pool.query<WorkflowName & { isExact: boolean }>(
+    `WITH candidate AS MATERIALIZED (
+       SELECT id, name, search_text, created_at FROM workflows
+       WHERE workflow_search_grams(organization_id, search_text, 1)
+           @> (SELECT workflow_search_grams($1, $2, least(char_length($2), 3)))
+         AND organization_id = $1 AND deleted_at IS NULL
+     )
+     SELECT id, name, name = $3 AS "isExact" FROM candidate
+     WHERE starts_with(search_text, $2) ORDER BY name = $3 DESC, created_at, id LIMIT $4`,
+    [organizationId, searchText, wanted.name, limit],
+  )
+  const exact = rows.filter(({ isExact }) => isExact)
+  return (exact.length > 0 ? exact : rows).map(({ id, name }) => ({ id, name }))
+}
+
+/** The names of the organization's oldest workflows, for an operator to choose from. */
+export async function listWorkflowNames(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  limit: number,
+): Promise<WorkflowName[]> {
+  const { rows } = await db.pool.query<WorkflowName>(
+    `SELECT id, name FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL
+     ORDER BY created_at, id LIMIT $2`,
+    [organizationId, limit],
+  )
+  return rows
+}

@@ -1,0 +1,211 @@
+import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
+import { escapeLiteral } from 'pg'
+import { listApprovalsOfRun } from './approvals.ts'
+import {
+  type Database,
+  datesToIso,
+  positionParams,
+  type ReadPage,
+  readVisible,
+  type RowOf,
+  type TimePosition,
+} from '../connection/index.ts'
+import { listDeliveriesOfRun } from '../deliveries/index.ts'
+import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+
+/** Which runs to list: those that match every given filter. */
+export interface RunQuery {
+  readonly status?: RunOut['status'] | undefined
+  readonly workflowId?: string | undefined
+  /** Accepted at this time or later. */
+  readonly since?: Date | undefined
+  /** Accepted before this time. */
+  readonly until?: Date | undefined
+  readonly limit: number
+  /** Continues after this run. */
+  readonly after?: TimePosition | undefined
+}
+
+/** The position of a run in its session. */
+export interface RunNumber {
+  readonly number: number
+}
+
+/** The runs that one statement reads for a page; a member may not see all of them. */
+const NEAR_ROWS = 500
+
+const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', workflow.name) AS workflow, start.session_id,
+  start.number::float8 AS number, start.status, start.error, start.attempts, start.origin,
+  CASE
+    WHEN start.user_id IS NOT NULL THEN (
+      SELECT json_build_object('kind', 'person', 'id', users.id, 'name', ${USER_NAME})
+      FROM users WHERE users.organization_id = start.organization_id AND users.id = start.user_id
+    )
+    WHEN start.api_key_id IS NOT NULL THEN (
+      SELECT json_build_object('kind', 'api_key', 'id', id, 'name', name) FROM api_keys WHERE id = start.api_key_id
+    )
+  END AS started_by,
+  start.created_at, start.started_at, start.finished_at`
+
+/**
+ * Runs that the viewer sees, newest first. Reads a bounded number of rows by an index for
+ * each filter. Of a member whose workflows ran rarely, it reads the newest runs of each of them.
+ */
+export async function listVisibleRuns(
+  db: Pick<Database, 'pool'>,
+  viewer: Viewer,
+  query: RunQuery,
+): Promise<readonly RunOut[]> {
+  const { organizationId, memberId } = viewer
+  const { status, workflowId, since, until, limit, after } = query
+  const values = [organizationId, memberId, since ?? '-infinity', ...positionParams(after, until), limit]
+  // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
+  const withStatus = status ? `AND status = ${escapeLiteral(status)}` : ''
+  const filter = `created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
+  const read = async (candidates: string): Promise<RunOut[]> => {
+    const { rows } = await db.pool.query<RowOf<RunOut>>(
+      `SELECT ${RUN_COLUMNS} FROM (${candidates}) AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
+       WHERE start.organization_id = $1 ORDER BY start.created_at DESC, start.id DESC LIMIT $6`,
+      values,
+    )
+    return rows.map((row) => datesToIso<RunOut>(row))
+  }
+  // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the organization.
+  const rowsOf = (condition: string, rows: string) =>
+    `SELECT * FROM starts WHERE ${condition} AND ${filter} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
+  if (workflowId !== undefined) return await read(rowsOf(`workflow_id = ${escapeLiteral(workflowId)}`, '$6'))
+  if (memberId === null) return await read(rowsOf('organization_id = $1', '$6'))
+  const near = await read(rowsOf('organization_id = $1', String(Math.max(NEAR_ROWS, limit))))
+  if (near.length === limit) return near
+  return await read(
+    `SELECT newest.* FROM (
+       SELECT workflow.id FROM workflows AS workflow WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
+     ) AS visible CROSS JOIN LATERAL (${rowsOf('workflow_id = visible.id', '$6')}) AS newest`,
+  )
+}
+
+/** Runs of a session that are read for a page, some of which a filter leaves out or a member does not see. */
+const MAX_OF_SESSION_READ = 4_000
+
+/** Runs of one session that the viewer sees, the last one first. */
+export async function listRunsOfSession(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  sessionId: string,
+  {
+    status,
+    workflowId,
+    since,
+    until,
+    limit,
+    after,
+  }: Omit<RunQuery, 'after'> & { readonly after?: RunNumber | undefined },
+): Promise<ReadPage<RunOut, RunNumber>> {
+  const read = async (position: RunNumber | undefined, count: number) => {
+    const { rows } = await db.pool.query<RunNumber & { id: string; isVisible: boolean }>(
+      `SELECT start.id, start.number::float8 AS number, ${isVisible('workflow', '$2')}
+         AND start.created_at >= $6 AND start.created_at < $7 AND ($8::text IS NULL OR start.status = $8)
+         AND ($9::uuid IS NULL OR start.workflow_id = $9) AS "isVisible"
+       FROM (
+         SELECT * FROM starts WHERE session_id = $3 AND number < $4 ORDER BY number DESC LIMIT $5
+       ) AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id
+       WHERE start.organization_id = $1 ORDER BY start.number DESC`,
+      [
+        organizationId,
+        memberId,
+        sessionId,
+        position?.number ?? Number.MAX_SAFE_INTEGER,
+        count,
+        since ?? '-infinity',
+        until ?? 'infinity',
+        status ?? null,
+        workflowId ?? null,
+      ],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_OF_SESSION_READ }, read, (row) => row)
+  const ids = rows.map(({ id }) => id)
+  return { rows: await findVisibleRuns(db, { organizationId, memberId }, ids), next }
+}
+
+/** Those of the runs with these ids that the viewer sees, in the descending order of their numbers. */
+export async function findVisibleRuns(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<RunOut[]> {
+  const { rows } = await db.pool.query<RowOf<RunOut>>(
+    // OFFSET 0 makes PostgreSQL begin with the runs, and not with all runs of a workflow.
+    `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($3::uuid[]) OFFSET 0) AS start
+     JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
+     WHERE start.organization_id = $1 ORDER BY start.number DESC`,
+    [organizationId, memberId, ids],
+  )
+  return rows.map((row) => datesToIso<RunOut>(row))
+}
+
+/** The steps of a run that are read, and the bytes of its larger ones. */
+const MAX_STEPS = 500
+const SMALL_STEP_BYTES = 4_096
+const MAX_STEP_BYTES = 2 * 1_048_576
+
+/** The first steps of a run's journal; large ones beyond MAX_STEP_BYTES are `{ omitted_bytes }`. */
+export async function readBoundedSteps(
+  db: Pick<Database, 'pool'>,
+  runId: string,
+): Promise<RowOf<RunDetailOut['steps'][number]>[]> {
+  const { rows } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
+    `SELECT position, kind, created_at, CASE
+         WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
+         ELSE json_build_object('omitted_bytes', bytes)
+       END AS data
+     FROM (
+       SELECT *, sum(bytes) FILTER (WHERE bytes > ${SMALL_STEP_BYTES}) OVER (ORDER BY position) AS bytes_so_far
+       FROM (
+         SELECT position, kind, created_at, data, octet_length(data::text) AS bytes
+         FROM run_steps WHERE run_id = $1 ORDER BY position LIMIT ${MAX_STEPS}
+       ) AS step
+     ) AS measured ORDER BY position`,
+    [runId],
+  )
+  return rows
+}
+
+/** A run that the viewer sees, with its journal and deliveries, bounded. */
+export async function findVisibleRun(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  runId: string,
+): Promise<RunDetailOut | undefined> {
+  const { rows: runs } = await db.pool.query<
+    RowOf<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>
+  >(
+    `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
+     FROM starts AS start
+     JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
+     WHERE start.organization_id = $1 AND start.id = $3`,
+    [organizationId, memberId, runId],
+  )
+  const [run] = runs
+  if (!run) return undefined
+  const steps = await readBoundedSteps(db, runId)
+  const { rows: tokens } = await db.pool.query<{ input_tokens: number; output_tokens: number }>(
+    `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
+       coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens
+     FROM run_steps WHERE run_id = $1 AND kind = 'model_answer'`,
+    [runId],
+  )
+  const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)
+  const approvals = await listApprovalsOfRun(db, organizationId, runId)
+  return {
+    ...datesToIso<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>(run),
+    input_tokens: tokens[0]?.input_tokens ?? 0,
+    output_tokens: tokens[0]?.output_tokens ?? 0,
+    steps: steps.map((step) => datesToIso<RunDetailOut['steps'][number]>(step)),
+    deliveries,
+    approvals,
+  }
+}

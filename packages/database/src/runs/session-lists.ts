@@ -1,0 +1,80 @@
+import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
+import {
+  type Database,
+  datesToIso,
+  positionParams,
+  type ReadPage,
+  readVisible,
+  type RowOf,
+  type TimePosition,
+} from '../connection/index.ts'
+import { listRunsOfSession } from './run-lists.ts'
+import { isSessionVisible, type Viewer } from '../organizations/index.ts'
+
+const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
+  (last_start_number - last_finished_number)::float8 AS waiting_count, created_at, closed_at`
+
+type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
+
+/** Which sessions to list. */
+export interface SessionQuery {
+  readonly isOpen?: boolean | undefined
+  readonly limit: number
+  readonly after?: TimePosition | undefined
+}
+
+/** Sessions that are read for a page of a member, who may not see all of them. */
+const MAX_SESSIONS_READ = 1_000
+
+/** The sessions that the viewer sees, newest first. */
+export async function listSessions(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  { isOpen, limit, after }: SessionQuery,
+): Promise<ReadPage<SessionOut>> {
+  const read = async (position: TimePosition | undefined, count: number) => {
+    const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
+      `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
+       SELECT ${SESSION_COLUMNS} FROM sessions
+       WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
+         ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+       ORDER BY created_at DESC, id DESC LIMIT $4
+     ) AS session ORDER BY created_at DESC, id DESC`,
+      [organizationId, ...positionParams(position), count, memberId],
+    )
+    return rows
+  }
+  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_SESSIONS_READ }, read, (row) => ({
+    id: row.id,
+    createdAt: row.created_at,
+  }))
+  return { rows: rows.map(({ isVisible: _isVisible, ...row }) => datesToIso<SessionOut>(row)), next }
+}
+
+const MAX_RUNS = 100
+
+/** A session that the viewer sees, with its latest runs. */
+export async function findSession(
+  db: Pick<Database, 'pool'>,
+  viewer: Viewer,
+  sessionId: string,
+): Promise<SessionDetailOut | undefined> {
+  const [session] = await findSessions(db, viewer, [sessionId])
+  if (!session) return undefined
+  const runs = await listRunsOfSession(db, viewer, sessionId, { limit: MAX_RUNS })
+  return { ...session, runs: runs.rows.toReversed() }
+}
+
+/** Those of the sessions with these ids that the viewer sees, in any order. */
+export async function findSessions(
+  db: Pick<Database, 'pool'>,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<SessionOut[]> {
+  const { rows } = await db.pool.query<RowOf<SessionOut>>(
+    `SELECT ${SESSION_COLUMNS} FROM sessions
+     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
+    [organizationId, ids, memberId],
+  )
+  return rows.map((row) => datesToIso<SessionOut>(row))
+}

@@ -1,0 +1,121 @@
+import type { OverviewOut } from '@workflow-service/contract'
+import { type Database, datesToIso, type RowOf } from '../connection/index.ts'
+import { countLastDay } from './usage.ts'
+import { isVisible, type Viewer } from '../organizations/index.ts'
+
+/** How many rows of each kind are read to find the visible ones, and how many are shown. */
+const MAX_READ = 200
+const MAX_SHOWN = 20
+
+const FIRST_STEPS = `
+  SELECT
+    (
+      SELECT true FROM webhook_sources
+      WHERE organization_id = $1 AND deleted_at IS NULL AND verified_at IS NOT NULL LIMIT 1
+    ) IS NOT NULL AS has_verified_source,
+    (
+      SELECT true FROM (SELECT * FROM workflows WHERE organization_id = $1 LIMIT 1000) AS workflow
+      WHERE workflow.is_active AND workflow.deleted_at IS NULL
+        AND (SELECT true FROM triggers WHERE workflow_id = workflow.id AND is_active AND source_slug = 'api' LIMIT 1)
+        AND CASE workflow.scope
+          WHEN 'company_wide' THEN (SELECT id FROM users WHERE organization_id = $1 LIMIT 1)
+          ELSE (SELECT user_id FROM workflow_users WHERE workflow_id = workflow.id LIMIT 1)
+        END IS NOT NULL
+      LIMIT 1
+    ) IS NOT NULL AS has_startable_workflow,
+    (
+      SELECT true FROM api_keys
+      WHERE organization_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) LIMIT 1
+    ) IS NOT NULL AS has_api_key,
+    -- The run of the demo is none.
+    (
+      SELECT bool_or(user_id IS NOT NULL) OR count(*) >= 10 FROM (
+        SELECT started_at, user_id FROM starts WHERE organization_id = $1 ORDER BY created_at, id LIMIT 100
+      ) AS oldest WHERE started_at IS NOT NULL
+    ) IS TRUE OR (
+      -- Its runs may be deleted because of their age.
+      SELECT sum(count) >= 10 FROM (
+        SELECT count FROM usage_hours WHERE organization_id = $1 AND kind = 'organization' AND measure = 'run_ms' LIMIT 100
+      ) AS counted
+    ) IS TRUE AS has_run,
+    coalesce(
+      (
+        SELECT true FROM (SELECT id FROM webhook_sources WHERE organization_id = $1 LIMIT 1000) AS source
+        CROSS JOIN LATERAL (
+          SELECT kind FROM deliveries WHERE source_id = source.id ORDER BY created_at DESC, id DESC LIMIT 100
+        ) AS newest
+        WHERE newest.kind = 'payload' LIMIT 1
+      ),
+      (
+        SELECT true FROM usage_hours
+        WHERE organization_id = $1 AND kind = 'organization' AND measure = 'deliveries' LIMIT 1
+      ),
+      false
+    ) AS has_delivery`
+
+// A delivery of a failed run is left out: the run is shown. So is one that was sent again and accepted.
+const ATTENTION = `
+  SELECT * FROM (
+    SELECT 'run_failed' AS kind, start.id, workflow.name AS title, coalesce(start.error, '') AS reason,
+      start.created_at AS at
+    FROM (
+      SELECT id, workflow_id, error, created_at FROM starts
+      WHERE organization_id = $1 AND status = 'failed' AND created_at > now() - interval '7 days'
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+    ) AS start
+    JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
+  UNION ALL
+    SELECT 'delivery_not_accepted', delivery.id, coalesce(source.name, ''), coalesce(delivery.reason, delivery.outcome),
+      delivery.created_at
+    FROM (
+      SELECT id, source_id, run_id, outcome, reason, created_at, kind FROM deliveries
+      WHERE organization_id = $1 AND created_at > now() - interval '7 days'
+        AND outcome IN ('rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown')
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+    ) AS delivery
+    LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = delivery.source_id
+    LEFT JOIN starts AS start ON start.organization_id = $1 AND start.id = delivery.run_id
+    LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id
+    WHERE delivery.kind = 'payload' AND start.status IS DISTINCT FROM 'failed'
+      AND ($2::uuid IS NULL OR delivery.run_id IS NULL OR ${isVisible('workflow', '$2')})
+      AND (SELECT true FROM deliveries WHERE resend_of = delivery.id AND outcome = 'accepted' LIMIT 1) IS NULL
+  UNION ALL
+    SELECT 'source_not_verified', source.id, source.name, coalesce(verification.reason, verification.outcome),
+      verification.created_at
+    FROM (
+      SELECT id, name FROM webhook_sources WHERE organization_id = $1 AND deleted_at IS NULL LIMIT 1000
+    ) AS source
+    CROSS JOIN LATERAL (
+      SELECT outcome, reason, created_at FROM deliveries
+      WHERE source_id = source.id AND kind = 'verification' ORDER BY created_at DESC, id DESC LIMIT 1
+    ) AS verification
+    WHERE verification.outcome NOT IN ('accepted', 'in_flight')
+      AND verification.created_at > now() - interval '7 days'
+  ) AS found
+  ORDER BY at DESC, id LIMIT ${MAX_SHOWN}`
+
+const COUNT_WAITING_RUNS = `
+  SELECT count(*)::integer AS count FROM (
+    SELECT workflow_id FROM starts WHERE organization_id = $1 AND status = 'waiting'
+    ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+  ) AS start
+  JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
+
+/** The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index. */
+export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): Promise<OverviewOut> {
+  const { organizationId, memberId } = viewer
+  const [steps, attention, waiting, counts] = await Promise.all([
+    db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
+    db.pool.query<RowOf<OverviewOut['attention'][number]>>(ATTENTION, [organizationId, memberId]),
+    db.pool.query<{ count: number }>(COUNT_WAITING_RUNS, [organizationId, memberId]),
+    countLastDay(db, viewer),
+  ])
+  const [firstSteps] = steps.rows
+  if (!firstSteps) throw new Error('The first steps were not read')
+  return {
+    steps: firstSteps,
+    ...counts,
+    waiting_runs: waiting.rows[0]?.count ?? 0,
+    attention: attention.rows.map((row) => datesToIso<OverviewOut['attention'][number]>(row)),
+  }
+}

@@ -1,0 +1,21 @@
+/** Workflows with their triggers, files and people: documents, lists and edits. */
+export * from './auto-run-schedule.ts'
+export * from './files.ts'
+export * from './list-cursor.ts'
+export { readWorkflowDetail } from './workflow-detail.ts'
+export {
+  createWorkflow,
+  deleteWorkflow,
+  duplicateWorkflow,
+  type EditingPerson,
+  EditRefused,
+  purgeDeletedWorkflows,
+  saveAutoRun,
+  saveWorkflow,
+  saveWorkflowUsers,
+  setWorkflowActive,
+  type WorkflowEdit,
+} from './workflow-edits.ts'
+export * from './workflow-parts.ts'
+export * from './workflow-rows.ts'
+export * from './workflows.ts'

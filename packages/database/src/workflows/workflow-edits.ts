@@ -1,0 +1,408 @@
+import type { FieldError, Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import {
+  type AuditAction,
+  type AuditChange,
+  changedFields,
+  isVisible,
+  recordAuditEvent,
+  viewerOf,
+} from '../organizations/index.ts'
+import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
+import { type Database, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
+import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
+
+/** A person's change of a workflow. */
+export interface WorkflowEdit {
+  readonly workflowId: string
+  readonly principal: EditingPerson
+  readonly requestId: string
+}
+
+/** The person of a request. */
+export interface EditingPerson {
+  readonly organizationId: string
+  readonly userId: string
+  readonly role: Role
+  readonly name: string
+  readonly address: string | null
+}
+
+type EditProblem =
+  /** The person cannot see the workflow, or it does not have the trigger or file. */
+  | 'not_found'
+  /** Another save came first. `current` is what the operation that reads it answers; null when it was deleted. */
+  | 'changed_meanwhile'
+  | 'id_taken'
+  /** A run has not ended. */
+  | 'workflow_busy'
+  | 'invalid'
+
+/** A change is refused, and nothing was written. */
+export class EditRefused extends Error {
+  override name = 'EditRefused'
+  readonly problem: EditProblem
+  readonly what: string
+  readonly current: object | null
+  readonly violations: readonly FieldError[]
+
+  constructor(
+    problem: EditProblem,
+    options: { what?: string; current?: object | null; violations?: readonly FieldError[] } = {},
+  ) {
+    super(problem)
+    this.problem = problem
+    this.what = options.what ?? 'Workflow'
+    this.current = options.current ?? null
+    this.violations = options.violations ?? []
+  }
+}
+
+/** An edit as the audit log records it. The target is the workflow also for its parts, so that its log has all its changes. */
+export interface AuditedEdit {
+  readonly action: AuditAction
+  readonly changes: readonly AuditChange[]
+}
+
+/**
+ * Edits a workflow in one transaction, under the lock of its row: of two saves of the same values, the second sees the first
+ * one's. Writes a new version of the document and an audit event, unless `work` resolves to undefined because there is
+ * nothing to change.
+ * @throws EditRefused
+ */
+export async function editWorkflow(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  work: (client: PoolClient, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
+): Promise<WorkflowDetailOut> {
+  return await inTransaction(db, async (client) => {
+    await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
+    const before = await readDetail(client, edit)
+    const audited = await work(client, before)
+    if (!audited) return before
+    await client.query('UPDATE workflows SET version = gen_random_uuid(), updated_at = now() WHERE id = $1', [
+      before.id,
+    ])
+    await audit(client, edit, before.name, audited)
+    // Also when the person has just lost access.
+    return await readDetail(client, edit, { organizationId: edit.principal.organizationId, memberId: null })
+  })
+}
+
+async function lockWorkflow(
+  client: PoolClient,
+  { workflowId, principal }: WorkflowEdit,
+  lock: 'FOR NO KEY UPDATE' | 'FOR UPDATE',
+): Promise<{ name: string }> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT name FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
+    [principal.organizationId, workflowId, viewerOf(principal).memberId],
+  )
+  if (!rows[0]) throw new EditRefused('not_found')
+  return rows[0]
+}
+
+async function readDetail(
+  client: PoolClient,
+  { workflowId, principal }: WorkflowEdit,
+  viewer = viewerOf(principal),
+): Promise<WorkflowDetailOut> {
+  const detail = await readWorkflowDetail({ pool: client }, viewer, workflowId)
+  if (!detail) throw new EditRefused('not_found')
+  return detail
+}
+
+async function audit(
+  client: PoolClient,
+  { workflowId, principal, requestId }: WorkflowEdit,
+  name: string,
+  { action, changes }: AuditedEdit,
+): Promise<void> {
+  await recordAuditEvent(client, {
+    principal,
+    action,
+    target: { kind: 'workflow', id: workflowId, name },
+    changes,
+    requestId,
+  })
+}
+
+/**
+ * Whether there is something to save. A repeated save, and one of the values that another person has saved, is none.
+ * @throws EditRefused `changed_meanwhile` if the saved values are not those that were edited.
+ */
+export function isChange(
+  versions: { readonly stored: string | null; readonly edited: string | null; readonly wanted: string | null },
+  current: object | null,
+): boolean {
+  if (versions.stored === versions.wanted) return false
+  if (versions.stored !== versions.edited) throw new EditRefused('changed_meanwhile', { current })
+  return true
+}
+
+type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
+
+/** Creates an inactive workflow with the person as its user. Repeated with the same values, it answers the same. */
+export async function createWorkflow(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  values: WorkflowValues,
+): Promise<WorkflowDetailOut> {
+  const { name, description, scope } = values
+  return await inTransaction(db, async (client) => {
+    if (await insertWorkflow(client, edit, values)) {
+      await audit(client, edit, name, {
+        action: 'workflow.created',
+        changes: changedFields({}, { name, description, scope }),
+      })
+    }
+    return await readCreated(client, edit, values)
+  })
+}
+
+/**
+ * Copies a workflow with its triggers, files and people; the copy is inactive, without a schedule, and has the person as a
+ * user too. Repeated with the same values, it answers the same.
+ */
+export async function duplicateWorkflow(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  { id, name }: { readonly id: string; readonly name: string },
+): Promise<WorkflowDetailOut> {
+  return await inTransaction(db, async (client) => {
+    await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
+    const { description, scope } = await readDetail(client, edit)
+    const values = { name, description, scope }
+    const copy = { ...edit, workflowId: id }
+    if (await insertWorkflow(client, copy, values)) {
+      await client.query(COPY_PARTS, [edit.workflowId, id, edit.principal.organizationId])
+      const changes = changedFields({}, { ...values, copy_of: edit.workflowId })
+      await audit(client, copy, name, { action: 'workflow.created', changes })
+    }
+    return await readCreated(client, copy, values)
+  })
+}
+
+const COPY_PARTS = `
+  WITH copied AS MATERIALIZED (
+    SELECT id AS old_id, gen_random_uuid() AS new_id FROM triggers WHERE workflow_id = $1
+  ),
+  new_triggers AS (
+    INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message, created_at)
+    SELECT new_id, $2, name, is_active, source_slug, source_name, filters, input_message, created_at
+    FROM copied JOIN triggers ON triggers.id = copied.old_id
+  ),
+  new_events AS (
+    INSERT INTO trigger_events (trigger_id, position, slug, name)
+    SELECT new_id, position, slug, name FROM copied JOIN trigger_events ON trigger_events.trigger_id = copied.old_id
+  ),
+  new_sources AS (
+    INSERT INTO subagent_sources (trigger_id, position, source_id, name, type)
+    SELECT new_id, position, source_id, name, type
+    FROM copied JOIN subagent_sources ON subagent_sources.trigger_id = copied.old_id
+  ),
+  new_users AS (
+    INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+    SELECT $3, $2, user_id FROM workflow_users WHERE workflow_id = $1
+    ON CONFLICT DO NOTHING
+  )
+  INSERT INTO files (id, workflow_id, name, path, content)
+  SELECT gen_random_uuid(), $2, name, path, content FROM files WHERE workflow_id = $1`
+
+/** Resolves to false when the id is taken. */
+async function insertWorkflow(
+  client: PoolClient,
+  { workflowId, principal: { organizationId, userId } }: WorkflowEdit,
+  { name, description, scope }: { name: string; description: string; scope: string },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     VALUES ($1, $2, $3, $4, $5, $6, false) ON CONFLICT (id) DO NOTHING`,
+    [workflowId, organizationId, name, description, scope, workflowSearchText(name, description)],
+  )
+  if (!rowCount) return false
+  await client.query('INSERT INTO workflow_users (organization_id, workflow_id, user_id) VALUES ($1, $2, $3)', [
+    organizationId,
+    workflowId,
+    userId,
+  ])
+  return true
+}
+
+/** @throws EditRefused `id_taken` if the id is that of another workflow. */
+async function readCreated(
+  client: PoolClient,
+  edit: WorkflowEdit,
+  { name, description, scope }: { name: string; description: string; scope: string },
+): Promise<WorkflowDetailOut> {
+  const { principal, workflowId } = edit
+  const found = await readWorkflowDetail({ pool: client }, viewerOf(principal), workflowId)
+  if (found?.version === versionOf([name, description, scope])) return found
+  throw new EditRefused('id_taken')
+}
+
+export async function saveWorkflow(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  { version, ...values }: SaveWorkflowIn,
+): Promise<WorkflowDetailOut> {
+  const { name, description, scope } = values
+  return await editWorkflow(db, edit, async (client, before) => {
+    const wanted = versionOf([name, description, scope])
+    if (!isChange({ stored: before.version, edited: version, wanted }, before)) return undefined
+    const { memberId } = viewerOf(edit.principal)
+    if (scope !== 'company_wide' && memberId !== null && !before.users.some(({ id }) => id === memberId)) {
+      const message = 'would hide the workflow from you; add yourself to its people first'
+      throw new EditRefused('invalid', { violations: [{ field: 'scope', code: 'value_error', message }] })
+    }
+    await client.query('UPDATE workflows SET name = $2, description = $3, scope = $4, search_text = $5 WHERE id = $1', [
+      before.id,
+      name,
+      description,
+      scope,
+      workflowSearchText(name, description),
+    ])
+    return { action: 'workflow.saved', changes: changedFields<object>(before, values) }
+  })
+}
+
+export async function setWorkflowActive(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  isActive: boolean,
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (client, before) => {
+    if (before.is_active === isActive) return undefined
+    await client.query('UPDATE workflows SET is_active = $2 WHERE id = $1', [before.id, isActive])
+    return {
+      action: isActive ? 'workflow.activated' : 'workflow.deactivated',
+      changes: [{ field: 'is_active', old: before.is_active, new: isActive }],
+    }
+  })
+}
+
+/** Saves the schedule. It counts from now when it is switched on or gets another frequency. */
+export async function saveAutoRun(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  { version, ...schedule }: SaveAutoRunIn,
+): Promise<WorkflowDetailOut> {
+  const { enabled, frequency } = schedule
+  return await editWorkflow(db, edit, async (client, before) => {
+    const { auto_run: stored } = before
+    const wanted = versionOf([enabled, frequency])
+    if (!isChange({ stored: stored.version, edited: version, wanted }, before)) return undefined
+    const { rows } = await client.query<StoredSchedule & { now: Date }>(
+      `SELECT auto_run_anchor_at AS "anchorAt", auto_run_next_at AS "nextAt", now()::timestamptz(3) AS now
+       FROM workflows WHERE id = $1`,
+      [before.id],
+    )
+    const { now, ...times } = rows[0]!
+    const { anchorAt, nextAt } = scheduleAutoRun(schedule, { ...stored, ...times }, now)
+    await client.query(
+      `UPDATE workflows SET auto_run_enabled = $2, auto_run_frequency = $3, auto_run_anchor_at = $4, auto_run_next_at = $5
+       WHERE id = $1`,
+      [before.id, enabled, frequency, anchorAt, nextAt],
+    )
+    return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }
+  })
+}
+
+export async function saveWorkflowUsers(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  { userIds, version }: { readonly userIds: readonly string[]; readonly version: string },
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (client, before) => {
+    const ids = [...new Set(userIds)]
+    if (!isChange({ stored: before.users_version, edited: version, wanted: usersVersion(ids) }, before))
+      return undefined
+    const known = await client.query<{ id: string; email: string }>(
+      'SELECT id, email FROM users WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY id FOR KEY SHARE',
+      [edit.principal.organizationId, ids],
+    )
+    const emails = new Map(known.rows.map(({ id, email }) => [id, email]))
+    const unknown = userIds.findIndex((id) => !emails.has(id))
+    if (unknown !== -1) {
+      const violation: FieldError = {
+        field: `user_ids.${unknown}`,
+        code: 'not_found',
+        message: 'must be a user of your organization',
+      }
+      throw new EditRefused('invalid', { violations: [violation] })
+    }
+    await client.query('DELETE FROM workflow_users WHERE workflow_id = $1 AND user_id <> ALL ($2::uuid[])', [
+      before.id,
+      ids,
+    ])
+    await client.query(
+      `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+       SELECT $1, $2, unnest($3::uuid[]) ON CONFLICT DO NOTHING`,
+      [edit.principal.organizationId, before.id, ids],
+    )
+    const old = before.users.map(({ email }) => email)
+    return { action: 'workflow_users.saved', changes: [{ field: 'users', old, new: [...emails.values()].toSorted() }] }
+  })
+}
+
+// One SELECT for each status: with `status IN (…)` and no statistics, PostgreSQL reads all runs of the workflow instead.
+const FIND_UNFINISHED_RUN = `
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'queued' AND workflow_id = $2 LIMIT 1)
+  UNION ALL
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'running' AND workflow_id = $2 LIMIT 1)
+  UNION ALL
+  (SELECT FROM starts WHERE organization_id = $1 AND status = 'waiting' AND workflow_id = $2 LIMIT 1)
+  LIMIT 1`
+
+/**
+ * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.
+ * @throws EditRefused `workflow_busy` while a run has not ended.
+ */
+export async function deleteWorkflow(db: Pick<Database, 'pool'>, edit: WorkflowEdit): Promise<void> {
+  await inTransaction(db, async (client) => {
+    const { name } = await lockWorkflow(client, edit, 'FOR UPDATE')
+    const unfinished = await client.query(FIND_UNFINISHED_RUN, [edit.principal.organizationId, edit.workflowId])
+    if (unfinished.rowCount) throw new EditRefused('workflow_busy')
+    await client.query(
+      `UPDATE workflows SET deleted_at = now(), is_active = false, auto_run_enabled = false, auto_run_anchor_at = NULL,
+         auto_run_next_at = NULL, version = gen_random_uuid()
+       WHERE id = $1`,
+      [edit.workflowId],
+    )
+    await audit(client, edit, name, { action: 'workflow.deleted', changes: [{ field: 'name', old: name, new: null }] })
+  })
+}
+
+// ARRAY(…) is evaluated once. With IN, PostgreSQL may evaluate the batch again for each row, and delete more than the limit.
+const DELETE_RUNS = `
+  DELETE FROM starts WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM starts WHERE workflow_id = $1 AND status IN ('succeeded', 'failed')
+    ORDER BY created_at DESC, id DESC LIMIT $2
+  ))`
+
+/**
+ * Deletes up to `batchSize` runs, with their journals, of each of up to 100 deleted workflows, and those workflows without
+ * runs. A run that was accepted while its workflow was deleted ends first. Resolves to the number of deleted rows.
+ */
+export async function purgeDeletedWorkflows(db: Pick<Database, 'pool'>, batchSize: number): Promise<number> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    'SELECT id FROM workflows WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 100',
+  )
+  let deleted = 0
+  for (const { id } of rows) {
+    deleted += await inTransaction(db, async (client) => {
+      const locked = await client.query(
+        'SELECT FROM workflows WHERE id = $1 AND deleted_at IS NOT NULL FOR UPDATE SKIP LOCKED',
+        [id],
+      )
+      if (!locked.rowCount) return 0
+      const runs = await client.query(DELETE_RUNS, [id, batchSize])
+      const emptied = await client.query(
+        'DELETE FROM workflows WHERE id = $1 AND (SELECT true FROM starts WHERE workflow_id = $1 LIMIT 1) IS NULL',
+        [id],
+      )
+      return (runs.rowCount ?? 0) + (emptied.rowCount ?? 0)
+    })
+  }
+  return deleted
+}

@@ -1,0 +1,163 @@
+import type { AppFileOut, FieldError, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
+import type { Database } from '../connection/index.ts'
+import { type Reader, type TriggerValues, triggerVersion } from './workflow-detail.ts'
+import { EditRefused, editWorkflow, isChange, type WorkflowEdit } from './workflow-edits.ts'
+
+// The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they are.
+const UPSERT_TRIGGER = `
+  INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message)
+  VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8)
+  ON CONFLICT (id) DO UPDATE SET name = $3, is_active = $4, source_slug = $5, source_name = $6, input_message = $8,
+    filters = CASE WHEN $9 THEN triggers.filters ELSE $7::json END
+  WHERE triggers.workflow_id = $2`
+
+const INSERT_EVENTS = `
+  INSERT INTO trigger_events (trigger_id, position, slug, name)
+  SELECT $1, row_number() OVER () - 1, slug, name FROM json_to_recordset($2::json) AS event (slug text, name text)`
+
+const INSERT_SUBAGENT_SOURCES = `
+  INSERT INTO subagent_sources (trigger_id, position, source_id, name, type)
+  SELECT $1, row_number() OVER () - 1, id, name, type
+  FROM json_to_recordset($2::json) AS source (id uuid, name text, type text)`
+
+/** Saves a trigger: a new one when `version` is null. */
+export async function saveTrigger(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  triggerId: string,
+  { version, ...values }: SaveTriggerIn,
+): Promise<WorkflowDetailOut> {
+  const wanted: TriggerValues = { ...values, subagent_sources: values.subagent_sources.toSorted(inDocumentOrder) }
+  return await editWorkflow(db, edit, async (client, before) => {
+    const stored = before.triggers.find(({ id }) => id === triggerId)
+    const versions = { stored: stored?.version ?? null, edited: version, wanted: triggerVersion(wanted) }
+    if (!isChange(versions, before)) return undefined
+    const filters = wanted.filters && JSON.stringify(wanted.filters)
+    const { rowCount } = await client.query(UPSERT_TRIGGER, [
+      triggerId,
+      before.id,
+      wanted.name,
+      wanted.is_active,
+      wanted.trigger_source.slug,
+      wanted.trigger_source.name,
+      filters,
+      wanted.input_message,
+      stored !== undefined && (stored.filters && JSON.stringify(stored.filters)) === filters,
+    ])
+    if (!rowCount) throw new EditRefused('id_taken', { what: 'Trigger' })
+    await client.query('DELETE FROM trigger_events WHERE trigger_id = $1', [triggerId])
+    await client.query('DELETE FROM subagent_sources WHERE trigger_id = $1', [triggerId])
+    await client.query(INSERT_EVENTS, [triggerId, JSON.stringify(wanted.events)])
+    await client.query(INSERT_SUBAGENT_SOURCES, [triggerId, JSON.stringify(wanted.subagent_sources)])
+    const changes = changedFields<object>(stored ?? {}, wanted)
+    return { action: 'trigger.saved', changes: ofPart('trigger', wanted.name || triggerId, changes) }
+  })
+}
+
+/** First the sources whose type is not `platform_internal`; each group by name in code point order. */
+function inDocumentOrder(a: { name: string; type: string }, b: { name: string; type: string }): number {
+  const internalLast = Number(a.type === 'platform_internal') - Number(b.type === 'platform_internal')
+  return internalLast || Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))
+}
+
+/** Names the trigger or file in each change. */
+function ofPart(kind: string, name: string, changes: readonly AuditChange[]): AuditChange[] {
+  return changes.map((change) => ({ ...change, field: `${kind} ${name}: ${change.field}` }))
+}
+
+function removedFields(old: object): AuditChange[] {
+  return Object.entries(old).map(([field, value]) => ({ field, old: value as unknown, new: null }))
+}
+
+export async function deleteTrigger(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  triggerId: string,
+  version: string,
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (client, before) => {
+    const stored = before.triggers.find(({ id }) => id === triggerId)
+    if (!stored) throw new EditRefused('not_found', { what: 'Trigger' })
+    isChange({ stored: stored.version, edited: version, wanted: null }, before)
+    await client.query('DELETE FROM triggers WHERE id = $1', [triggerId])
+    const { id: _id, version: _version, ...values } = stored
+    return { action: 'trigger.deleted', changes: ofPart('trigger', stored.name || triggerId, removedFields(values)) }
+  })
+}
+
+const READ_FILE = `
+  SELECT files.id, files.name, files.path, files.content, files.version
+  FROM workflows AS workflow JOIN files ON files.workflow_id = workflow.id
+  WHERE workflow.organization_id = $1 AND workflow.id = $2 AND files.id = $3 AND ${isVisible('workflow', '$4')}`
+
+/** Reads a file with its content; undefined when the person cannot see it. */
+export async function readAppFile(
+  db: Reader,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+  fileId: string,
+): Promise<AppFileOut | undefined> {
+  return (await db.pool.query<AppFileOut>(READ_FILE, [organizationId, workflowId, fileId, memberId])).rows[0]
+}
+
+function readStored(client: PoolClient, { workflowId, principal }: WorkflowEdit, fileId: string) {
+  return readAppFile({ pool: client }, viewerOf(principal), workflowId, fileId)
+}
+
+const UPSERT_FILE = `
+  INSERT INTO files (id, workflow_id, name, path, content) VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (id) DO UPDATE SET name = $3, path = $4, content = $5, version = gen_random_uuid()
+  WHERE files.workflow_id = $2`
+
+/** Saves a file: a new one when `version` is null. */
+export async function saveFile(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  fileId: string,
+  { version, ...wanted }: SaveFileIn,
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (client, before) => {
+    const stored = await readStored(client, edit, fileId)
+    const isSame = stored && JSON.stringify(valuesOf(stored)) === JSON.stringify(valuesOf(wanted))
+    const storedVersion = stored?.version ?? null
+    if (!isChange({ stored: storedVersion, edited: version, wanted: isSame ? storedVersion : '' }, stored ?? null))
+      return undefined
+    const location = [...wanted.path, wanted.name].join('/')
+    if (before.files.some(({ id, path, name }) => id !== fileId && [...path, name].join('/') === location)) {
+      const violation: FieldError = {
+        field: 'name',
+        code: 'value_error',
+        message: 'is the name of another file in this folder',
+      }
+      throw new EditRefused('invalid', { violations: [violation] })
+    }
+    const { rowCount } = await client.query(UPSERT_FILE, [fileId, before.id, wanted.name, wanted.path, wanted.content])
+    if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
+    const changes = changedFields<object>(stored ?? {}, wanted)
+    return { action: 'file.saved', changes: ofPart('file', location, changes) }
+  })
+}
+
+function valuesOf({ name, path, content }: Omit<AppFileOut, 'id' | 'version'>) {
+  return { name, path, content }
+}
+
+export async function deleteFile(
+  db: Pick<Database, 'pool'>,
+  edit: WorkflowEdit,
+  fileId: string,
+  version: string,
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (client) => {
+    const stored = await readStored(client, edit, fileId)
+    if (!stored) throw new EditRefused('not_found', { what: 'File' })
+    isChange({ stored: stored.version, edited: version, wanted: null }, stored)
+    await client.query('DELETE FROM files WHERE id = $1', [fileId])
+    return {
+      action: 'file.deleted',
+      changes: ofPart('file', [...stored.path, stored.name].join('/'), removedFields(valuesOf(stored))),
+    }
+  })
+}
