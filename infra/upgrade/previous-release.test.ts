@@ -53,11 +53,11 @@ describeWithRelease('the previous release, on a database that is migrated to the
     const started = await startProcess({
       args: [join(release, 'services', name, 'src/main.ts')],
       env: { ...env, ...more },
-      readyWhen: { line: /"msg":"(listening|running)"/ },
+      readyWhen: { line: /"msg":"(service.started|listening|running)"/ },
       timeoutMs: 60_000,
     })
     stops.push(() => started.stop())
-    const line = started.jsonLines.find(({ msg }) => msg === 'listening')
+    const line = started.jsonLines.find(({ url }) => url !== undefined)
     return { url: String(line?.['url']), stop: () => started.stop() }
   }
 

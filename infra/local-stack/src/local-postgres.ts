@@ -24,7 +24,7 @@ export async function startLocalPostgres(
   const deadlineMs = performance.now() + DATA_DIR_TIMEOUT_MS
   for (;;) {
     try {
-      const server = await startEmbeddedPostgres({ dataDir, log: (line) => logger.info(line) })
+      const server = await startEmbeddedPostgres({ dataDir, log: (line) => logger.info({ line }, 'database.logged') })
       return { ...server, isNew }
     } catch (error) {
       if (!isDataDirInUse(error)) throw error

@@ -186,7 +186,7 @@ describe('npm start', () => {
       expect((await failedStart({ PORT: '0' })).stderr).toContain('npm start already runs in this folder: process')
 
       const [, appUrl = '', setupToken = ''] = /(http:\S+)\/setup#(\S+)/.exec(output) ?? []
-      await waitUntil(async () => (await readLogs()).includes('listening'))
+      await waitUntil(async () => (await readLogs()).includes('service.started'))
       expect(await readLogs()).not.toContain('/setup#')
       expect(saved['APP_URL']).toBe(appUrl)
       expect(await becomeOwner(appUrl, setupToken)).toMatchObject({

@@ -5,15 +5,15 @@ import type { RabbitMqOptions } from './rabbitmq-options.ts'
 export function stateReporter(role: 'publisher' | 'consumer', { logger, onState }: RabbitMqOptions) {
   return (state: ConnectionState, error?: Error): void => {
     onState?.(role, state)
-    if (state === 'up') logger?.info({ role }, 'broker connection is up')
-    else if (state === 'blocked') logger?.warn({ role }, 'the broker accepts no messages: memory or disk alarm')
-    else logger?.warn({ role, error: error?.message }, 'broker connection is down')
+    if (state === 'up') logger?.info({ role }, 'broker.connected')
+    else if (state === 'blocked') logger?.warn({ role }, 'broker.blocked')
+    else logger?.warn({ role, error: error?.message }, 'broker.disconnected')
   }
 }
 
 /** Returns a function that logs a queue that could not be declared, and why. */
 export function logMismatch({ logger }: RabbitMqOptions) {
   return (queue: string, error: Error): void => {
-    logger?.warn({ queue, error: error.message }, 'the queue cannot be declared like this; it is used as it is')
+    logger?.warn({ queue, error: error.message }, 'queue.mismatched')
   }
 }

@@ -37,14 +37,14 @@ export function openConsumer(
     try {
       await handler(decoded.message, typeof requestId === 'string' ? { requestId } : {})
     } catch (error) {
-      logger?.warn({ session_id: decoded.message.session_id, error: String(error) }, 'message handler failed')
+      logger?.warn({ session_id: decoded.message.session_id, error: String(error) }, 'message.failed')
     }
     return 'ack'
   }
 
   const moveToDeadLetters = async (message: ConsumeMessage, error: MessageError): Promise<'ack' | 'reject'> => {
     onDeadLetter?.(error.reason)
-    logger?.warn({ ...error, message_id: message.properties.messageId }, 'message cannot be read')
+    logger?.warn({ ...error, message_id: message.properties.messageId }, 'message.dead_lettered')
     for (let attempt = 0; attempt < DEAD_LETTER_ATTEMPTS; attempt += 1) {
       if (attempt > 0) await sleep(DEAD_LETTER_INTERVAL_MS)
       if ((await publishDeadLetter(publisher, message, error)) === 'confirmed') return 'ack'

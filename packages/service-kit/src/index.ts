@@ -25,6 +25,7 @@ export {
   type LimitReached,
   type ReleaseSlot,
 } from './in-flight-limiter.ts'
+export { LOG_EVENTS, type LogEvent } from './log-events.ts'
 export * from './logger.ts'
 export * from './metrics.ts'
 export { repeat, type RepeatedTask, type RepeatOptions } from './repeat.ts'

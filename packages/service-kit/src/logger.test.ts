@@ -16,12 +16,12 @@ function collect() {
 describe('createLogger', () => {
   test('writes one JSON line per event, with the service and an ISO time', () => {
     const { lines, logger } = collect()
-    logger.info({ request_id: 'r1' }, 'answered')
+    logger.info({ request_id: 'r1' }, 'request.answered')
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({
       level: 'info',
       service: 'gateway',
       request_id: 'r1',
-      msg: 'answered',
+      msg: 'request.answered',
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
     })
   })
@@ -34,7 +34,7 @@ describe('createLogger', () => {
   ])('redacts a secret %s and keeps the other fields', (_where, fields) => {
     const { lines, logger } = collect()
     const before = JSON.stringify(fields)
-    logger.info({ ...fields, outcome: 'fine' }, 'line')
+    logger.info({ ...fields, outcome: 'fine' }, 'delivery.answered')
     expect(lines.join()).not.toContain('hunter2')
     expect(lines[0]).toContain('[hidden]')
     expect(lines[0]).toContain('"outcome":"fine"')

@@ -1,6 +1,18 @@
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
+import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
+import type { LogEvent } from './log-events.ts'
 
-export type { Logger } from 'pino'
+type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** Writes one line: its fields and its event, the line's `msg`. Texts are in the fields. */
+interface WriteLine {
+  (fields: object, event: LogEvent): void
+  (event: LogEvent): void
+}
+
+/** The JSON logger of one service. It takes the events of `LOG_EVENTS` only. */
+export interface Logger extends Readonly<Record<LogLevel, WriteLine>> {
+  isLevelEnabled(level: LogLevel): boolean
+}
 
 /** Fields whose values are never logged. */
 const SECRET_NAMES: ReadonlySet<string> = new Set([

@@ -50,8 +50,8 @@ describe('repeat', () => {
     await jest.advanceTimersByTimeAsync(100)
     expect(run).toHaveBeenCalledTimes(2)
     expect(warn).toHaveBeenCalledWith(
-      { error: expect.objectContaining({ message: 'no database' }) as unknown },
-      'could not count',
+      { task: 'count', error: expect.objectContaining({ message: 'no database' }) as unknown },
+      'task.failed',
     )
   })
 

@@ -2,7 +2,7 @@ import { describeError, type Logger } from './logger.ts'
 
 /** A task that runs again and again. */
 export interface RepeatOptions {
-  /** Names the task in log messages, as in "could not <name>": "delete old idempotency keys". */
+  /** Names the task in the event `task.failed`: "delete old idempotency keys". */
   name: string
   /** Milliseconds between the end of one run and the start of the next. */
   intervalMs: number
@@ -31,7 +31,7 @@ export interface RepeatedTask {
  */
 export function repeat(options: RepeatOptions): RepeatedTask {
   const { name, intervalMs, firstDelayMs = 0, retryMs = intervalMs, logger, run } = options
-  const { onError = (error) => logger.warn({ error: describeError(error) }, `could not ${name}`) } = options
+  const { onError = (error) => logger.warn({ task: name, error: describeError(error) }, 'task.failed') } = options
   const stopping = new AbortController()
   let woken = Promise.withResolvers<void>()
 

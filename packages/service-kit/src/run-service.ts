@@ -32,15 +32,15 @@ export async function runService(start: () => Promise<RunningService>): Promise<
   const stop = (signal: string): void => {
     if (isStopping) process.exit(1)
     isStopping = true
-    logger.info({ signal }, 'stopping')
+    logger.info({ signal }, 'service.stopping')
     setTimeout(() => {
-      logger.error('stopping took too long')
+      logger.error('service.stop_timed_out')
       process.exit(1)
     }, service.shutdownDelayMs + STOP_TIMEOUT_MS).unref()
     service.stop().then(
-      () => logger.info('stopped'),
+      () => logger.info('service.stopped'),
       (error: unknown) => {
-        logger.error({ error: describeError(error) }, 'stopping failed')
+        logger.error({ error: describeError(error) }, 'service.stop_failed')
         process.exitCode = 1
       },
     )

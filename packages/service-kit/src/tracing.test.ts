@@ -66,7 +66,7 @@ describe('the export of spans', () => {
     const { tracing, lines } = await setUp((response) => response.writeHead(400).end())
     for (let n = 0; n < 4_000; n += 1) await traceWork(tracing)
     await tracing.stop()
-    expect(lines).toMatchObject([{ level: 'warn', msg: 'could not export spans' }])
+    expect(lines).toMatchObject([{ level: 'warn', msg: 'span.export_failed' }])
   })
 
   test('changes nothing for work that fails, and has nothing of its error', async () => {

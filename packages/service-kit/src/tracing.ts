@@ -203,7 +203,7 @@ function withWarnings(exporter: SpanExporter, logger: Logger): SpanExporter {
         if (result.error && performance.now() - warnedMs >= WARNING_INTERVAL_MS) {
           warnedMs = performance.now()
           const { name, message, code } = describeError(result.error)
-          logger.warn({ spans: spans.length, error: { name, message, code } }, 'could not export spans')
+          logger.warn({ spans: spans.length, error: { name, message, code } }, 'span.export_failed')
         }
         onResult(result)
       }),

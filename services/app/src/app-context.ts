@@ -56,7 +56,7 @@ export async function createAppContext(config: AppConfig, overrides: AppOverride
     url: config.databaseUrl,
     applicationName: 'app',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
   })
   const sessionQueue =
     overrides.sessionQueue ??
@@ -65,7 +65,7 @@ export async function createAppContext(config: AppConfig, overrides: AppOverride
   const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
   const hints = createHintSender({
     db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {

@@ -90,7 +90,7 @@ export function createEventStreams(options: {
     firstDelayMs: recheckMs,
     logger,
     onError: (error) => {
-      if (!isDatabaseUnavailable(error)) logger.warn({ error: describeError(error) }, 'could not check sign-ins')
+      if (!isDatabaseUnavailable(error)) logger.warn({ error: describeError(error) }, 'sign_in.check_failed')
     },
     run: async () => {
       const open = [...streams]
@@ -109,8 +109,8 @@ export function createEventStreams(options: {
       for (const stream of streams) add(stream, EVENT_TOPICS)
     },
     onState: (state, error) => {
-      if (state === 'up') logger.info('listening to hints')
-      else if (error) logger.warn({ error: describeError(error) }, 'hints are not heard')
+      if (state === 'up') logger.info('change_notice.listening')
+      else if (error) logger.warn({ error: describeError(error) }, 'change_notice.unavailable')
     },
   })
   return {

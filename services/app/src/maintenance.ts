@@ -45,7 +45,7 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
     ),
     start('roll up the usage', ROLL_UP_USAGE_EVERY_MS, async (signal) => {
       const hours = await rollUpUsage(db, signal)
-      if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage rolled up')
+      if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     }),
     announceSetup(ctx),
   ]
@@ -69,7 +69,7 @@ function announceSetup({ db, logger }: AppContext): RepeatedTask {
     logger,
     run: async () => {
       if (isDone) return
-      if (!(await hasAccounts(db))) logger.warn({}, 'no account exists yet: make the first owner with wf setup-link')
+      if (!(await hasAccounts(db))) logger.warn({ hint: 'make the first owner with wf setup-link' }, 'setup.pending')
       isDone = true
     },
   })

@@ -38,7 +38,7 @@ describe('The stream of events', () => {
       status: 200,
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
     })
-    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'listening to hints'))
+    await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
     const sender = createHintSender({ db: app.db, onError: () => {} })
     sender.add(id, 'runs', 'sessions')
     await sender.close()

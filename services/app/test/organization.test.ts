@@ -17,7 +17,7 @@ describe('The setup', () => {
   const app = useTestApp()
 
   test('is announced in the log while no account exists, with the command that makes the link and without a link', async () => {
-    const announcements = () => app.logLines.filter(({ msg }) => String(msg).includes('wf setup-link'))
+    const announcements = () => app.logLines.filter(({ hint }) => String(hint).includes('wf setup-link'))
     await app.db.pool.query('DELETE FROM accounts')
     const restarted = await app.startAnother()
     await waitUntil(() => announcements().length > 0)

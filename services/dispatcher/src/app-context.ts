@@ -81,7 +81,7 @@ export async function createAppContext(
     url: config.databaseUrl,
     applicationName: 'dispatcher',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'database connection lost'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
   })
   const tracing = await startTracing({ ...config.tracing, service: 'dispatcher', logger })
   const metrics = createMetrics('dispatcher')
@@ -96,7 +96,7 @@ export async function createAppContext(
   const store = createDeliveryStore(db)
   const hints = createHintSender({
     db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   })
   const outcomes = createOutcomeRecorder({ store, logger })
   return {

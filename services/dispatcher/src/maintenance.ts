@@ -45,5 +45,5 @@ async function markAbandoned(
   const count = await markAbandonedDeliveries(ctx.db, { olderThanMs: ctx.deliveryDeadlineMs * 1.5 })
   if (count === 0) return
   ctx.deliveryMetrics.countAbandoned(count)
-  ctx.logger.warn({ count }, 'abandoned deliveries became unknown')
+  ctx.logger.warn({ count }, 'delivery.abandoned')
 }

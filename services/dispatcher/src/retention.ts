@@ -76,7 +76,7 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
   }
   if (Object.values(counts).some((count) => count > 0)) {
     const { journalSteps: journal_steps, auditEvents: audit_events, ...others } = counts
-    logger.info({ ...others, journal_steps, audit_events }, 'old rows deleted')
+    logger.info({ ...others, journal_steps, audit_events }, 'retention.applied')
   }
   return counts
 }

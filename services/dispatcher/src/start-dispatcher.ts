@@ -28,10 +28,10 @@ export async function startDispatcher(
       host: config.host,
       port: config.port,
       onRefusal: (error, requestId) =>
-        ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request refused'),
+        ctx.logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused'),
     })
     const maintenance = startMaintenance(ctx)
-    ctx.logger.info({ url: http.url }, 'listening')
+    ctx.logger.info({ url: http.url }, 'service.started')
     logAddressExemptions(ctx)
     return {
       logger: ctx.logger,
@@ -60,9 +60,9 @@ function logAddressExemptions({ config, logger }: AppContext): void {
   const { cidrs } = config.allowedSubnets
   if (cidrs.length > 0) {
     logger.warn(
-      { allowed_subnets: cidrs },
-      'WEBHOOK_ALLOWED_SUBNETS is set: endpoints in these networks are allowed. For development only.',
+      { allowed_subnets: cidrs, hint: 'WEBHOOK_ALLOWED_SUBNETS is for development only' },
+      'address_check.exempted',
     )
   }
-  if (config.egressProxy) logger.info('requests to endpoints go through WEBHOOK_EGRESS_PROXY, which checks addresses')
+  if (config.egressProxy) logger.info('address_check.delegated')
 }

@@ -223,7 +223,7 @@ describe('a dispatcher that gets SIGTERM', () => {
     const call = send(id)
     await endpoint.waitForRequests(1)
     dispatcher.process.kill('SIGTERM')
-    await waitUntil(() => dispatcher.process.jsonLines.some(({ msg }) => msg === 'stopping'))
+    await waitUntil(() => dispatcher.process.jsonLines.some(({ msg }) => msg === 'service.stopping'))
     resolve()
     expect(await call).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'just in time' } })
     expect(await dispatcher.process.exited).toMatchObject({ code: 0 })

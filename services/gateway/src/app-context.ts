@@ -86,7 +86,7 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
     url: config.databaseUrl,
     applicationName: 'gateway',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
   })
   const sessionQueue =
     overrides.sessionQueue ??
@@ -106,7 +106,7 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
   })
   const hints = createHintSender({
     db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   })
   const apiKeyUsage = createApiKeyUsage({ db, logger })
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })

@@ -211,7 +211,7 @@ describe('while shutting down', () => {
     idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     await waitUntil(async () => (await fetch(`${started.metricsUrl}/healthz`)).ok)
     started.kill('SIGTERM')
-    await waitUntil(() => started.jsonLines.some(({ msg }) => msg === 'stopping'))
+    await waitUntil(() => started.jsonLines.some(({ msg }) => msg === 'service.stopping'))
     await idle.ended
     await waitUntil(async () => await isRefused(started.url))
     open.write('{}')
@@ -219,7 +219,7 @@ describe('while shutting down', () => {
     expect(received).toMatch(/^HTTP\/1\.1 422 /)
     expect(received).toMatch(/\r\nConnection: close\r\n/)
     expect(await started.exited).toEqual({ code: 0, signal: null })
-    expect(started.jsonLines.at(-1)?.['msg']).toBe('stopped')
+    expect(started.jsonLines.at(-1)?.['msg']).toBe('service.stopped')
   }, 60_000)
 
   test('is not ready first, and answers on new connections for SHUTDOWN_DELAY_SECONDS', async () => {

@@ -92,11 +92,11 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
     url: config.databaseUrl,
     applicationName: 'runner',
     maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'a database connection was lost'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
   })
   const hints = createHintSender({
     db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'could not send hints'),
+    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
@@ -165,7 +165,7 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
       await tracing.stop()
       await withTimeout(hints.close(), CLOSE_MS).catch(() => {})
       await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})
-      await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database connections did not close in time'))
+      await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database.close_timed_out'))
     },
   }
 }

@@ -1,4 +1,4 @@
-import type { Logger } from '@workflow-service/service-kit'
+import type { LogEvent, Logger } from '@workflow-service/service-kit'
 
 export interface AvailabilityLog {
   reportUnavailable(details: object): void
@@ -8,16 +8,16 @@ export interface AvailabilityLog {
 /** Logs one line when a dependency becomes unavailable and one when it is available again, however many calls notice it. */
 export function createAvailabilityLog(
   logger: Logger,
-  messages: { readonly unavailable: string; readonly available: string },
+  events: { readonly unavailable: LogEvent; readonly available: LogEvent },
 ): AvailabilityLog {
   let isUnavailable = false
   return {
     reportUnavailable(details) {
-      if (!isUnavailable) logger.warn(details, messages.unavailable)
+      if (!isUnavailable) logger.warn(details, events.unavailable)
       isUnavailable = true
     },
     reportAvailable() {
-      if (isUnavailable) logger.info(messages.available)
+      if (isUnavailable) logger.info(events.available)
       isUnavailable = false
     },
   }

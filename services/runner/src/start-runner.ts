@@ -53,7 +53,7 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
     const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
       prefetch: Math.min(config.concurrency, MAX_PREFETCH),
     })
-    logger.info({ port: http.port, slots: config.concurrency }, 'running')
+    logger.info({ port: http.port, slots: config.concurrency }, 'service.started')
     const stop = async (): Promise<void> => {
       isStopping = true
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
@@ -87,10 +87,10 @@ async function waitForSessions(
     () => false,
   )
   if (isIdle) return
-  logger.warn({ sessions: activeSessions.size }, 'the grace period is over; steps under way are abandoned')
+  logger.warn({ sessions: activeSessions.size }, 'service.grace_ended')
   activeSessions.abortAll()
   await withTimeout(scheduler.whenIdle(), RELEASE_MS).catch(() =>
-    logger.warn({ sessions: activeSessions.size }, 'sessions could not be released; their leases expire'),
+    logger.warn({ sessions: activeSessions.size }, 'session.release_failed'),
   )
 }
 

@@ -85,7 +85,7 @@ describe('a runner that stops (SIGTERM)', () => {
     const [one, two] = await startTwo()
     const other = await fixture.startRunnerProcess(longLease)
     stopping.kill('SIGTERM')
-    await waitUntil(() => logLines(stopping, 'stopping').length === 1)
+    await waitUntil(() => logLines(stopping, 'service.stopping').length === 1)
     const three = await fixture.start(acme, { context: 'three' })
     await waitUntil(() => payloads().includes('/audit three'))
     answer()
@@ -118,7 +118,7 @@ describe('a runner that stops (SIGTERM)', () => {
 
   test('exits although the broker and the database are unavailable', async () => {
     const runner = await fixture.startRunnerProcess({}, { DATABASE_URL: 'postgres://user@127.0.0.1:1/database' })
-    await waitUntil(() => logLines(runner, 'the database is unavailable; sessions wait').length === 1)
+    await waitUntil(() => logLines(runner, 'database.unavailable').length === 1)
     runner.kill('SIGTERM')
     expect(await runner.exited).toEqual({ code: 0, signal: null })
   })

@@ -184,7 +184,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const [run] = await fixture.waitForRuns([await fixture.start(acme)])
     expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
     await runner.stop()
-    expect(fixture.logLines.slice(logged).filter(({ msg }) => msg === 'could not export spans')).toMatchObject([
+    expect(fixture.logLines.slice(logged).filter(({ msg }) => msg === 'span.export_failed')).toMatchObject([
       { level: 'warn', spans: expect.any(Number), error: { message: expect.stringContaining('ECONNREFUSED') } },
     ])
   })

@@ -138,7 +138,7 @@ export function handleErrors(
       const level = error.status === 500 ? 'error' : 'warn'
       logger[level](
         { request_id: res.locals['requestId'], error: describeError(error.cause ?? error), code: error.code },
-        'request failed',
+        'request.failed',
       )
     }
     if (res.headersSent) {

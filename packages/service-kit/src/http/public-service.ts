@@ -86,7 +86,7 @@ export async function startPublicService(
     const metricsHttp = await startHttpServer(metricsApp, { host, port: metricsPort })
     servers.push(metricsHttp)
     const tasks = startTasks()
-    logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'listening')
+    logger.info({ url: http.url, metrics_port: metricsHttp.port }, 'service.started')
     const stop = async (): Promise<void> => {
       isStopping = true
       http.drain()

@@ -84,8 +84,8 @@ function connect(Redis: typeof ioredis.Redis, { url, logger, onStoreState }: Sha
     if (wasUp === isUp) return
     wasUp = isUp
     onStoreState(isUp)
-    if (isUp) logger.info('connected to the rate limit store')
-    else logger.warn({ error: describeError(error) }, 'the rate limit store is unavailable; each process counts alone')
+    if (isUp) logger.info('rate_limit_store.connected')
+    else logger.warn({ error: describeError(error) }, 'rate_limit_store.unavailable')
   }
   redis.on('ready', () => report(true))
   redis.on('error', (error: Error) => report(false, error))

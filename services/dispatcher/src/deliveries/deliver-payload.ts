@@ -155,7 +155,7 @@ async function endFirstApprovals(
   try {
     await endFirstApproval(db, organizationId, sourceId, version)
   } catch (error) {
-    logger.warn({ source_id: sourceId, error: describeError(error) }, 'could not record the first approval')
+    logger.warn({ source_id: sourceId, error: describeError(error) }, 'approval.record_failed')
   }
 }
 
@@ -196,11 +196,11 @@ async function send(
   } catch (error) {
     if (error instanceof NotSentError) return error
     if (error instanceof SecretError) {
-      ctx.logger.error({ source_id: request.sourceId, error: describeError(error) }, 'could not decrypt signing secret')
+      ctx.logger.error({ source_id: request.sourceId, error: describeError(error) }, 'secret.decrypt_failed')
       if (error.isKeyUnknown) return new NotSentError('The service does not have the key of this signing secret yet.')
       return refused('The service cannot read the signing secret of this source. Nothing was sent.')
     }
-    ctx.logger.error({ delivery_id: request.id, error: describeError(error) }, 'unexpected error while sending')
+    ctx.logger.error({ delivery_id: request.id, error: describeError(error) }, 'delivery.send_failed')
     return unknown()
   }
 }
@@ -223,7 +223,7 @@ async function removeClaim(ctx: AppContext, claimed: Delivery, { message }: NotS
     await sleep(nextDelayMs())
   }
   const { id, sourceId } = claimed
-  ctx.logger.warn({ delivery_id: id, source_id: sourceId, reason: message }, 'payload not sent, claim removed')
+  ctx.logger.warn({ delivery_id: id, source_id: sourceId, reason: message }, 'delivery.not_sent')
   throw serviceUnavailable(`${message} Nothing was sent. Repeat the call with the same id.`)
 }
 

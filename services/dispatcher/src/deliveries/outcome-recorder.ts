@@ -37,16 +37,16 @@ export function createOutcomeRecorder(options: {
       await sleep(nextDelayMs(), undefined, { signal: stopping.signal }).catch(() => {})
       try {
         await store.recordOutcome({ organizationId, id, result })
-        logger.info({ delivery_id: id, outcome: result.outcome }, 'outcome recorded late')
+        logger.info({ delivery_id: id, outcome: result.outcome }, 'delivery.outcome_recorded')
         return
       } catch (error) {
         if (!isDatabaseUnavailable(error)) {
-          logger.error({ delivery_id: id, error: describeError(error) }, 'could not record outcome')
+          logger.error({ delivery_id: id, error: describeError(error) }, 'delivery.outcome_refused')
           return
         }
       }
     }
-    logger.error({ delivery_id: id, outcome: result.outcome }, 'outcome lost: the database stayed unavailable')
+    logger.error({ delivery_id: id, outcome: result.outcome }, 'delivery.outcome_lost')
   }
 
   return {
@@ -59,7 +59,7 @@ export function createOutcomeRecorder(options: {
         const finishedAt = await store.recordOutcome({ organizationId, id, result })
         return finishedAt ? { ...finished, finishedAt } : finished
       } catch (error) {
-        logger.warn({ delivery_id: id, error: describeError(error) }, 'could not record outcome yet')
+        logger.warn({ delivery_id: id, error: describeError(error) }, 'delivery.outcome_delayed')
         const recorded = retry(delivery, result).finally(() => unrecorded.delete(id))
         unrecorded.set(id, { delivery: finished, recorded })
         return finished

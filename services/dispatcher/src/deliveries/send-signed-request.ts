@@ -45,7 +45,7 @@ export async function sendSignedRequest(
     return sent
   })
   if ('internalDetail' in result) {
-    ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint not reached')
+    ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint.not_reached')
   }
   if (result.kind === 'unavailable') {
     throw new NotSentError(`${result.detail.slice(0, 1).toUpperCase()}${result.detail.slice(1)}.`)

@@ -15,7 +15,7 @@ export function deleteSource(
     const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
     if (!isDeleted) throw notFound('Webhook source')
     ctx.hints.add(organizationId, 'webhook_sources')
-    ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook source deleted')
+    ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
     return { status: 204 }
   }
 }

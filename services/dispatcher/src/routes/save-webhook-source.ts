@@ -54,7 +54,7 @@ export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
     if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
     if (save.isVerified) await verify(ctx, save, signingSecret)
-    else ctx.logger.warn(logFields(save), 'webhook source saved without verification (verify=never)')
+    else ctx.logger.warn(logFields(save), 'webhook_source.unverified')
     return await write(ctx, save, stored)
   }
 }
@@ -112,7 +112,7 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
       ctx.hints.add(organizationId, 'webhook_sources')
       // Another URL ends approvals, so that their runs continue.
       if (stored && stored.endpointUrl !== input.endpoint_url) ctx.hints.add(organizationId, 'runs', 'sessions')
-      ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook source saved')
+      ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook_source.saved')
       return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
     }
     case 'name_taken':

@@ -65,8 +65,8 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 export async function startDispatcherProcess(
   env: Record<string, string>,
 ): Promise<{ url: string; process: StartedProcess }> {
-  const started = await startProcess({ args: [MAIN], env, readyWhen: { line: '"msg":"listening"' } })
-  const line = started.jsonLines.find(({ msg }) => msg === 'listening')
+  const started = await startProcess({ args: [MAIN], env, readyWhen: { line: '"msg":"service.started"' } })
+  const line = started.jsonLines.find(({ msg }) => msg === 'service.started')
   return { url: String(line?.['url']), process: started }
 }
 

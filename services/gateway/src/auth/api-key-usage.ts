@@ -36,7 +36,7 @@ export function createApiKeyUsage({ db, logger }: { db: Pick<Database, 'pool'>; 
     record: (apiKeyId) => pending.set(apiKeyId, new Date()),
     close: async () => {
       await writing.stop()
-      await write().catch((error: unknown) => logger.warn({ error: describeError(error) }, `could not ${TASK}`))
+      await write().catch((error: unknown) => logger.warn({ task: TASK, error: describeError(error) }, 'task.failed'))
     },
   }
 }

@@ -124,9 +124,9 @@ export async function startGatewayProcess(
   const started = await startProcess({
     args: [fileURLToPath(new URL('../../src/main.ts', import.meta.url))],
     env: { ...testEnv(databaseUrl), ...env },
-    readyWhen: { line: '"msg":"listening"' },
+    readyWhen: { line: '"msg":"service.started"' },
   })
-  const line = started.jsonLines.find(({ msg }) => msg === 'listening')
+  const line = started.jsonLines.find(({ msg }) => msg === 'service.started')
   const urls = { url: String(line?.['url']), metricsUrl: `http://127.0.0.1:${String(line?.['metrics_port'])}` }
   return Object.assign(started, urls)
 }

@@ -86,8 +86,8 @@ export function createDispatcherClient(options: {
     maxResponseSize: MAX_ANSWER_BYTES,
   })
   const availability = createAvailabilityLog(logger, {
-    unavailable: 'the dispatcher is unavailable; deliveries wait',
-    available: 'the dispatcher is available again',
+    unavailable: 'dispatcher.unavailable',
+    available: 'dispatcher.available',
   })
 
   const request = async (
@@ -129,7 +129,7 @@ export function createDispatcherClient(options: {
         const answer = await request(delivery, abort)
         abort.throwIfAborted()
         if (answer.kind === 'invalid') {
-          logger.error({ reason: answer.reason }, 'the dispatcher gave an invalid answer')
+          logger.error({ reason: answer.reason }, 'dispatcher.response_invalid')
           if (++invalidAnswers >= MAX_INVALID_ANSWERS) throw new Error(answer.reason)
         } else if (answer.kind === 'unavailable') {
           availability.reportUnavailable({ reason: answer.reason })

@@ -58,8 +58,8 @@ export function startSessionScheduler(
     activeSessions.freeSlots > 0 && (isSweepTime || (hasWaitingSessions && hasFreedSlot))
 
   const availability = createAvailabilityLog(logger, {
-    unavailable: 'the database is unavailable; sessions wait',
-    available: 'the database is available again',
+    unavailable: 'database.unavailable',
+    available: 'database.available',
   })
 
   const startSessions = ({ sessions, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void => {
@@ -118,7 +118,7 @@ export function startSessionScheduler(
     },
     onError(error) {
       if (isDatabaseUnavailable(error)) availability.reportUnavailable({ error: describeError(error) })
-      else logger.error({ error: describeError(error) }, 'could not acquire sessions')
+      else logger.error({ error: describeError(error) }, 'session.acquire_failed')
       for (const { done } of offers.splice(0)) done()
     },
   })

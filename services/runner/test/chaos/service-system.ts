@@ -79,7 +79,7 @@ export async function startServiceSystem(options: {
       createProcessPart(name, {
         args: [fileURLToPath(new URL('../support/runner-process.ts', import.meta.url)), JSON.stringify(timing)],
         env: { ...shared, ...broker, PORT: '0', DISPATCHER_URL: dispatcherUrl, INTERNAL_API_TOKEN: internalApiToken },
-        readyLine: '"running"',
+        readyLine: '"service.started"',
       })
     const services = [
       createProcessPart('gateway', {
@@ -91,7 +91,7 @@ export async function startServiceSystem(options: {
           METRICS_PORT: String(metricsPort),
           RATE_LIMIT_PER_MINUTE: '0',
         },
-        readyLine: '"listening"',
+        readyLine: '"service.started"',
       }),
       createProcessPart('dispatcher', {
         args: [fileURLToPath(new URL('../support/dispatcher-process.ts', import.meta.url)), String(deliveryDeadlineMs)],
@@ -102,7 +102,7 @@ export async function startServiceSystem(options: {
           SECRETS_KEY: randomBytes(32).toString('base64'),
           WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
         },
-        readyLine: '"listening"',
+        readyLine: '"service.started"',
       }),
       runner('runner 1'),
       runner('runner 2'),

@@ -227,7 +227,7 @@ export function useRunnerFixture(): RunnerFixture {
         fileURLToPath(new URL('runner-process.ts', import.meta.url)),
         JSON.stringify({ ...FAST_TIMING, ...timing }),
       ]
-      const started = await startProcess({ args, env: runnerEnv(env), readyWhen: { line: '"running"' } })
+      const started = await startProcess({ args, env: runnerEnv(env), readyWhen: { line: '"service.started"' } })
       processes.push(started)
       return started
     },

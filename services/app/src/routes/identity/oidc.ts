@@ -24,10 +24,7 @@ export function oidcHandlers(ctx: AppContext) {
   const { oidc, appUrl } = ctx.config
   const client = oidc && appUrl !== undefined ? createOidcClient(oidc, appUrl) : undefined
   const fail = (requestId: string, problem: OidcProblem, error?: unknown) => {
-    ctx.logger.warn(
-      { request_id: requestId, problem, error: error && describeError(error) },
-      'sign-in with OIDC failed',
-    )
+    ctx.logger.warn({ request_id: requestId, problem, error: error && describeError(error) }, 'sign_in.oidc_failed')
     return redirectTo(`/sign-in?error=${problem}`, setCookie(ATTEMPT_COOKIE, '', 0))
   }
   return {

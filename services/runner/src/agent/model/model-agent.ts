@@ -8,7 +8,7 @@ import {
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
-import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
+import { type LogEvent, type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
@@ -63,7 +63,7 @@ interface Context {
   readonly gate: ModelGate
   readonly clock: ModelClock
   /** Writes to the operator's log, with the ids of the run. */
-  readonly log: (level: 'info' | 'warn', event: string, fields: Readonly<Record<string, unknown>>) => void
+  readonly log: (level: 'info' | 'warn', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
 }
 
 /** What the model can use in its next answer. */

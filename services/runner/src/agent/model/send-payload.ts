@@ -1,5 +1,6 @@
 import type { ToolCallPart } from '@workflow-service/contract'
 import { newDeliveryId } from '@workflow-service/database'
+import type { LogEvent } from '@workflow-service/service-kit'
 import { type AgentSteps, indexToolResults, refuseCall } from '../agent-steps.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
@@ -17,7 +18,7 @@ interface Context {
   readonly run: AgentRun
   readonly steps: AgentSteps
   readonly config: Pick<ModelConfig, 'maxDeliveries'>
-  readonly log: (level: 'info', event: string, fields: Readonly<Record<string, unknown>>) => void
+  readonly log: (level: 'info', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
 }
 
 /** The deliveries that may have arrived, and whose payload the source has not accepted since. */
