@@ -11,10 +11,12 @@ import {
 } from '@bufbuild/cel'
 import { describeMismatch } from './describe-call.ts'
 import { environment, ITEM, LOOP, VARIABLES } from './environment.ts'
-import type { Purpose } from './expression.ts'
 
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
+
+/** What an expression is for: `when`, a value of `payload`, or `for_each`. */
+export type Purpose = 'condition' | 'value' | 'items'
 
 /** Operations of one expression. */
 const MAX_NODES = 500

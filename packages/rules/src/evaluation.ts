@@ -1,6 +1,19 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { RuleConversions } from './functions.ts'
 import { Meter } from './meter.ts'
+import type { JsonValue } from './to-json.ts'
+
+/**
+ * Conversions by the rules of the agent that evaluates the expressions. Each throws an Error with the reason if the value
+ * cannot be converted.
+ */
+export interface RuleConversions {
+  number(value: JsonValue): number
+  text(value: JsonValue): string
+  /** `2026-01-31`. */
+  date(value: JsonValue): string
+  yes(value: JsonValue): boolean
+  list(value: JsonValue): readonly JsonValue[]
+}
 
 /** What the expressions of a run see (README, "Variables"). */
 export interface RuleInput {

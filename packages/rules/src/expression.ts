@@ -2,7 +2,7 @@ import { type CelResult, type CelValue, isCelError, isCelList, parse, plan } fro
 import { RULE_EXPRESSION_MAX_LENGTH } from '@workflow-service/contract'
 import { during, meteredEnvironment } from './environment.ts'
 import type { Evaluation } from './evaluation.ts'
-import { checkExpression } from './check-expression.ts'
+import { checkExpression, type Purpose } from './check-expression.ts'
 import { type JsonValue, toJson } from './to-json.ts'
 
 /** Brackets in brackets. The parser and everything after it recurse. */
@@ -22,9 +22,6 @@ export interface Expression {
   /** The items of an expression that is a list, for `withItem` and as JSON. @throws ExpressionError */
   evaluateItems(evaluation: Evaluation): { readonly value: CelValue; readonly json: JsonValue }[]
 }
-
-/** What an expression is for: `when`, a value of `payload`, or `for_each`. */
-export type Purpose = 'condition' | 'value' | 'items'
 
 /**
  * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as they

@@ -1,19 +1,6 @@
 import { type CelFunc, celFunc, celList, CelScalar, isCelList, listType, type CelValue } from '@bufbuild/cel'
-import type { Evaluation } from './evaluation.ts'
+import type { Evaluation, RuleConversions } from './evaluation.ts'
 import { type JsonValue, toJson } from './to-json.ts'
-
-/**
- * Conversions by the rules of the agent that evaluates the expressions. Each throws an Error with the reason if the value
- * cannot be converted.
- */
-export interface RuleConversions {
-  number(value: JsonValue): number
-  text(value: JsonValue): string
-  /** `2026-01-31`. */
-  date(value: JsonValue): string
-  yes(value: JsonValue): boolean
-  list(value: JsonValue): readonly JsonValue[]
-}
 
 const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
 const LIST = listType(DYN)

@@ -1,7 +1,5 @@
 /** Reads, checks and evaluates the rules that the built-in agent follows. Loads CEL: import it only when there are rules. */
-export { createEvaluation, type Evaluation, type RuleInput } from './evaluation.ts'
+export { createEvaluation, type RuleConversions } from './evaluation.ts'
 export { findSources } from './find-source.ts'
-export type { RuleConversions } from './functions.ts'
 export { parseRules, type Rule, type Rules } from './parse-rules.ts'
-export { RuleError } from './rule-place.ts'
 export type { JsonValue } from './to-json.ts'

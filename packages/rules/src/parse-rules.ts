@@ -20,7 +20,8 @@ import {
   visit,
 } from 'yaml'
 import { type Evaluation, withItem } from './evaluation.ts'
-import { compileExpression, type Expression, ExpressionError, type Purpose } from './expression.ts'
+import type { Purpose } from './check-expression.ts'
+import { compileExpression, type Expression, ExpressionError } from './expression.ts'
 import { RuleError, type RulePlace, type Step } from './rule-place.ts'
 import type { JsonValue } from './to-json.ts'
 

@@ -8,7 +8,6 @@ import { type CapturedLogger, createCapturedLogger, freePort, waitUntil } from '
 import * as fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
-import type { ActiveSessions, LeasedSession } from '../sessions/active-sessions.ts'
 import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery, toAnswer } from './dispatcher-client.ts'
 
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
@@ -49,8 +48,7 @@ const later =
   }
 const breakOff: Answer = (_response, request) => void request.socket.resetAndDestroy()
 
-let activeSessions: ActiveSessions
-let session: LeasedSession
+let leased: ReturnType<typeof createLeasedSession>
 let delivery: OutgoingDelivery
 let log: CapturedLogger
 let client: DispatcherClient | undefined
@@ -59,8 +57,8 @@ let waiting: number[]
 const servers: { closeAllConnections(): void; close(): void }[] = []
 
 beforeEach(() => {
-  ;({ activeSessions, session } = createLeasedSession())
-  const { sessionId, epoch, organizationId } = session
+  leased = createLeasedSession()
+  const { sessionId, epoch, organizationId } = leased.session
   delivery = {
     id: newId(),
     requestId: 'request-17',
@@ -89,7 +87,7 @@ async function deliverTo(url: string) {
   const { logger } = log
   const waitingDeliveries = { inc: () => void waiting.push(1), dec: () => void waiting.push(-1) }
   client = createDispatcherClient({ url, token: TOKEN, connections: 4, logger, waitingDeliveries, now: () => nowMs })
-  return await client.deliver(session, delivery)
+  return await client.deliver(leased.session, delivery)
 }
 
 async function deliver(...answers: Answer[]) {
@@ -166,7 +164,7 @@ describe('the dispatcher client', () => {
   test('is not counted as waiting any more when the runner stops', async () => {
     const { result } = await deliver(refuse(503, 'service_unavailable'))
     await waitUntil(() => waiting.length === 1)
-    activeSessions.interruptAll()
+    leased.activeSessions.interruptAll()
     await expect(result).rejects.toThrow(RunInterruptedError)
     expect(waiting).toEqual([1, -1])
   })
@@ -200,7 +198,7 @@ describe('the dispatcher client', () => {
   test('stops waiting at once when the runner stops between two requests', async () => {
     const { requests, result } = await deliver(refuse(503, 'service_unavailable'))
     await waitUntil(() => requests.length >= 1)
-    activeSessions.interruptAll()
+    leased.activeSessions.interruptAll()
     await expect(result).rejects.toThrow(RunInterruptedError)
   })
 
@@ -208,7 +206,7 @@ describe('the dispatcher client', () => {
     let respond: (() => void) | undefined
     const { result } = await deliver((response) => (respond = () => void response.end(JSON.stringify(accepted))))
     await waitUntil(() => respond)
-    activeSessions.interruptAll()
+    leased.activeSessions.interruptAll()
     respond?.()
     expect(await result).toMatchObject({ outcome: 'accepted' })
   })
@@ -216,7 +214,7 @@ describe('the dispatcher client', () => {
   test('abandons a request under way when the lease is lost', async () => {
     const { requests, result } = await deliver(() => {})
     await waitUntil(() => requests.length === 1)
-    activeSessions.markLost(session)
+    leased.activeSessions.markLost(leased.session)
     await expect(result).rejects.toThrow(LeaseLostError)
   })
 })
