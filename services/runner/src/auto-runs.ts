@@ -1,11 +1,11 @@
 import { startDueAutoRuns } from '@workflow-service/database'
 import { newRequestId, type RepeatedTask, repeat } from '@workflow-service/service-kit'
-import type { AppContext } from './app-context.ts'
+import type { RunnerContext } from './runner-context.ts'
 
 const MAX_BATCH = 100
 
 /** Starts due auto-runs, now and every `intervalMs`. Due times are in UTC, by the database's clock. */
-export function startAutoRuns(ctx: AppContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
+export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
   return repeat({
     name: 'start auto-runs',
     intervalMs,
@@ -17,7 +17,7 @@ export function startAutoRuns(ctx: AppContext, intervalMs: number): Pick<Repeate
 }
 
 /** Starts a batch of due auto-runs, and resolves to their number. */
-async function startDue({ db, hints, logger, runnerMetrics, sessionQueue }: AppContext): Promise<number> {
+async function startDue({ db, hints, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<number> {
   const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
   for (const { startId, sessionId, workflowId, organizationId, requestId, dueAt } of started) {
     runnerMetrics.autoRuns.inc()

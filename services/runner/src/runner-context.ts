@@ -32,7 +32,7 @@ import { type ActiveSessions, createActiveSessions } from './sessions/active-ses
 import { createSessionStore, type SessionStore } from './sessions/session-store.ts'
 
 /** The resources that the runner's code shares. */
-export interface AppContext extends RunContext {
+export interface RunnerContext extends RunContext {
   readonly config: RunnerConfig
   readonly timing: RunnerTiming
   readonly db: Database
@@ -83,11 +83,16 @@ export interface RunnerOverrides {
 }
 
 /** Connects lazily: an unavailable database, broker or dispatcher does not fail the start. */
-export async function createAppContext(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<AppContext> {
+export async function createRunnerContext(
+  config: RunnerConfig,
+  overrides: RunnerOverrides = {},
+): Promise<RunnerContext> {
   const timing = { ...DEFAULT_TIMING, ...overrides.timing }
   const logger = overrides.logger ?? createLogger({ service: 'runner', level: config.logLevel })
   const tracing = await startTracing({ ...config.tracing, service: 'runner', logger })
   const metrics = createMetrics('runner')
+  // Unique per process start, so that a restarted runner does not own its predecessor's leases.
+  const owner = `${hostname()}/${process.pid}/${randomUUID()}`
   const db = createDatabase({
     url: config.databaseUrl,
     applicationName: 'runner',
@@ -128,8 +133,6 @@ export async function createAppContext(config: RunnerConfig, overrides: RunnerOv
     backlog: () => measureBacklog(db),
     queueDepth: () => sessionQueue.depth(),
   })
-  // Unique per process start, so that a restarted runner does not own its predecessor's leases.
-  const owner = `${hostname()}/${process.pid}/${randomUUID()}`
   const { leaseMs } = timing
   return {
     config,

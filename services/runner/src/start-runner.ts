@@ -9,14 +9,14 @@ import {
 } from '@workflow-service/service-kit'
 import express from 'express'
 import { checkAgent } from './agent/create-agent.ts'
-import { type AppContext, createAppContext, type RunnerOverrides } from './app-context.ts'
+import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
 import { startLeaseRenewer } from './sessions/lease-renewer.ts'
 import { reportLostLease } from './sessions/run-session.ts'
-import { type SessionScheduler, startSessionScheduler } from './sessions/session-scheduler.ts'
+import { SessionScheduler } from './sessions/session-scheduler.ts'
 
-export type { RunnerOverrides, RunnerTiming } from './app-context.ts'
+export type { RunnerOverrides, RunnerTiming } from './runner-context.ts'
 
 /** A running runner. */
 export interface RunningRunner extends RunningService {
@@ -32,7 +32,7 @@ const MAX_PREFETCH = 64
 /** Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be unavailable at first. */
 export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningRunner> {
   if (!overrides.agent) await checkAgent(config.agent)
-  const ctx = await createAppContext(config, overrides)
+  const ctx = await createRunnerContext(config, overrides)
   try {
     let isStopping = false
     const http = await startHttpServer(createApp(ctx, { isStopping: () => isStopping }), {
@@ -48,7 +48,7 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
       logger,
       onLost: (session) => reportLostLease(ctx, session),
     })
-    const scheduler = startSessionScheduler(ctx, leaseRenewer)
+    const scheduler = new SessionScheduler(ctx, leaseRenewer)
     const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
     const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
       prefetch: Math.min(config.concurrency, MAX_PREFETCH),
@@ -79,7 +79,7 @@ const RELEASE_MS = 2_000
 
 /** Waits for the active sessions, and abandons them after the grace period: a slow statement does not hold up the stop. */
 async function waitForSessions(
-  { activeSessions, timing, logger }: AppContext,
+  { activeSessions, timing, logger }: RunnerContext,
   scheduler: SessionScheduler,
 ): Promise<void> {
   const isIdle = await withTimeout(scheduler.whenIdle(), timing.graceMs).then(
@@ -95,7 +95,7 @@ async function waitForSessions(
 }
 
 function createApp(
-  { db, sessionQueue, metrics, logger }: AppContext,
+  { db, sessionQueue, metrics, logger }: RunnerContext,
   { isStopping }: { readonly isStopping: () => boolean },
 ): express.Express {
   const app = express()

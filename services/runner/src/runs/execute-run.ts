@@ -76,12 +76,6 @@ async function runAttempts(
   sourcesOfAcquisition: readonly SourceForAgent[] | null | undefined,
 ): Promise<void> {
   lease.signal.throwIfAborted()
-  if (run.attempts > MAX_RUN_ATTEMPTS) {
-    throw new RunError(
-      'too_many_attempts',
-      `The run was started ${MAX_RUN_ATTEMPTS} times, and its runner died each time`,
-    )
-  }
   const { runStore: store, runnerMetrics, logger } = ctx
   const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
   const journal = openJournal({

@@ -29,56 +29,18 @@ import { LeaseLostError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { isItemError, retryWhileUnavailable } from './retry-while-unavailable.ts'
 
-/**
- * What a run reads and writes. Every call repeats while the database is unavailable, until the lease's `abort`.
- * @throws SlowStatementError when only this call's statement times out.
- */
-export interface RunStore {
-  readSteps(lease: ActiveLease, runId: string): Promise<readonly JournalStep[]>
-  /**
-   * Writes the steps, all or none, from `position` on. Resolves when they are durable.
-   * @throws LeaseLostError when nothing was written because the lease is lost.
-   */
-  appendSteps(lease: ActiveLease, runId: string, position: number, steps: readonly NewJournalStep[]): Promise<void>
-  /** Records what a model is asked with when the journal's next step is at `position`. */
-  recordPrompt(lease: ActiveLease, runId: string, position: number, prompt: RunPrompt): Promise<void>
-  /**
-   * Increments the attempt counter of the running run and resolves to the new count.
-   * @throws LeaseLostError when the lease is lost.
-   */
-  countAttempt(lease: ActiveLease): Promise<number>
-  /** The newest `limit` finished runs of the session before run `number`, oldest first. */
-  listEarlierRuns(
-    lease: ActiveLease,
-    organizationId: string,
-    range: { readonly number: number; readonly limit: number },
-  ): Promise<readonly EarlierRun[]>
-  /** All webhook sources of the organization; null when they are many or large, so that they are read in parts. */
-  listSmallSources(lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null>
-  listSourceNames(lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]>
-  readSources(lease: ActiveLease, organizationId: string, ids: readonly string[]): Promise<readonly SourceForAgent[]>
-  /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
-  searchSources(
-    lease: ActiveLease,
-    organizationId: string,
-    words: readonly string[],
-    limit: number,
-  ): Promise<readonly FoundSource[]>
-  listFiles(lease: ActiveLease, organizationId: string, workflowId: string): Promise<readonly WorkflowFile[]>
-  readFile(lease: ActiveLease, organizationId: string, workflowId: string, fileId: string): Promise<string | undefined>
-  readApproval(lease: ActiveLease, organizationId: string, deliveryId: string): Promise<ApprovalState | undefined>
-  /**
-   * Requests approvals and releases the session, unless the first payload was decided: then resolves to false.
-   * @throws LeaseLostError when nothing was written because the lease is lost.
-   */
-  parkForApproval(lease: ActiveLease, request: Omit<ApprovalRequest, 'lease'>): Promise<boolean>
-}
-
 const MAX_BATCH = 100
 const MAX_BATCH_BYTES = 1_048_576
 
-/** Creates the store. Journal writes and source reads of concurrent runs share statements and commits. */
-export function createRunStore(db: Database, owner: string): RunStore {
+/** What a run reads and writes. */
+export type RunStore = ReturnType<typeof createRunStore>
+
+/**
+ * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call repeats while the
+ * database is unavailable, until the lease's `abort`.
+ * @throws SlowStatementError when only this call's statement times out.
+ */
+export function createRunStore(db: Database, owner: string) {
   const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
     maxBytes: MAX_BATCH_BYTES,
@@ -94,38 +56,61 @@ export function createRunStore(db: Database, owner: string): RunStore {
     },
     { maxSize: MAX_BATCH, concurrency: 2, isItemError: isItemError(db) },
   )
-  const retry = <Result>(
-    { abort }: Pick<ActiveLease, 'abort'>,
-    operation: (timeouts: number) => Promise<Result>,
-  ): Promise<Result> => retryWhileUnavailable({ db, signal: abort }, operation)
+  const retry = <Result>({ abort }: ActiveLease, operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
+    retryWhileUnavailable({ db, signal: abort }, operation)
 
   return {
-    readSteps: (lease, runId) => retry(lease, () => readSteps(db, runId)),
-    async appendSteps(lease, runId, position, steps) {
+    readSteps: (lease: ActiveLease, runId: string): Promise<readonly JournalStep[]> =>
+      retry(lease, () => readSteps(db, runId)),
+    /**
+     * Writes the steps, all or none, from `position` on. Resolves when they are durable.
+     * @throws LeaseLostError when nothing was written because the lease is lost.
+     */
+    async appendSteps(lease: ActiveLease, runId: string, position: number, steps: readonly NewJournalStep[]) {
       const append = { lease, runId, position, steps: steps.map(serializeStep) }
       const isWritten = await retry(lease, (timeouts) => (timeouts === 0 ? appendBatched(append) : appendAlone(append)))
       if (!isWritten) throw new LeaseLostError()
     },
-    recordPrompt: (lease, runId, position, prompt) => retry(lease, () => recordRunPrompt(db, runId, position, prompt)),
-    async countAttempt(lease) {
+    /** Records what a model is asked with when the journal's next step is at `position`. */
+    recordPrompt: (lease: ActiveLease, runId: string, position: number, prompt: RunPrompt) =>
+      retry(lease, () => recordRunPrompt(db, runId, position, prompt)),
+    /**
+     * Increments the attempt counter of the running run and resolves to the new count.
+     * @throws LeaseLostError when the lease is lost.
+     */
+    async countAttempt(lease: ActiveLease): Promise<number> {
       const attempts = await retry(lease, () => countAttempt(db, owner, lease))
       if (attempts === undefined) throw new LeaseLostError()
       return attempts
     },
-    listEarlierRuns: (lease, organizationId, range) =>
+    /** The newest `limit` finished runs of the session before run `number`, oldest first. */
+    listEarlierRuns: (
+      lease: ActiveLease,
+      organizationId: string,
+      range: { readonly number: number; readonly limit: number },
+    ): Promise<readonly EarlierRun[]> =>
       retry(lease, () => listEarlierRuns(db, organizationId, { sessionId: lease.sessionId, ...range })),
-    listSmallSources: (lease, organizationId) => retry(lease, () => listSourcesBatched(organizationId)),
-    listSourceNames: (lease, organizationId) => retry(lease, () => listSourceNames(db, organizationId)),
-    readSources: (lease, organizationId, ids) => retry(lease, () => readSources(db, organizationId, ids)),
-    searchSources: (lease, organizationId, words, limit) =>
-      retry(lease, () => searchSources(db, organizationId, words, limit)),
-    listFiles: (lease, organizationId, workflowId) =>
-      retry(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
-    readFile: (lease, organizationId, workflowId, fileId) =>
-      retry(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
-    readApproval: (lease, organizationId, deliveryId) =>
-      retry(lease, () => readApproval(db, organizationId, deliveryId)),
-    async parkForApproval(lease, request) {
+    /** All webhook sources of the organization; null when they are many or large, so that they are read in parts. */
+    listSmallSources: (lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null> =>
+      retry(lease, () => listSourcesBatched(organizationId)),
+    listSourceNames: (lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]> =>
+      retry(lease, () => listSourceNames(db, organizationId)),
+    readSources: (lease: ActiveLease, organizationId: string, ids: readonly string[]) =>
+      retry<readonly SourceForAgent[]>(lease, () => readSources(db, organizationId, ids)),
+    /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
+    searchSources: (lease: ActiveLease, organizationId: string, words: readonly string[], limit: number) =>
+      retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
+    listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
+      retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
+    readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>
+      retry<string | undefined>(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+    readApproval: (lease: ActiveLease, organizationId: string, deliveryId: string) =>
+      retry<ApprovalState | undefined>(lease, () => readApproval(db, organizationId, deliveryId)),
+    /**
+     * Requests approvals and releases the session, unless the first payload was decided: then resolves to false.
+     * @throws LeaseLostError when nothing was written because the lease is lost.
+     */
+    async parkForApproval(lease: ActiveLease, request: Omit<ApprovalRequest, 'lease'>): Promise<boolean> {
       lease.isEnding = true
       const outcome = await retry(lease, () => parkForApproval(db, owner, { ...request, lease }))
       if (outcome === 'lease_lost') throw new LeaseLostError()

@@ -1,6 +1,6 @@
 import type { AcquiredSession, ClaimedRun, NextRun } from '@workflow-service/database'
 import { describeError } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { RunnerContext } from '../runner-context.ts'
 import { executeRun, type RunOutcome } from '../runs/execute-run.ts'
 import type { LeasedSession } from './active-sessions.ts'
 
@@ -9,7 +9,7 @@ import type { LeasedSession } from './active-sessions.ts'
  * releases the session. Never rejects: after an unexpected error the lease expires, and a sweep acquires the session
  * again.
  */
-export async function runSession(ctx: AppContext, session: LeasedSession, acquired: AcquiredSession): Promise<void> {
+export async function runSession(ctx: RunnerContext, session: LeasedSession, acquired: AcquiredSession): Promise<void> {
   try {
     let run = acquired.run ?? (await claimNextRun(ctx, session))
     let prefetchedSources: AcquiredSession['sources'] | undefined = acquired.sources
@@ -29,20 +29,20 @@ export async function runSession(ctx: AppContext, session: LeasedSession, acquir
 }
 
 /** Logs and counts, once, that a lease was lost, and stops the session's run. */
-export function reportLostLease(ctx: AppContext, session: LeasedSession): void {
+export function reportLostLease(ctx: RunnerContext, session: LeasedSession): void {
   if (!ctx.activeSessions.markLost(session)) return
   ctx.runnerMetrics.leasesLost.inc()
   ctx.logger.warn({ session_id: session.sessionId, epoch: session.epoch }, 'lease.lost')
 }
 
 /** Claims the session's next run. Without one, releases the session. */
-async function claimNextRun(ctx: AppContext, session: LeasedSession): Promise<ClaimedRun | undefined> {
+async function claimNextRun(ctx: RunnerContext, session: LeasedSession): Promise<ClaimedRun | undefined> {
   return await continueWith(ctx, session, await ctx.sessionStore.claimNext(session))
 }
 
 /** Records how the run ended, and claims the session's next run. Without one, or when the runner stops, releases it. */
 async function finishRun(
-  ctx: AppContext,
+  ctx: RunnerContext,
   session: LeasedSession,
   run: ClaimedRun,
   outcome: RunOutcome & { kind: 'succeeded' | 'failed' },
@@ -64,7 +64,11 @@ async function finishRun(
   return await continueWith(ctx, session, next)
 }
 
-async function continueWith(ctx: AppContext, session: LeasedSession, next: NextRun): Promise<ClaimedRun | undefined> {
+async function continueWith(
+  ctx: RunnerContext,
+  session: LeasedSession,
+  next: NextRun,
+): Promise<ClaimedRun | undefined> {
   if (next.kind === 'run') return next.run
   if (next.kind === 'idle') await releaseSession(ctx, session)
   else reportLostLease(ctx, session)
@@ -72,19 +76,19 @@ async function continueWith(ctx: AppContext, session: LeasedSession, next: NextR
 }
 
 /** Releases the session, and wakes another runner so that a run that was interrupted continues at once. */
-async function releaseSession(ctx: AppContext, session: LeasedSession): Promise<void> {
+async function releaseSession(ctx: RunnerContext, session: LeasedSession): Promise<void> {
   session.isEnding = true
   await ctx.sessionStore.release(session)
   wakeOtherRunners(ctx, session)
 }
 
 /** Releases the session. No message: the sweep finds the session when the delay is over. */
-async function parkSession(ctx: AppContext, session: LeasedSession, delayMs: number): Promise<void> {
+async function parkSession(ctx: RunnerContext, session: LeasedSession, delayMs: number): Promise<void> {
   session.isEnding = true
   await ctx.sessionStore.release(session, delayMs)
   ctx.hints.add(session.organizationId, 'runs', 'sessions')
 }
 
-function wakeOtherRunners({ sessionQueue }: AppContext, { sessionId }: LeasedSession): void {
+function wakeOtherRunners({ sessionQueue }: RunnerContext, { sessionId }: LeasedSession): void {
   void sessionQueue.publish({ session_id: sessionId })
 }

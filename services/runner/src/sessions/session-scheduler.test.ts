@@ -2,10 +2,10 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { type AcquiredSessions, NIL_UUID, newId, type NextRun } from '@workflow-service/database'
 import { createLogger, createMetrics } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
-import type { AppContext } from '../app-context.ts'
+import type { RunnerContext } from '../runner-context.ts'
 import { createRunnerMetrics } from '../metrics.ts'
 import { createActiveSessions, type LeasedSession } from './active-sessions.ts'
-import { type SessionScheduler, startSessionScheduler } from './session-scheduler.ts'
+import { SessionScheduler } from './session-scheduler.ts'
 
 const NEVER_MS = 600_000
 
@@ -75,11 +75,11 @@ async function startScheduler(options: {
         }),
       release: noValue,
     },
-  } as unknown as AppContext
+  } as unknown as RunnerContext
   endAll = () => {
     for (const end of ends.values()) end()
   }
-  scheduler = startSessionScheduler(ctx, { ensureFresh })
+  scheduler = new SessionScheduler(ctx, { ensureFresh })
   if (!options.ensureFresh) await waitUntil(() => sweeps === 1)
   return {
     activeSessions,

@@ -2,29 +2,15 @@ import { setImmediate } from 'node:timers/promises'
 import {
   type AcquiredSession,
   type AcquiredSessions,
-  NIL_UUID,
   isDatabaseUnavailable,
+  NIL_UUID,
   TOO_MANY_ATTEMPTS,
 } from '@workflow-service/database'
-import { describeError, repeat, withTimeout } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
-import { createAvailabilityLog } from '../availability-log.ts'
+import { describeError, type RepeatedTask, repeat, withTimeout } from '@workflow-service/service-kit'
+import type { RunnerContext } from '../runner-context.ts'
+import { type AvailabilityLog, createAvailabilityLog } from '../availability-log.ts'
 import type { LeaseRenewer } from './lease-renewer.ts'
 import { runSession } from './run-session.ts'
-
-/** Acquires sessions and runs them, as slots allow. */
-export interface SessionScheduler {
-  /**
-   * Handles a message that says that a session may have work. Resolves when the session was acquired, or did not need to
-   * be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `slotWaitMs` for a free one, so
-   * that the queue gives the other messages to runners with free slots.
-   */
-  offer(sessionId: string): Promise<void>
-  /** Acquires nothing more. Resolves when the statement under way has ended. */
-  stop(): Promise<void>
-  /** Resolves when no acquired session is running any more. */
-  whenIdle(): Promise<void>
-}
 
 const MAX_OFFERS_PER_STATEMENT = 200
 
@@ -34,129 +20,155 @@ interface Offer {
 }
 
 /**
- * Starts the loop that acquires sessions. Each round acquires the sessions that were offered since the last one, and
- * sweeps when that is due: every `sweepMs`, and as soon as a slot is free while sessions are known to wait. A sweep
+ * Acquires sessions and runs them, as slots allow, in rounds. Each round acquires the sessions that were offered since the last one,
+ * and sweeps when that is due: every `sweepMs`, and as soon as a slot is free while sessions are known to wait. A sweep
  * acquires the sessions that have waited longest, published or not. Rounds never overlap, so that slots and the share of
  * one organization are never exceeded.
  */
-export function startSessionScheduler(
-  ctx: AppContext,
-  leaseRenewer: Pick<LeaseRenewer, 'ensureFresh'>,
-): SessionScheduler {
-  const { activeSessions, sessionStore, logger, runnerMetrics, timing } = ctx
-  const offers: Offer[] = []
-  const running = new Set<Promise<void>>()
-  let isStopped = false
-  let slotFreed = Promise.withResolvers<void>()
-
-  let sweepFrom = NIL_UUID
-  let isSweepTime = true
+export class SessionScheduler {
+  readonly #ctx: RunnerContext
+  readonly #leaseRenewer: Pick<LeaseRenewer, 'ensureFresh'>
+  readonly #availability: AvailabilityLog
+  readonly #rounds: RepeatedTask
+  readonly #sweepTimer: NodeJS.Timeout
+  readonly #offers: Offer[] = []
+  readonly #running = new Set<Promise<void>>()
+  #isStopped = false
+  #slotFreed = Promise.withResolvers<void>()
+  #sweepFrom = NIL_UUID
+  #isSweepTime = true
   // Two flags, because a slot can become free before or after the answer of the statement that leaves sessions waiting.
-  let hasWaitingSessions = false
-  let hasFreedSlot = false
-  const isSweepDue = (): boolean =>
-    activeSessions.freeSlots > 0 && (isSweepTime || (hasWaitingSessions && hasFreedSlot))
+  #hasWaitingSessions = false
+  #hasFreedSlot = false
 
-  const availability = createAvailabilityLog(logger, {
-    unavailable: 'database.unavailable',
-    available: 'database.available',
-  })
-
-  const startSessions = ({ sessions, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void => {
-    hasWaitingSessions ||= isMore
-    runnerMetrics.sessionsAcquired.inc({ by }, sessions.length)
-    for (const acquired of sessions) {
-      if (acquired.exhaustedRunId !== null) reportExhaustedRun(ctx, acquired, acquired.exhaustedRunId)
-      const session = activeSessions.add(acquired)
-      const ended = runSession(ctx, session, acquired).finally(() => {
-        running.delete(ended)
-        activeSessions.remove(session)
-        slotFreed.resolve()
-        slotFreed = Promise.withResolvers()
-        hasFreedSlot = true
-        if (hasWaitingSessions) rounds.trigger()
-      })
-      running.add(ended)
-    }
+  /** Begins with a round. */
+  constructor(ctx: RunnerContext, leaseRenewer: Pick<LeaseRenewer, 'ensureFresh'>) {
+    const { logger, timing } = ctx
+    this.#ctx = ctx
+    this.#leaseRenewer = leaseRenewer
+    this.#availability = createAvailabilityLog(logger, {
+      unavailable: 'database.unavailable',
+      available: 'database.available',
+    })
+    this.#rounds = repeat({
+      name: 'acquire sessions',
+      intervalMs: timing.sweepMs,
+      logger,
+      run: (signal) => this.#runRound(signal),
+      onError: (error) => {
+        if (isDatabaseUnavailable(error)) this.#availability.reportUnavailable({ error: describeError(error) })
+        else logger.error({ error: describeError(error) }, 'session.acquire_failed')
+        this.#settleOffers()
+      },
+    })
+    // Its own timer: a round for an offer must not postpone the sweep.
+    this.#sweepTimer = setInterval(() => {
+      this.#isSweepTime = true
+      this.#rounds.trigger()
+    }, timing.sweepMs)
   }
 
-  const acquireOffered = async (): Promise<void> => {
-    const batch = offers.splice(0, MAX_OFFERS_PER_STATEMENT)
+  /**
+   * Handles a message that says that a session may have work. Resolves when the session was acquired, or did not need to
+   * be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `slotWaitMs` for a free one, so
+   * that the queue gives the other messages to runners with free slots.
+   */
+  async offer(sessionId: string): Promise<void> {
+    if (this.#isStopped) return
+    const { activeSessions, timing } = this.#ctx
+    if (activeSessions.freeSlots === 0) {
+      this.#hasWaitingSessions = true
+      await withTimeout(this.#slotFreed.promise, timing.slotWaitMs).catch(() => {})
+      return
+    }
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#offers.push({ sessionId, done: resolve })
+    this.#rounds.trigger()
+    await promise
+  }
+
+  /** Acquires nothing more. Resolves when the statement under way has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#sweepTimer)
+    this.#slotFreed.resolve()
+    await this.#rounds.stop()
+    this.#settleOffers()
+  }
+
+  /** Resolves when no acquired session is running any more. */
+  async whenIdle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running)
+  }
+
+  async #runRound(signal: AbortSignal): Promise<void> {
+    // Offers of the same turn of the event loop share one statement.
+    await setImmediate()
+    if (signal.aborted) return
+    await this.#leaseRenewer.ensureFresh()
+    await this.#acquireOffered()
+    if (this.#isSweepDue()) await this.#sweep()
+    this.#availability.reportAvailable()
+    if (this.#offers.length > 0 || this.#isSweepDue()) this.#rounds.trigger()
+  }
+
+  #isSweepDue(): boolean {
+    return (
+      this.#ctx.activeSessions.freeSlots > 0 && (this.#isSweepTime || (this.#hasWaitingSessions && this.#hasFreedSlot))
+    )
+  }
+
+  async #acquireOffered(): Promise<void> {
+    const { activeSessions, sessionStore } = this.#ctx
+    const batch = this.#offers.splice(0, MAX_OFFERS_PER_STATEMENT)
     try {
       if (batch.length === 0) return
-      if (activeSessions.freeSlots === 0) hasWaitingSessions = true
-      else startSessions(await sessionStore.acquire([...new Set(batch.map(({ sessionId }) => sessionId))]), 'message')
+      const sessionIds = [...new Set(batch.map(({ sessionId }) => sessionId))]
+      if (activeSessions.freeSlots === 0) this.#hasWaitingSessions = true
+      else this.#startSessions(await sessionStore.acquire(sessionIds), 'message')
     } finally {
       for (const { done } of batch) done()
     }
   }
 
-  const sweep = async (): Promise<void> => {
-    isSweepTime = hasWaitingSessions = hasFreedSlot = false
-    const acquired = await sessionStore.acquireWaiting(sweepFrom)
-    startSessions(acquired, 'sweep')
-    sweepFrom = acquired.next
-    if (sweepFrom === NIL_UUID) return
+  async #sweep(): Promise<void> {
+    this.#isSweepTime = this.#hasWaitingSessions = this.#hasFreedSlot = false
+    const acquired = await this.#ctx.sessionStore.acquireWaiting(this.#sweepFrom)
+    this.#startSessions(acquired, 'sweep')
+    this.#sweepFrom = acquired.next
+    if (this.#sweepFrom === NIL_UUID) return
     // One sweep looks at a limited number of organizations; the next one continues behind them.
-    hasWaitingSessions = true
-    if (acquired.sessions.length > 0) isSweepTime = true
+    this.#hasWaitingSessions = true
+    if (acquired.sessions.length > 0) this.#isSweepTime = true
   }
 
-  const rounds = repeat({
-    name: 'acquire sessions',
-    intervalMs: timing.sweepMs,
-    logger,
-    async run(signal) {
-      // Offers of the same turn of the event loop share one statement.
-      await setImmediate()
-      if (signal.aborted) return
-      await leaseRenewer.ensureFresh()
-      await acquireOffered()
-      if (isSweepDue()) await sweep()
-      availability.reportAvailable()
-      if (offers.length > 0 || isSweepDue()) rounds.trigger()
-    },
-    onError(error) {
-      if (isDatabaseUnavailable(error)) availability.reportUnavailable({ error: describeError(error) })
-      else logger.error({ error: describeError(error) }, 'session.acquire_failed')
-      for (const { done } of offers.splice(0)) done()
-    },
-  })
-  // Its own timer: a round for an offer must not postpone the sweep.
-  const sweepTimer = setInterval(() => {
-    isSweepTime = true
-    rounds.trigger()
-  }, timing.sweepMs)
+  #startSessions({ sessions, isMore }: AcquiredSessions, by: 'message' | 'sweep'): void {
+    const { activeSessions, runnerMetrics } = this.#ctx
+    this.#hasWaitingSessions ||= isMore
+    runnerMetrics.sessionsAcquired.inc({ by }, sessions.length)
+    for (const acquired of sessions) {
+      if (acquired.exhaustedRunId !== null) reportExhaustedRun(this.#ctx, acquired, acquired.exhaustedRunId)
+      const session = activeSessions.add(acquired)
+      const ended = runSession(this.#ctx, session, acquired).finally(() => {
+        this.#running.delete(ended)
+        activeSessions.remove(session)
+        this.#slotFreed.resolve()
+        this.#slotFreed = Promise.withResolvers()
+        this.#hasFreedSlot = true
+        if (this.#hasWaitingSessions) this.#rounds.trigger()
+      })
+      this.#running.add(ended)
+    }
+  }
 
-  return {
-    async offer(sessionId) {
-      if (isStopped) return
-      if (activeSessions.freeSlots === 0) {
-        hasWaitingSessions = true
-        await withTimeout(slotFreed.promise, timing.slotWaitMs).catch(() => {})
-        return
-      }
-      const { promise, resolve } = Promise.withResolvers<void>()
-      offers.push({ sessionId, done: resolve })
-      rounds.trigger()
-      await promise
-    },
-    async stop() {
-      isStopped = true
-      clearInterval(sweepTimer)
-      slotFreed.resolve()
-      await rounds.stop()
-      for (const { done } of offers.splice(0)) done()
-    },
-    async whenIdle() {
-      while (running.size > 0) await Promise.all(running)
-    },
+  #settleOffers(): void {
+    for (const { done } of this.#offers.splice(0)) done()
   }
 }
 
 /** Logs and counts a run that ended because it had no attempt left. */
 function reportExhaustedRun(
-  { logger, runnerMetrics }: AppContext,
+  { logger, runnerMetrics }: RunnerContext,
   { lease, organizationId }: AcquiredSession,
   runId: string,
 ): void {

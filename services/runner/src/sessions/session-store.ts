@@ -18,35 +18,22 @@ import { batchCalls } from '@workflow-service/service-kit'
 import { isItemError, retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
 import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 
-/**
- * The session leases of this runner. Calls for one session repeat while the database is unavailable, until its `abort`; they throw a
- * SlowStatementError when only their own statement times out.
- */
-export interface SessionStore {
-  /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
-  acquire(sessionIds: readonly string[]): Promise<AcquiredSessions>
-  /** Leases waiting sessions of the organizations from this one on; `next` is where the next call continues. */
-  acquireWaiting(fromOrganizationId: string): Promise<AcquiredSessions & { next: string }>
-  /** Resolves to the leases that are still this runner's. */
-  renew(leases: readonly Lease[]): Promise<readonly RenewableLease[]>
-  /** Claims the session's next start as a run. */
-  claimNext(session: LeasedSession): Promise<NextRun>
-  /** Records how a run ended, and claims the next one or releases the session in the same statement. */
-  finishRun(session: LeasedSession, run: Omit<FinishedRun, 'lease'>): Promise<NextRun | { readonly kind: 'released' }>
-  /** Releases the session. With a delay, parks it: no runner acquires it before. */
-  release(session: LeasedSession, parkedMs?: number): Promise<void>
-}
-
 const MAX_BATCH = 100
 
-/** Creates the store. Writes that many sessions make at once share one statement and one commit. */
+/** The session leases of this runner. */
+export type SessionStore = ReturnType<typeof createSessionStore>
+
+/**
+ * Creates the store. Writes that many sessions make at once share one statement and one commit. Calls for one session repeat while the
+ * database is unavailable, until its `abort`; they throw a SlowStatementError when only their own statement times out.
+ */
 export function createSessionStore(options: {
   db: Pick<Database, 'pool' | 'ping'>
   owner: string
   leaseMs: number
   perOrganization: number
   activeSessions: Pick<ActiveSessions, 'freeSlots' | 'byOrganization'>
-}): SessionStore {
+}) {
   const { db, owner, leaseMs, perOrganization, activeSessions } = options
   const acquireOptions = () => ({
     owner,
@@ -70,11 +57,21 @@ export function createSessionStore(options: {
   const claimNext = (session: LeasedSession): Promise<NextRun> => retry(session, () => claimNextRun(db, owner, session))
 
   return {
-    acquire: (sessionIds) => acquireSessions(db, acquireOptions(), sessionIds),
-    acquireWaiting: (from) => acquireWaitingSessions(db, acquireOptions(), from),
-    renew: (leases) => renewLeases(db, owner, leaseMs, leases),
+    /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
+    acquire: (sessionIds: readonly string[]): Promise<AcquiredSessions> =>
+      acquireSessions(db, acquireOptions(), sessionIds),
+    /** Leases waiting sessions of the organizations from this one on; `next` is where the next call continues. */
+    acquireWaiting: (fromOrganizationId: string): Promise<AcquiredSessions & { next: string }> =>
+      acquireWaitingSessions(db, acquireOptions(), fromOrganizationId),
+    /** Resolves to the leases that are still this runner's. */
+    renew: (leases: readonly Lease[]): Promise<readonly RenewableLease[]> => renewLeases(db, owner, leaseMs, leases),
+    /** Claims the session's next start as a run. */
     claimNext,
-    async finishRun(session, run) {
+    /** Records how a run ended, and claims the next one or releases the session in the same statement. */
+    async finishRun(
+      session: LeasedSession,
+      run: Omit<FinishedRun, 'lease'>,
+    ): Promise<NextRun | { readonly kind: 'released' }> {
       let attempts = 0
       const outcome = await retry(session, (timeouts) => {
         attempts++
@@ -91,7 +88,8 @@ export function createSessionStore(options: {
       const next = await claimNext(session)
       return next.kind === 'lease_lost' ? { kind: 'released' } : next
     },
-    release(session, parkedMs) {
+    /** Releases the session. With a delay, parks it: no runner acquires it before. */
+    release(session: LeasedSession, parkedMs?: number): Promise<void> {
       const { sessionId, epoch } = session
       const lease = { sessionId, epoch, ...(parkedMs === undefined ? {} : { parkedMs }) }
       return retry(session, (timeouts) => (timeouts === 0 ? releaseBatched(lease) : release([lease])))

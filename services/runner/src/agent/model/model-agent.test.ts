@@ -11,7 +11,7 @@ import {
   startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
-import type { JournalStep, ModelAnswerStep, NewJournalStep } from '@workflow-service/contract'
+import type { JournalStep, ModelAnswerStep } from '@workflow-service/contract'
 import {
   Crash,
   createInMemoryRun,
@@ -751,35 +751,6 @@ describe('a run with a model', () => {
     expect(run.steps.find(({ kind }) => kind === 'tool_call')).toMatchObject({
       data: { delivery: { source_name: 'Order intake' } },
     })
-  })
-
-  test('that began before there was end_run ends as it did then', async () => {
-    const call = {
-      call_id: 'c1',
-      tool: sendOrder.name,
-      source_id: orders.id,
-      arguments: sendOrder.arguments,
-      fault: null,
-    }
-    const usage = { input_tokens: null, output_tokens: null }
-    const begin = (...parts: ModelAnswerStep['parts'][]) =>
-      createInMemoryRun({
-        sources,
-        steps: [
-          { kind: 'message', data: { agent: 'anthropic:stub-1', text: '' } },
-          ...parts.map((each, index): NewJournalStep => {
-            const data = { turn: index + 1, model: 'anthropic:stub-1', parts: each, finish_reason: 'stop', ...usage }
-            return { kind: 'model_answer', data }
-          }),
-        ],
-      })
-    const ended = begin([{ type: 'text', text: 'Nothing to do.' }])
-    await ended.execute(await createScriptedAgent(variant, []))
-    expect(requests()).toEqual([])
-
-    const underWay = begin([{ type: 'tool_call', ...call }])
-    await underWay.execute(await createScriptedAgent(variant, [done]))
-    expect(underWay.sent).toMatchObject([{ payload: sendOrder.arguments }])
   })
 
   test('finds sources without a tool by their words', async () => {

@@ -13,7 +13,6 @@ import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
 import type { Agent, AgentFile, AgentRun } from '../agent.ts'
-import { formatDelivery } from '../deliveries.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { askWithRetries, type ModelClock, RETRY_NOTES, systemClock, type WaitedSoFar } from './ask-with-retries.ts'
@@ -67,7 +66,7 @@ interface Context {
 }
 
 /** What the model can use in its next answer. */
-interface Prompt {
+interface ModelPrompt {
   readonly sources: SelectedSources
   readonly toolbox: Toolbox
   readonly history: PromptHistory
@@ -109,10 +108,9 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       if (last) {
         failIfIncomplete(ctx, last)
         const before = promptBasis(steps)
-        await executeToolCalls(ctx, prompt.toolbox, last)
+        await executeToolCalls(ctx, last)
         const ending = findEnding(steps.all)
         if (ending) return failUnlessSuccessful(steps.all, ending)
-        if (endsWithoutCall(last)) return failIfNothingAccepted(steps)
         if (isUnusableTwice(steps)) return await endUnusable(ctx)
         if (promptBasis(steps) !== before) prompt = await createPrompt(ctx, files)
       }
@@ -158,7 +156,7 @@ function hasNote({ all }: AgentSteps, code: string): boolean {
   return all.some((step) => step.kind === 'note' && step.data.code === code)
 }
 
-async function createPrompt({ run, steps, config }: Context, files: readonly AgentFile[]): Promise<Prompt> {
+async function createPrompt({ run, steps, config }: Context, files: readonly AgentFile[]): Promise<ModelPrompt> {
   const sources = await selectSources(run, listFoundSources(steps))
   const toolbox = createToolbox(sources.available, files, {
     hasSearch: sources.searchable.length > 0,
@@ -170,7 +168,7 @@ async function createPrompt({ run, steps, config }: Context, files: readonly Age
 
 function firstSteps(
   { run, model, config }: Context,
-  { history: { shownRuns, totalRuns }, sources: { reason } }: Prompt,
+  { history: { shownRuns, totalRuns }, sources: { reason } }: ModelPrompt,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: model, text: startText(run.run) } }]
   if (shownRuns < totalRuns) {
@@ -182,7 +180,7 @@ function firstSteps(
 }
 
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
-async function askModel({ run, steps, config, model, ask, gate, clock, log }: Context, prompt: Prompt) {
+async function askModel({ run, steps, config, model, ask, gate, clock, log }: Context, prompt: ModelPrompt) {
   const instructions = formatInstructions(run.run, prompt.sources.searchable.length, prompt.toolbox.notes)
   const message = formatFirstMessage(run.run, prompt.history)
   const tools = prompt.toolbox.definitions
@@ -231,7 +229,11 @@ function findWait({ all }: AgentSteps): WaitedSoFar {
  * Notes that the model gets half of the session's earlier runs, because its API refused the prompt as too long.
  * @throws RunError if there are no earlier runs to leave out, or half of them already are.
  */
-async function halveHistory({ steps }: Context, { history }: Prompt, { code, message }: ModelError): Promise<void> {
+async function halveHistory(
+  { steps }: Context,
+  { history }: ModelPrompt,
+  { code, message }: ModelError,
+): Promise<void> {
   if (history.shownRuns === 0 || hasNote(steps, HISTORY_HALVED)) throw new RunError(code, message)
   const text = `${message}. The model sees half of the earlier runs that it saw before.`
   await steps.append({ kind: 'note', data: { code: HISTORY_HALVED, text } })
@@ -298,27 +300,15 @@ function failIfSpent({ config: { runTokens }, log }: Context, answers: readonly 
   }
 }
 
-/** Whether an answer without calls ended the run, as it did before there was `end_run`. */
-function endsWithoutCall(answer: ModelAnswerStep): boolean {
-  return !answer.ends_by_call && listToolCalls(answer).length === 0
-}
-
-function failIfNothingAccepted(steps: AgentSteps): void {
-  const deliveries = listToolResults(steps.all).flatMap(({ delivery }) => (delivery ? [delivery] : []))
-  const last = deliveries.at(-1)
-  if (!last || deliveries.some(({ outcome }) => outcome === 'accepted')) return
-  throw new RunError(`delivery_${last.outcome}`, formatDelivery(last))
-}
-
 /** Executes, in order, the answer's tool calls that have no result in the journal; `end_run` after all others. */
-async function executeToolCalls(ctx: Context, toolbox: Toolbox, answer: ModelAnswerStep): Promise<void> {
+async function executeToolCalls(ctx: Context, answer: ModelAnswerStep): Promise<void> {
   const { run, steps } = ctx
   const results = indexToolResults(steps.all)
   const calls = listToolCalls(answer)
   for (const part of [...calls.filter((call) => !isEnd(call)), ...calls.filter(isEnd)]) {
     if (results.has(part.call_id)) continue
     run.signal.throwIfAborted()
-    if (answer.ends_by_call && isInterrupted(answer)) {
+    if (isInterrupted(answer)) {
       const reason = answer.raw_finish_reason ?? answer.finish_reason
       await refuseCall(
         steps,
@@ -335,7 +325,7 @@ async function executeToolCalls(ctx: Context, toolbox: Toolbox, answer: ModelAns
     } else if (part.source_id === null) {
       await read(run, steps, part)
     } else {
-      await deliver(ctx, toolbox, part, part.source_id)
+      await deliver(ctx, part, part.source_id)
     }
   }
 }

@@ -48,6 +48,7 @@ export function toAnswerStep(
     parts,
     finish_reason: toStorableText(answer.finishReason),
     raw_finish_reason: toShortText(rawFinishReason),
+    // A runner of 1.0.0 that resumes the run needs it.
     ends_by_call: true,
     input_tokens: toTokenCount(usage.inputTokens),
     cache_read_tokens: toTokenCount(usage.cacheReadTokens),
@@ -88,7 +89,7 @@ function toCall(
   if (entry.kind !== 'source') return { source_id: null, arguments: value, fault }
   const { id, name } = entry.source
   if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }
-  const payload = toolbox.toPayload(id, value)
+  const payload = entry.toPayload(value)
   return { source_id: id, source_name: name, arguments: value, ...(payload === value ? {} : { payload }), fault }
 }
 

@@ -4,7 +4,7 @@ import { toStorableText } from '../../storable-text.ts'
 import type { AgentFile, AgentRun, AgentWebhookSource } from '../agent.ts'
 import type { DeliveryCall } from '../deliveries.ts'
 import { markUntrusted } from '../untrusted-text.ts'
-import { toToolSchema } from './tool-schema.ts'
+import { type ToolSchema, toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */
 const MAX_TOOL_NAME_LENGTH = 64
@@ -37,14 +37,11 @@ export interface Toolbox {
   readonly notes: string
   /** The tool of that name; undefined when there is none. */
   find(name: string): ToolEntry | undefined
-  /** The name of the webhook source, or a placeholder if it was deleted. */
-  sourceName(sourceId: string): string
-  /** Converts the arguments of a webhook source's tool to a payload. */
-  toPayload(sourceId: string, args: Record<string, unknown>): Record<string, unknown>
 }
 
 export type ToolEntry =
-  | { readonly kind: 'source'; readonly source: AgentWebhookSource }
+  /** `toPayload` converts the arguments of a call to a payload. */
+  | { readonly kind: 'source'; readonly source: AgentWebhookSource; readonly toPayload: ToolSchema['toPayload'] }
   | { readonly kind: 'reading' | 'again' | 'end' }
 
 /** Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries again. */
@@ -71,22 +68,15 @@ export function createToolbox(
     const { text, showsExample, note } = describeSource(source, name)
     if (note !== null) notes.push(note)
     const example = showsExample ? undefined : source.exampleRequestBody
-    const { schema } = toToolSchema(derivePayloadSchema(source.exampleRequestBody), example)
-    entries.set(name, { kind: 'source', source })
+    const { schema, toPayload } = toToolSchema(derivePayloadSchema(source.exampleRequestBody), example)
+    entries.set(name, { kind: 'source', source, toPayload })
     definitions[name] = tool({ description: text, inputSchema: jsonSchema(schema) })
   }
   if (again.length > 0) add(sendAgainTools(again), 'again')
-  const bySourceId = new Map(sources.map((source) => [source.id, source]))
   return {
     definitions,
     notes: notes.length > 0 ? `\n\n# Tools\n${notes.join('\n')}` : '',
     find: (name) => entries.get(name),
-    sourceName: (sourceId) => bySourceId.get(sourceId)?.name ?? 'a deleted webhook source',
-    toPayload(sourceId, args) {
-      const source = bySourceId.get(sourceId)
-      // A source that was deleted meanwhile: the dispatcher refuses the delivery.
-      return source ? toToolSchema(derivePayloadSchema(source.exampleRequestBody)).toPayload(args) : args
-    },
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type RecordedDelivery,
   sendDelivery,
 } from '../deliveries.ts'
-import { readSendAgain, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+import { readSendAgain, SEND_AGAIN } from './model-tools.ts'
 
 interface Context {
   readonly run: AgentRun
@@ -34,10 +34,11 @@ export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
  * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have arrived there: then
  * only `sendAgain` sends it (README, "No payload is sent twice by accident").
  */
-export async function deliver(ctx: Context, toolbox: Toolbox, part: ToolCallPart, sourceId: string): Promise<void> {
+export async function deliver(ctx: Context, part: ToolCallPart, sourceId: string): Promise<void> {
   const { steps } = ctx
   if (await resumeDelivery(ctx, part)) return
-  const { name, payload } = toDelivery(toolbox, part, sourceId)
+  // As they were when the model answered.
+  const { source_name: name = '', payload = part.arguments as Record<string, unknown> } = part
   const delivery = { id: newDeliveryId(), source_id: sourceId, source_name: name, payload }
   const same = listSent(steps.all).filter(({ call }) => isSame(call, { delivery }))
   const uncertain = same.find(({ result }) => mayHaveArrived(result))
@@ -120,18 +121,4 @@ function isSame(
 /** The deliveries in the journal, sent or about to be. */
 function listPlannedDeliveries(all: AgentSteps['all']): DeliveryCall[] {
   return all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
-}
-
-/** The name of the source and the payload, as they were when the model answered. */
-function toDelivery(
-  toolbox: Toolbox,
-  part: ToolCallPart,
-  sourceId: string,
-): { readonly name: string; readonly payload: Record<string, unknown> } {
-  const args = part.arguments as Record<string, unknown>
-  // Answers that were recorded before they had the source's name have no payload either.
-  if (part.source_name === undefined) {
-    return { name: toolbox.sourceName(sourceId), payload: toolbox.toPayload(sourceId, args) }
-  }
-  return { name: part.source_name, payload: part.payload ?? args }
 }

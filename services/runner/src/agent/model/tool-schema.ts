@@ -10,7 +10,7 @@ const MAX_SAMPLE_LENGTH = 100
 export interface ToolSchema {
   readonly schema: JsonSchema
   /** Converts the arguments of a call, which follow `schema`, to a payload. */
-  toPayload(args: Record<string, unknown>): Record<string, unknown>
+  toPayload: (args: Record<string, unknown>) => Record<string, unknown>
 }
 
 /**
