@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ErrorResponse, Manifest, WorkflowStartOut } from '@workflow-service/contract'
+import type { ErrorResponse, Manifest, WebhookSourceIn, WorkflowStartOut } from '@workflow-service/contract'
 import { type Database, findOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
+import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import got from 'got'
 import { parse } from 'yaml'
-import type { DispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { isDemoEndpoint } from './demo-endpoint.ts'
 import { LocalStackError } from './local-stack-error.ts'
 
@@ -42,11 +42,11 @@ export async function readDemo(values: DemoValues): Promise<Demo> {
 
 /**
  * Applies the demo's manifest if the organization does not exist yet. What exists belongs to the user: nothing of it is
- * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws DispatcherError
+ * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws InternalCallError
  */
 export async function applyDemo(
   db: Database,
-  dispatcher: DispatcherClient,
+  dispatcher: InternalClient,
   demo: Demo,
   { areSecretsNew }: { areSecretsNew: boolean },
 ): Promise<boolean> {
@@ -62,7 +62,7 @@ export async function applyDemo(
   }
   const [applied] = await applyManifests(db, [demo.manifest])
   for (const { id, save } of applied?.webhookSources ?? []) {
-    await dispatcher.saveWebhookSource(demo.organizationId, id, save, 'if_changed')
+    await saveSource(dispatcher, demo, id, save)
   }
   return true
 }
@@ -70,7 +70,7 @@ export async function applyDemo(
 /** Updates the webhook source to URL and secret of the demo's endpoint, unless the user has set another endpoint. */
 export async function syncEndpoint(
   db: Database,
-  dispatcher: DispatcherClient,
+  dispatcher: InternalClient,
   demo: Demo,
   { endpointUrl, areSecretsNew }: { endpointUrl: string; areSecretsNew: boolean },
 ): Promise<void> {
@@ -81,7 +81,17 @@ export async function syncEndpoint(
   // Another port is another address, for which a stored secret has to be given again.
   const secret = stored.hasSigningSecret ? { signing_secret: demo.source.signingSecret } : {}
   const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body: exampleRequestBody }
-  await dispatcher.saveWebhookSource(demo.organizationId, demo.source.id, source, 'if_changed')
+  await saveSource(dispatcher, demo, demo.source.id, source)
+}
+
+async function saveSource(
+  dispatcher: InternalClient,
+  { organizationId }: Demo,
+  sourceId: string,
+  source: WebhookSourceIn,
+): Promise<void> {
+  const params = { organization_id: organizationId, source_id: sourceId }
+  await dispatcher.call('saveWebhookSource', { params, query: { verify: 'if_changed' }, body: source })
 }
 
 /** The demo's things as they are now: people may have renamed or deleted them. */

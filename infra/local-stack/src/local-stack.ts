@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { createDispatcherClient } from '@workflow-service/cli/dispatcher-client'
 import { toShownPath } from '@workflow-service/cli/terminal'
 import { readAppConfig, startApp } from '@workflow-service/app'
 import { buildConsole } from '@workflow-service/console/build'
@@ -9,6 +8,7 @@ import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { SettingsError } from '@workflow-service/service-kit'
+import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
 import {
@@ -124,7 +124,7 @@ async function startAll(
   signal.throwIfAborted()
 
   const demo = await readDemo(settings)
-  const dispatcher = createDispatcherClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
+  const dispatcher = createInternalClient({ url: dispatcherUrl, token: secrets.INTERNAL_API_TOKEN })
   await screen.step('Demo', async (setNote) => {
     const areSecretsNew = Object.keys(secrets).some((name) => savedSettings[name] === undefined)
     try {

@@ -1,8 +1,8 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { EventTopic } from '@workflow-service/contract'
 import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
+import { createInternalClient, type InternalClient } from '@workflow-service/service-kit/internal-client'
 import { type CliConfig, readCliConfig } from './config.ts'
-import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 
 /** What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened. */
@@ -10,7 +10,7 @@ export interface CliContext {
   readonly terminal: Terminal
   readonly config: CliConfig
   database(): Database
-  dispatcher(): DispatcherClient
+  dispatcher(): InternalClient
   /** Hints at a change for the pages of the application that are open. */
   hint(organizationId: string, ...topics: EventTopic[]): void
   /** Reads standard input to its end. */
@@ -47,7 +47,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
     config,
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     database: openDatabase,
-    dispatcher: () => createDispatcherClient(config.dispatcher()),
+    dispatcher: () => createInternalClient(config.dispatcher()),
     hint: (organizationId, ...topics) => {
       // A page that misses a hint reads again by itself after a while.
       hints ??= createHintSender({ db: openDatabase(), onError: () => {} })

@@ -2,6 +2,7 @@ import { splitHosts } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
 import { ManifestError } from '@workflow-service/database/manifest'
 import { SettingsError } from '@workflow-service/service-kit'
+import { InternalCallError } from '@workflow-service/service-kit/internal-client'
 import type { CliConfig } from './config.ts'
 
 /** An error that the user can fix. The message says what is wrong and what to do. Exit status 1. */
@@ -42,6 +43,7 @@ export function toCliError(error: unknown, config: CliConfig): CliError | undefi
     const hint = config.isLocal ? '' : `\n${LOCAL_STACK_HINT}`
     return new CliError(`${error.message}${hint}`, { faults: error.errors }, error)
   }
+  if (error instanceof InternalCallError) return new CliError(error.message, { ...error.body }, error)
   if (error instanceof ManifestError) return new CliError(error.message, { faults: error.violations }, error)
   const sqlstate = findSqlstate(error)
   const advice = sqlstate === undefined ? undefined : SQLSTATE_ADVICE[sqlstate]

@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/database'
 import type { Argument, Command, Option } from 'commander'
 import type { CliContext } from './cli-context.ts'
-import { findOrganization } from './find-organization.ts'
+import { findOrganization } from './find.ts'
 import { showTime } from './terminal.ts'
 
 /** A word that may come next. */

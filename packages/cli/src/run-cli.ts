@@ -1,28 +1,50 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { createRun } from './cli-command.ts'
+import { type CommandDeclaration, type CommandGroup, createAddCommand } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
-import { addAfterRestoreCommand } from './commands/after-restore.ts'
-import { addApplyCommand } from './commands/apply.ts'
-import { addCompletionCommands } from './commands/completion.ts'
-import { addExportCommand } from './commands/export.ts'
-import { addKeysCommands } from './commands/keys.ts'
-import { addListenCommand } from './commands/listen.ts'
-import { addLogsCommand } from './commands/logs.ts'
-import { addMigrateCommand } from './commands/migrate.ts'
-import { addOrganizationsCommands } from './commands/organizations.ts'
-import { addQueueCommands } from './commands/queue.ts'
-import { addRulesCommands } from './commands/rules.ts'
-import { addRunsCommands } from './commands/runs.ts'
-import { addSecretsCommands } from './commands/secrets.ts'
-import { addSessionsCommands } from './commands/sessions.ts'
-import { addSetupLinkCommand } from './commands/setup-link.ts'
-import { addSourcesCommands } from './commands/sources.ts'
-import { addStartCommand } from './commands/start.ts'
-import { addUsersCommands } from './commands/users.ts'
-import { addWorkflowsCommands } from './commands/workflows.ts'
 import { toCliError, UsageError } from './cli-error.ts'
+import { afterRestoreCommand } from './commands/after-restore.ts'
+import { applyCommand } from './commands/apply.ts'
+import { addCompletionCommands } from './commands/completion.ts'
+import { exportCommand } from './commands/export.ts'
+import { keyCommands } from './commands/keys.ts'
+import { listenCommand } from './commands/listen.ts'
+import { logsCommand } from './commands/logs.ts'
+import { migrateCommand } from './commands/migrate.ts'
+import { organizationCommands } from './commands/organizations.ts'
+import { queueCommands } from './commands/queue.ts'
+import { ruleCommands } from './commands/rules.ts'
+import { runCommands } from './commands/runs.ts'
+import { secretCommands } from './commands/secrets.ts'
+import { sessionCommands } from './commands/sessions.ts'
+import { setupLinkCommand } from './commands/setup-link.ts'
+import { sourceCommands } from './commands/sources.ts'
+import { startCommand } from './commands/start.ts'
+import { userCommands } from './commands/users.ts'
+import { workflowCommands } from './commands/workflows.ts'
 import { paint, reflowHelp } from './terminal.ts'
+
+/** In the order of the help. */
+const COMMANDS: readonly (CommandDeclaration | CommandGroup)[] = [
+  migrateCommand,
+  applyCommand,
+  exportCommand,
+  organizationCommands,
+  setupLinkCommand,
+  userCommands,
+  keyCommands,
+  workflowCommands,
+  startCommand,
+  sourceCommands,
+  listenCommand,
+  logsCommand,
+  runCommands,
+  ruleCommands,
+  sessionCommands,
+  queueCommands,
+  secretCommands,
+  afterRestoreCommand,
+]
 
 /** 0: success; 1: error; 2: wrong usage. */
 export type ExitStatus = 0 | 1 | 2
@@ -77,26 +99,16 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
       getErrHelpWidth: () => terminal.columns ?? 120,
     })
     .configureHelp({ styleTitle: (title) => paint(terminal, 'bold', title) })
-  const run = createRun(ctx, onResult)
-  addMigrateCommand(program, run)
-  addApplyCommand(program, run)
-  addExportCommand(program, run)
-  addOrganizationsCommands(program, run)
-  addSetupLinkCommand(program, run)
-  addUsersCommands(program, run)
-  addKeysCommands(program, run)
-  addWorkflowsCommands(program, run)
-  addStartCommand(program, run)
-  addSourcesCommands(program, run)
-  addListenCommand(program, run)
-  addLogsCommand(program, run)
-  addRunsCommands(program, run)
-  addRulesCommands(program, run)
-  addSessionsCommands(program, run)
-  addQueueCommands(program, run)
-  addSecretsCommands(program, run)
-  addAfterRestoreCommand(program, run)
-  addCompletionCommands(program, run)
+  const addCommand = createAddCommand(ctx, onResult)
+  for (const declared of COMMANDS) {
+    if ('run' in declared) {
+      addCommand(program, declared)
+    } else {
+      const group = program.command(declared.name).description(declared.summary)
+      for (const each of declared.commands) addCommand(group, each)
+    }
+  }
+  addCompletionCommands(program, ctx)
   return program
 }
 

@@ -15,7 +15,7 @@ import {
 } from '@workflow-service/service-kit'
 import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
 import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
-import type { AppContext } from './app-context.ts'
+import type { AppServiceContext } from './app-service-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
 import type { AppHandlers } from './routes/app-handlers.ts'
@@ -33,7 +33,7 @@ const MAX_REQUESTS_IN_FLIGHT = 500
 const HANDLER_TIMEOUT_MS = 65_000
 
 /** Creates the application: its API under `/app/`, and the page. */
-export function createApp(ctx: AppContext): Express {
+export function createApp(ctx: AppServiceContext): Express {
   const app = createPublicApp(ctx.config)
   app.use(assignRequestId)
   app.use(
@@ -64,7 +64,7 @@ export function createApp(ctx: AppContext): Express {
 
 type Served = OperationsOptions<typeof APP_OPERATIONS, Visitor | Principal>
 
-function serveApi(ctx: AppContext): RequestHandler {
+function serveApi(ctx: AppServiceContext): RequestHandler {
   const handlers: AppHandlers = { ...identityHandlers(ctx), ...workflowsHandlers(ctx), ...dataHandlers(ctx) }
   const serve = serveOperations({
     operations: APP_OPERATIONS,
@@ -85,7 +85,7 @@ function serveApi(ctx: AppContext): RequestHandler {
 }
 
 /** Checks the quotas of the organization before each operation that has some. */
-function withQuotas(ctx: AppContext, handlers: AppHandlers): Served['handlers'] {
+function withQuotas(ctx: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
   // `authorize` gives each operation the caller that its `who` promises.
   const served = handlers as unknown as Served['handlers']
   const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
@@ -102,7 +102,7 @@ function withQuotas(ctx: AppContext, handlers: AppHandlers): Served['handlers'] 
 const RECORDED_REFUSALS: Quota = { limit: 5, windowSeconds: 3_600 }
 
 /** Records in the audit log what a role does not allow. A person who goes on trying must not fill it. */
-function auditRefusals({ db }: Pick<AppContext, 'db'>): ErrorRequestHandler {
+function auditRefusals({ db }: Pick<AppServiceContext, 'db'>): ErrorRequestHandler {
   const limiter = createLocalLimiter(RECORDED_REFUSALS)
   return async (error, _req, res, next) => {
     const { principal, operationId, requestId } = res.locals as { [name: string]: unknown; principal?: Principal }

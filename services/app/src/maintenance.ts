@@ -7,7 +7,7 @@ import {
   rollUpUsage,
 } from '@workflow-service/database'
 import { repeat, type RepeatedTask } from '@workflow-service/service-kit'
-import type { AppContext } from './app-context.ts'
+import type { AppServiceContext } from './app-service-context.ts'
 
 const DELETE_SIGN_INS_EVERY_MS = 600_000
 const DELETE_ORGANIZATIONS_EVERY_MS = 30_000
@@ -21,7 +21,7 @@ const BATCH_PAUSE_MS = 50
 const SETUP_RETRY_MS = 5_000
 
 /** Starts the application's background tasks. Several processes may run them at the same time. */
-export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
+export function startMaintenance(ctx: AppServiceContext): { stop(): Promise<void> } {
   const { db, logger } = ctx
   const start = (name: string, intervalMs: number, run: (signal: AbortSignal) => Promise<void>) =>
     repeat({ name, intervalMs, logger, run })
@@ -60,7 +60,7 @@ export function startMaintenance(ctx: AppContext): { stop(): Promise<void> } {
  * Logs how the first owner is made, while no account exists. The link itself is for the operator's eyes: `wf setup-link` prints it,
  * and a log may be read by many.
  */
-function announceSetup({ db, logger }: AppContext): RepeatedTask {
+function announceSetup({ db, logger }: AppServiceContext): RepeatedTask {
   let isDone = false
   return repeat({
     name: 'announce the setup',

@@ -2,7 +2,7 @@ import type { AppOperationId } from '@workflow-service/contract'
 import { exceedsQuota, type QuotaKind, type SavedThing } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import type { AppContext } from './app-context.ts'
+import type { AppServiceContext } from './app-service-context.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
 
 const MIB = 2 ** 20
@@ -75,7 +75,7 @@ interface SavingRequest {
  * @throws ApiError 409 `quota_exceeded`
  */
 export async function assertQuota(
-  { db, config }: Pick<AppContext, 'db' | 'config'>,
+  { db, config }: Pick<AppServiceContext, 'db' | 'config'>,
   operationId: AppOperationId,
   request: SavingRequest,
 ): Promise<void> {

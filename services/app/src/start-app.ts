@@ -1,6 +1,6 @@
 import { type RunningPublicService, startPublicService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
-import { type AppOverrides, createAppContext } from './app-context.ts'
+import { type AppOverrides, createAppServiceContext } from './app-service-context.ts'
 import type { AppConfig } from './config.ts'
 import { startMaintenance } from './maintenance.ts'
 
@@ -9,7 +9,7 @@ const STOP_GRACE_MS = 12_000
 
 /** Starts the application. Rejects when it cannot listen; it does not wait for the database or RabbitMQ. */
 export async function startApp(config: AppConfig, overrides: AppOverrides = {}): Promise<RunningPublicService> {
-  const ctx = await createAppContext(config, overrides)
+  const ctx = await createAppServiceContext(config, overrides)
   return await startPublicService(ctx, {
     createApp: () => createApp(ctx),
     startTasks: () => (overrides.hasMaintenance === false ? undefined : startMaintenance(ctx)),

@@ -1,21 +1,21 @@
 import { endWorkAfterRestore, listConnectedServices } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { command, type CommandResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-
-/** `wf after-restore` */
-export function addAfterRestoreCommand(program: Command, run: Run): void {
-  addCommand(program, 'after-restore', 'End what was under way at the moment to which a backup was restored.')
-    .option('--yes', 'do not ask')
-    .addHelpText('after', HELP)
-    .action(run(afterRestore))
-}
 
 const HELP = `
 Run it after the database was restored to an earlier moment, and before the services start: payloads of that time may have been
 sent since, and would be sent again. Deliveries in flight become unknown, runs that had not ended fail with
 interrupted_by_restore, and due schedules wait for their next time. After a restore to the end of the WAL it is not needed.`
+
+/** `wf after-restore` */
+export const afterRestoreCommand = command(
+  'after-restore',
+  'End what was under way at the moment to which a backup was restored.',
+  afterRestore,
+  [option('--yes', 'do not ask')],
+  HELP,
+)
 
 async function afterRestore(ctx: CliContext, options: { yes?: boolean }): Promise<CommandResult> {
   const db = ctx.database()

@@ -10,25 +10,14 @@ import {
   type PersonEdit,
   recordApplied,
 } from '@workflow-service/database/manifest'
-import type { Command } from 'commander'
+import { InternalCallError, type InternalClient } from '@workflow-service/service-kit/internal-client'
 import { checkManifests, formatWarnings } from '../check-manifests.ts'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { argument, command, type CommandResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import type { DispatcherClient } from '../dispatcher-client.ts'
 import { manifestFileError, readManifestFiles } from '../manifest-file.ts'
 import { CliError } from '../cli-error.ts'
 import { formatEdit, formatPlan, THING_NAMES } from '../format-plan.ts'
 import { type Column, paint, renderTable, type Terminal } from '../terminal.ts'
-
-/** `wf apply FILE…` */
-export function addApplyCommand(program: Command, run: Run): void {
-  addCommand(program, 'apply', 'Create or update organizations from manifests.')
-    .argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input')
-    .option('--dry-run', 'show what would be created and changed, and write nothing')
-    .option('--yes', 'overwrite what people changed in the application, without asking')
-    .addHelpText('after', HELP)
-    .action(run(apply))
-}
 
 const HELP = `
 All files are validated before anything is written; every error is listed with its path. Then everything except webhook
@@ -52,6 +41,19 @@ rest is applied, and the exit status is 1. Applying the same file again changes 
   Warnings           What the built-in agent cannot follow in a workflow's description. They do not fail the command.
   verify: false      stores a webhook source without a verification request, for tests and migrations.
 `
+
+/** `wf apply FILE…` */
+export const applyCommand = command(
+  'apply',
+  'Create or update organizations from manifests.',
+  apply,
+  [
+    argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input'),
+    option('--dry-run', 'show what would be created and changed, and write nothing'),
+    option('--yes', 'overwrite what people changed in the application, without asking'),
+  ],
+  HELP,
+)
 
 /** The result for one webhook source. */
 interface SourceResult {
@@ -220,7 +222,7 @@ function toEditJson({ kind, id, name, action, by, at, count }: PersonEdit): obje
 /** `savedVersions` has the versions that this command wrote, for a source that a later manifest names again. */
 async function saveSources(
   ctx: CliContext,
-  dispatcher: DispatcherClient,
+  dispatcher: InternalClient,
   applied: AppliedManifest,
   savedVersions: Map<string, number>,
 ): Promise<SourceResult[]> {
@@ -244,29 +246,27 @@ async function saveSources(
 
 async function saveSource(
   ctx: CliContext,
-  dispatcher: DispatcherClient,
+  dispatcher: InternalClient,
   { organization: { id: organizationId }, overwrites }: AppliedManifest,
   { id, save, shouldVerify, version, changes }: AppliedManifest['webhookSources'][number],
 ): Promise<SourceResult & { saved?: WebhookSourceOut }> {
   const before = await findWebhookSource(ctx.database(), organizationId, id)
   try {
-    const { isNew, source } = await dispatcher.saveWebhookSource(
-      organizationId,
-      id,
-      save,
-      shouldVerify ? 'if_changed' : 'never',
-      version,
-    )
+    const { status, body: source } = await dispatcher.call('saveWebhookSource', {
+      params: { organization_id: organizationId, source_id: id },
+      query: { verify: shouldVerify ? 'if_changed' : 'never', version },
+      body: save,
+    })
     const isUnchanged =
       before?.updatedAt.toISOString() === source.updated_at && isSameTime(before.verifiedAt, source.verified_at)
-    const outcome = isNew ? 'created' : isUnchanged ? 'unchanged' : 'changed'
+    const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
       await recordApplied(ctx.database().pool, organizationId, [{ kind: 'webhook_source', ...result }])
     }
     return { ...result, verified: source.verified_at !== null, saved: source }
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
+    if (!(error instanceof InternalCallError)) throw error
     const verified = (before?.verifiedAt ?? null) !== null
     return {
       id,
@@ -274,7 +274,7 @@ async function saveSource(
       outcome: 'failed',
       changes: [],
       verified,
-      error: { ...error.details, message: error.message },
+      error: { ...error.body, message: error.message },
     }
   }
 }

@@ -1,29 +1,26 @@
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import type { CommandResult, Run } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type Candidate, createCompletion } from '../complete-words.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
-/** `wf completion bash|zsh|fish`, and the hidden command that the scripts call. */
-export function addCompletionCommands(program: Command, run: Run): void {
+/** `wf completion bash|zsh|fish`, and the hidden command that the scripts call. Both print lines for a shell, and no JSON. */
+export function addCompletionCommands(program: Command, ctx: CliContext): void {
   program
     .command('completion')
     .description('Print the script that completes commands, options and names in a shell.')
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText('after', HELP)
-    .action(run(printScript))
+    .action((shell: Shell) => ctx.terminal.write(SCRIPTS[shell](COMMAND)))
   program
     .command('complete', { hidden: true })
     .argument('[words...]', 'the words after "wf", the last one to be completed')
-    .action(
-      run(async (ctx: CliContext, words: string[]): Promise<CommandResult> => {
-        const candidates = await createCompletion(program, ctx)(words)
-        return { json: candidates, text: () => candidates.map(toLine).join('') }
-      }),
-    )
+    .action(async (words: string[]) => {
+      const candidates = await createCompletion(program, ctx)(words)
+      ctx.terminal.write(candidates.map(toLine).join(''))
+    })
 }
 
 /** The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every folder. */
@@ -43,11 +40,6 @@ Examples, after the alias:
 
 function toLine({ value, description }: Candidate): string {
   return `${value}\t${description}\n`
-}
-
-async function printScript(_ctx: CliContext, shell: Shell): Promise<CommandResult> {
-  const script = SCRIPTS[shell](COMMAND)
-  return await Promise.resolve({ json: script, text: () => script })
 }
 
 function quote(text: string): string {

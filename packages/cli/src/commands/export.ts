@@ -1,25 +1,26 @@
 import { writeManifest } from '@workflow-service/database/manifest'
-import type { Command } from 'commander'
-import { addCommand, type Run } from '../cli-command.ts'
+import { argument, command, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization } from '../find-organization.ts'
-import { findWorkflowId } from '../find-workflow.ts'
-
-/** `wf export [ORGANIZATION]` */
-export function addExportCommand(program: Command, run: Run): void {
-  addCommand(program, 'export', 'Print an organization as a manifest that changes nothing when it is applied.')
-    .argument('[organization]', 'its id or name; not needed if there is only one')
-    .option('--workflow <workflow>', 'only this workflow, by id or name, with the users that it lists')
-    .addHelpText('after', HELP)
-    .action(run(exportOrganization))
-}
+import { findOrganization, findWorkflowId } from '../find.ts'
 
 const HELP = `
 It has the organization, its users, webhook sources and workflows with their ids, in YAML, or in JSON with --json. It does not
 have API keys, signing secrets, sessions, the roles of people, runs and logs; applying it keeps those. Elsewhere, it makes a copy
 with the same ids: first remove the ids, and give each webhook source its signing_secret.
 `
+
+/** `wf export [ORGANIZATION]` */
+export const exportCommand = command(
+  'export',
+  'Print an organization as a manifest that changes nothing when it is applied.',
+  exportOrganization,
+  [
+    argument('[organization]', 'its id or name; not needed if there is only one'),
+    option('--workflow <workflow>', 'only this workflow, by id or name, with the users that it lists'),
+  ],
+  HELP,
+)
 
 interface Options {
   readonly workflow?: string

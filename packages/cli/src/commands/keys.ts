@@ -6,16 +6,26 @@ import {
   issueApiKey,
   listApiKeys,
   operatorOf,
+  type OrganizationName,
   parseApiKey,
   revokeApiKey,
 } from '@workflow-service/database'
-import { type Command, Option } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import {
+  argument,
+  command,
+  type CommandGroup,
+  type CommandResult,
+  listResult,
+  option,
+  ORGANIZATION,
+  organizationCommand,
+  toSnakeCase,
+} from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findOrganization } from '../find.ts'
 import { parseExpiry, parseList } from '../parse-options.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { paint, renderTable, showTime } from '../terminal.ts'
+import { type Column, paint, showTime } from '../terminal.ts'
 
 interface CreateOptions {
   organization?: string
@@ -25,22 +35,29 @@ interface CreateOptions {
 }
 
 /** `wf keys create|list|revoke` */
-export function addKeysCommands(program: Command, run: Run): void {
-  const keys = program.command('keys').description('Create, list and revoke API keys.')
-  withOrganization(addCommand(keys, 'create', 'Create an API key. The key is shown only this once.'))
-    .argument('[name]', 'its name, unique in the organization (default: its prefix)')
-    .option('--name <name>', 'the name, given as an option')
-    .addOption(
-      new Option('--scopes <list>', 'what the key allows, separated by commas')
-        .argParser(parseList(SCOPES))
-        .default([...SCOPES], SCOPES.join(',')),
-    )
-    .option('--expires <time>', 'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d', parseExpiry)
-    .action(run(create))
-  withOrganization(addCommand(keys, 'list', 'List the API keys, oldest first.')).action(run(list))
-  withOrganization(addCommand(keys, 'revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.'))
-    .argument('<key>', 'its name, prefix or id, or the whole key')
-    .action(run(revoke))
+export const keyCommands: CommandGroup = {
+  name: 'keys',
+  summary: 'Create, list and revoke API keys.',
+  commands: [
+    command('create', 'Create an API key. The key is shown only this once.', create, [
+      ORGANIZATION,
+      argument('[name]', 'its name, unique in the organization (default: its prefix)'),
+      option('--name <name>', 'the name, given as an option'),
+      option('--scopes <list>', 'what the key allows, separated by commas', parseList(SCOPES)).default(
+        [...SCOPES],
+        SCOPES.join(','),
+      ),
+      option(
+        '--expires <time>',
+        'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d',
+        parseExpiry,
+      ),
+    ]),
+    organizationCommand('list', 'List the API keys, oldest first.', list),
+    organizationCommand('revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.', revoke, [
+      argument('<key>', 'its name, prefix or id, or the whole key'),
+    ]),
+  ],
 }
 
 async function create(ctx: CliContext, given: string | undefined, options: CreateOptions): Promise<CommandResult> {
@@ -73,39 +90,30 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
   }
 }
 
-async function list(ctx: CliContext, options: { organization?: string }): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
-  const keys = await listApiKeys(ctx.database(), organization.id)
-  return {
-    json: keys.map(toJson),
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
-          { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
-          { title: 'PREFIX', value: ({ prefix }) => prefix },
-          {
-            title: 'SCOPES',
-            value: ({ scopes }) => scopes.join(', '),
-            shortValue: ({ scopes }) => (scopes.length === SCOPES.length ? 'all' : scopes.join()),
-          },
-          { title: 'CREATED', time: ({ createdAt }) => createdAt },
-          { title: 'LAST USED', time: ({ lastUsedAt }) => lastUsedAt },
-          {
-            title: 'EXPIRES',
-            value: ({ expiresAt }) => showTime(expiresAt),
-            shortValue: ({ expiresAt }) => showTime(expiresAt).slice(0, 10),
-          },
-        ],
-        keys,
-        `${organization.name} has no API keys. Create one with wf keys create.`,
-      ),
-  }
+async function list(ctx: CliContext, { id, name }: OrganizationName): Promise<CommandResult> {
+  const keys = await listApiKeys(ctx.database(), id)
+  return listResult(keys, COLUMNS, `${name} has no API keys. Create one with wf keys create.`, toJson)
 }
 
-async function revoke(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
+const COLUMNS: readonly Column<ApiKey>[] = [
+  { title: 'NAME', value: ({ name }) => name, cut: 'name' },
+  { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
+  { title: 'PREFIX', value: ({ prefix }) => prefix },
+  {
+    title: 'SCOPES',
+    value: ({ scopes }) => scopes.join(', '),
+    shortValue: ({ scopes }) => (scopes.length === SCOPES.length ? 'all' : scopes.join()),
+  },
+  { title: 'CREATED', time: ({ createdAt }) => createdAt },
+  { title: 'LAST USED', time: ({ lastUsedAt }) => lastUsedAt },
+  {
+    title: 'EXPIRES',
+    value: ({ expiresAt }) => showTime(expiresAt),
+    shortValue: ({ expiresAt }) => showTime(expiresAt).slice(0, 10),
+  },
+]
+
+async function revoke(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
   ctx.hint(organization.id, 'api_keys')
@@ -128,14 +136,5 @@ function stateOf({ revokedAt, expiresAt }: ApiKey): string {
 }
 
 function toJson(key: ApiKey): object {
-  return {
-    id: key.id,
-    name: key.name,
-    prefix: key.prefix,
-    scopes: key.scopes,
-    created_at: key.createdAt,
-    expires_at: key.expiresAt,
-    revoked_at: key.revokedAt,
-    last_used_at: key.lastUsedAt,
-  }
+  return toSnakeCase(key, ['id', 'name', 'prefix', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])
 }

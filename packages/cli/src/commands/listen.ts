@@ -8,47 +8,15 @@ import {
 } from '@workflow-service/contract'
 import { deriveId, findWebhookSource, listDeliveries } from '@workflow-service/database'
 import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { InvalidArgumentError } from 'commander'
+import { argument, command, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findSource } from '../find-source.ts'
+import { findOrganization, findSource } from '../find.ts'
 import { followDeliveries } from '../follow-deliveries.ts'
 import { readJsonObject } from '../read-json.ts'
 import { type LocalAnswer, sendLocally } from '../send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
-
-/** `wf listen PORT|URL` */
-export function addListenCommand(program: Command, run: Run): void {
-  withOrganization(
-    addCommand(
-      program,
-      'listen',
-      'Try an endpoint on this machine: verify it, check it, and forward copies of payloads to it.',
-    ),
-  )
-    .argument(
-      '<endpoint>',
-      'its port, port and path, or URL: 3000, 3000/orders, https://localhost:3000/orders',
-      parseEndpoint,
-    )
-    .option('--source <source>', 'the webhook source, by id or name, whose payloads are forwarded until Ctrl-C')
-    .option(
-      '--secret <secret>',
-      'the signing secret that the endpoint has (default: a new one, which is shown); - reads standard input',
-    )
-    .addOption(
-      new Option('--unsigned', 'send no X-Service-Token, as for a source without a secret').conflicts('secret'),
-    )
-    .option(
-      '--example <file>',
-      'the example request body, as JSON (default: that of the source); without --source, it is also sent once',
-    )
-    .option('--once', 'do not wait for the endpoint to confirm, and forward nothing')
-    .addHelpText('after', HELP)
-    .action(run(listen))
-}
 
 const HELP = `
 It sends what the dispatcher sends, with the same headers, from this machine:
@@ -65,6 +33,33 @@ Examples:
   wf listen 3000/orders --secret "$WEBHOOK_SECRET" --example order.json
   wf listen 3000/orders --source "Order intake"
 `
+
+/** `wf listen PORT|URL` */
+export const listenCommand = command(
+  'listen',
+  'Try an endpoint on this machine: verify it, check it, and forward copies of payloads to it.',
+  listen,
+  [
+    ORGANIZATION,
+    argument(
+      '<endpoint>',
+      'its port, port and path, or URL: 3000, 3000/orders, https://localhost:3000/orders',
+      parseEndpoint,
+    ),
+    option('--source <source>', 'the webhook source, by id or name, whose payloads are forwarded until Ctrl-C'),
+    option(
+      '--secret <secret>',
+      'the signing secret that the endpoint has (default: a new one, which is shown); - reads standard input',
+    ),
+    option('--unsigned', 'send no X-Service-Token, as for a source without a secret').conflicts('secret'),
+    option(
+      '--example <file>',
+      'the example request body, as JSON (default: that of the source); without --source, it is also sent once',
+    ),
+    option('--once', 'do not wait for the endpoint to confirm, and forward nothing'),
+  ],
+  HELP,
+)
 
 interface Options {
   readonly organization?: string
@@ -131,7 +126,7 @@ async function readExample(ctx: CliContext, name: string): Promise<Record<string
 
 async function readSource(ctx: CliContext, given: string, organizationName: string | undefined) {
   const organization = await findOrganization(ctx, organizationName)
-  const { id } = await findSource(ctx, organization, given, { includeDeleted: false })
+  const { id } = await findSource(ctx, organization, given)
   const source = await findWebhookSource(ctx.database(), organization.id, id)
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
   return source

@@ -1,10 +1,8 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
 import { type Delivery, type DeliveryQuery, listDeliveries, readRejectedAnswers } from '@workflow-service/database'
-import { type Command, Option } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { argument, command, type CommandResult, option, ORGANIZATION, toSnakeCase } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findSource } from '../find-source.ts'
+import { findOrganization, findSource } from '../find.ts'
 import { followDeliveries, isFinished } from '../follow-deliveries.ts'
 import { checkPeriod, parseLimit, parseTime } from '../parse-options.ts'
 import {
@@ -31,25 +29,25 @@ interface LogsOptions {
 }
 
 /** `wf logs SOURCE` */
-export function addLogsCommand(program: Command, run: Run): void {
-  withOrganization(
-    addCommand(program, 'logs', 'Show the requests sent to a webhook source and their outcomes, newest first.'),
-  )
-    .argument('<source>', 'its name or id; for a deleted source, its id')
-    .option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line')
-    .addOption(
-      new Option(
-        '--answers',
-        'below the table: what the endpoint answered to each request that it rejected, at most 4 KiB; always in --json',
-      ).conflicts('follow'),
-    )
-    .addOption(new Option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES))
-    .addOption(new Option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS))
-    .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d', parseTime)
-    .addOption(new Option('--until <time>', 'before this time').argParser(parseTime).conflicts('follow'))
-    .option('--limit <n>', 'maximum number of entries', parseLimit, 25)
-    .action(run(logs))
-}
+export const logsCommand = command(
+  'logs',
+  'Show the requests sent to a webhook source and their outcomes, newest first.',
+  logs,
+  [
+    ORGANIZATION,
+    argument('<source>', 'its name or id; for a deleted source, its id'),
+    option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line'),
+    option(
+      '--answers',
+      'below the table: what the endpoint answered to each request that it rejected, at most 4 KiB; always in --json',
+    ).conflicts('follow'),
+    option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES),
+    option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS),
+    option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d', parseTime),
+    option('--until <time>', 'before this time', parseTime).conflicts('follow'),
+    option('--limit <n>', 'maximum number of entries', parseLimit, 25),
+  ],
+)
 
 async function logs(ctx: CliContext, text: string, options: LogsOptions): Promise<CommandResult | undefined> {
   checkPeriod(options)
@@ -148,21 +146,21 @@ async function follow(
 }
 
 function toJson(delivery: Delivery): object {
-  return {
-    id: delivery.id,
-    source_id: delivery.sourceId,
-    kind: delivery.kind,
-    outcome: delivery.outcome,
-    status: delivery.status,
-    reason: delivery.reason,
-    mismatches: delivery.mismatches,
-    duration_ms: delivery.durationMs,
-    answer: delivery.answer,
-    request_body: delivery.requestBody,
-    session_id: delivery.sessionId,
-    run_id: delivery.runId,
-    request_id: delivery.requestId,
-    created_at: delivery.createdAt,
-    finished_at: delivery.finishedAt,
-  }
+  return toSnakeCase(delivery, [
+    'id',
+    'sourceId',
+    'kind',
+    'outcome',
+    'status',
+    'reason',
+    'mismatches',
+    'durationMs',
+    'answer',
+    'requestBody',
+    'sessionId',
+    'runId',
+    'requestId',
+    'createdAt',
+    'finishedAt',
+  ])
 }

@@ -1,18 +1,18 @@
 import { checkServer, listDuplicateUsers, migrate } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { command, type CommandResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 
 /** `wf migrate` */
-export function addMigrateCommand(program: Command, run: Run): void {
-  addCommand(program, 'migrate', 'Migrate the database to the newest schema.')
-    .addHelpText(
-      'after',
-      '\nIt is safe to repeat it and to run it several times at once. The role in DATABASE_URL must own the database or its schema\n"public"; it need not be a superuser. Requires PostgreSQL 15 or newer with encoding UTF8.',
-    )
-    .action(run(migrateDatabase))
-}
+export const migrateCommand = command(
+  'migrate',
+  'Migrate the database to the newest schema.',
+  migrateDatabase,
+  [],
+  `
+It is safe to repeat it and to run it several times at once. The role in DATABASE_URL must own the database or its schema
+"public"; it need not be a superuser. Requires PostgreSQL 15 or newer with encoding UTF8.`,
+)
 
 async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
   const problem = await checkServer(ctx.database())

@@ -9,33 +9,36 @@ import {
   type OrganizationName,
   setOrganizationSuspended,
 } from '@workflow-service/database'
-import { type Command, InvalidArgumentError } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { InvalidArgumentError } from 'commander'
+import { argument, command, type CommandGroup, type CommandResult, listResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization } from '../find-organization.ts'
-import { renderTable } from '../terminal.ts'
+import { findOrganization } from '../find.ts'
+
+const ORGANIZATION = argument('<organization>', 'its id or name')
 
 /** `wf organizations create|list|suspend|resume|delete` */
-export function addOrganizationsCommands(program: Command, run: Run): void {
-  const organizations = program.command('organizations').description('Create, list, suspend and delete organizations.')
-  addCommand(organizations, 'create', 'Create an organization. wf setup-link makes the link for its first owner.')
-    .argument('<name>', 'its name', parseName)
-    .action(run(create))
-  addCommand(organizations, 'list', 'List the organizations by name.').action(run(list))
-  addCommand(organizations, 'suspend', 'Refuse every request of its keys, and start and send nothing of it.')
-    .argument('<organization>', ORGANIZATION)
-    .action(run(suspend))
-  addCommand(organizations, 'resume', 'End the suspension.')
-    .argument('<organization>', ORGANIZATION)
-    .action(run(resume))
-  addCommand(organizations, 'delete', 'Delete an organization with everything in it. It cannot be undone.')
-    .argument('<organization>', ORGANIZATION)
-    .option('--yes', 'do not ask for its name')
-    .action(run(remove))
+export const organizationCommands: CommandGroup = {
+  name: 'organizations',
+  summary: 'Create, list, suspend and delete organizations.',
+  commands: [
+    command('create', 'Create an organization. wf setup-link makes the link for its first owner.', create, [
+      argument('<name>', 'its name', parseName),
+    ]),
+    command('list', 'List the organizations by name.', list),
+    command(
+      'suspend',
+      'Refuse every request of its keys, and start and send nothing of it.',
+      (ctx, given: string) => setSuspended(ctx, given, true),
+      [ORGANIZATION],
+    ),
+    command('resume', 'End the suspension.', (ctx, given: string) => setSuspended(ctx, given, false), [ORGANIZATION]),
+    command('delete', 'Delete an organization with everything in it. It cannot be undone.', remove, [
+      ORGANIZATION,
+      option('--yes', 'do not ask for its name'),
+    ]),
+  ],
 }
-
-const ORGANIZATION = 'its id or name'
 
 function parseName(text: string): string {
   const name = text.trim()
@@ -61,32 +64,20 @@ const MAX_ORGANIZATIONS = 100_000
 
 async function list(ctx: CliContext): Promise<CommandResult> {
   const organizations = await listOrganizations(ctx.database(), { limit: MAX_ORGANIZATIONS })
-  return {
-    json: organizations.map(toJson),
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'ID', value: ({ id }) => id, cut: 'id' },
-          {
-            title: 'STATE',
-            value: ({ isSuspended }) => (isSuspended ? 'suspended' : 'active'),
-            colour: ({ isSuspended }) => (isSuspended ? 'yellow' : 'green'),
-          },
-          { title: 'NAME', value: ({ name }) => name },
-        ],
-        organizations,
-        'There are no organizations. Create one with wf organizations create NAME, or with wf apply FILE.',
-      ),
-  }
-}
-
-async function suspend(ctx: CliContext, given: string): Promise<CommandResult> {
-  return await setSuspended(ctx, given, true)
-}
-
-async function resume(ctx: CliContext, given: string): Promise<CommandResult> {
-  return await setSuspended(ctx, given, false)
+  return listResult(
+    organizations,
+    [
+      { title: 'ID', value: ({ id }) => id, cut: 'id' },
+      {
+        title: 'STATE',
+        value: ({ isSuspended }) => (isSuspended ? 'suspended' : 'active'),
+        colour: ({ isSuspended }) => (isSuspended ? 'yellow' : 'green'),
+      },
+      { title: 'NAME', value: ({ name }) => name },
+    ],
+    'There are no organizations. Create one with wf organizations create NAME, or with wf apply FILE.',
+    toJson,
+  )
 }
 
 async function setSuspended(ctx: CliContext, given: string, isSuspended: boolean): Promise<CommandResult> {

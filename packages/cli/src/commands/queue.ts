@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRabbitMq, type DeadLetter, type SessionQueue } from '@workflow-service/messaging'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { command, type CommandGroup, type CommandResult, option, toSnakeCase } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { parseLimit } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable } from '../terminal.ts'
 
 /** `wf queue show` */
-export function addQueueCommands(program: Command, run: Run): void {
-  const queue = program
-    .command('queue')
-    .description('Show the RabbitMQ queue from which runners learn which session has work.')
-  addCommand(queue, 'show', 'Show how many messages wait, and the dead-lettered messages with the reason.')
-    .option('--limit <n>', 'maximum number of dead-lettered messages, oldest first', parseLimit, 25)
-    .action(run(show))
+export const queueCommands: CommandGroup = {
+  name: 'queue',
+  summary: 'Show the RabbitMQ queue from which runners learn which session has work.',
+  commands: [
+    command('show', 'Show how many messages wait, and the dead-lettered messages with the reason.', show, [
+      option('--limit <n>', 'maximum number of dead-lettered messages, oldest first', parseLimit, 25),
+    ]),
+  ],
 }
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -27,7 +27,11 @@ async function show(ctx: CliContext, { limit }: { limit: number }): Promise<Comm
     const { ready, dead } = await readDepth(queue, settings.url)
     const deadLetters = dead === 0 ? [] : await queue.deadLetters(limit)
     return {
-      json: { ready, dead, dead_letters: deadLetters.map(toJson) },
+      json: {
+        ready,
+        dead,
+        dead_letters: deadLetters.map((each) => toSnakeCase(each, ['reason', 'detail', 'body', 'type', 'diedAt'])),
+      },
       text: (terminal) =>
         `${ready} waiting, ${dead === 0 ? 'none' : paint(terminal, 'red', String(dead))} dead-lettered\n${
           dead === 0 ? '' : `\n${renderTable(terminal, COLUMNS, deadLetters, '')}`
@@ -67,8 +71,4 @@ function queueError(url: string, error: unknown): CliError {
     {},
     error,
   )
-}
-
-function toJson({ reason, detail, body, type, diedAt }: DeadLetter): object {
-  return { reason, detail, body, type, died_at: diedAt }
 }

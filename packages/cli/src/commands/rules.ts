@@ -1,18 +1,20 @@
 import { DRAFT_CODES } from '@workflow-service/contract'
 import { draftRunRules } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { argument, command, type CommandGroup, type CommandResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { parseIdPrefix } from '../find-by-id.ts'
+import { parseIdPrefix } from '../find.ts'
 import { findRun } from './runs.ts'
 
 /** `wf rules draft` */
-export function addRulesCommands(program: Command, run: Run): void {
-  const rules = program.command('rules').description('Write the rules that the built-in agent follows.')
-  addCommand(rules, 'draft', 'Print a rules.yaml for a run that the built-in agent refused.')
-    .argument('<run>', 'the id of the run; the beginning of it is enough', parseIdPrefix)
-    .action(run(draft))
+export const ruleCommands: CommandGroup = {
+  name: 'rules',
+  summary: 'Write the rules that the built-in agent follows.',
+  commands: [
+    command('draft', 'Print a rules.yaml for a run that the built-in agent refused.', draft, [
+      argument('<run>', 'the id of the run; the beginning of it is enough', parseIdPrefix),
+    ]),
+  ],
 }
 
 async function draft(ctx: CliContext, prefix: string): Promise<CommandResult> {

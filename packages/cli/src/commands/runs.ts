@@ -12,12 +12,10 @@ import {
   showRun,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { InvalidArgumentError } from 'commander'
+import { argument, command, type CommandGroup, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findId, parseIdPrefix } from '../find-by-id.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findWorkflowId } from '../find-workflow.ts'
+import { findId, findOrganization, findWorkflowId, parseIdPrefix } from '../find.ts'
 import { followRun } from '../follow-run.ts'
 import { followRuns } from '../follow-runs.ts'
 import { checkPeriod, parseId, parseLimit, parseTime } from '../parse-options.ts'
@@ -37,40 +35,48 @@ interface ListOptions {
   limit: number
 }
 
+const RUN = argument('<id>', 'the id of the run', parseIdPrefix)
+const DELIVERY = option('--delivery <id>', 'only this delivery', parseId)
+
 /** `wf runs list|show|approve|decline` */
-export function addRunsCommands(program: Command, run: Run): void {
-  const runs = program
-    .command('runs')
-    .description('List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.')
-  withOrganization(addCommand(runs, 'list', 'List runs, newest first.'))
-    .addOption(new Option('--status <status>', 'only runs with this status').choices(RUN_STATUSES))
-    .option('--workflow <workflow>', 'only runs of this workflow, by id or name')
-    .option('--session <id>', 'only runs of this session', parseIdPrefix)
-    .option(
-      '-f, --follow',
-      'keep printing runs as their status changes, until Ctrl-C; with --json, one object per line',
-    )
-    .option(
-      '--since <time>',
-      'accepted from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d',
-      parseTime,
-    )
-    .addOption(new Option('--until <time>', 'accepted before this time').argParser(parseTime).conflicts('follow'))
-    .option('--limit <n>', 'maximum number of runs', parseLimit, 50)
-    .action(run(list))
-  addCommand(runs, 'show', 'Show a run: its journal with times, and its deliveries.')
-    .argument('<id>', 'the id of the run, which is the id of the start; the beginning of it is enough', parseIdPrefix)
-    .option('-f, --follow', 'show how it goes, until its end or Ctrl-C; with --json, one object per line')
-    .action(run(show))
-  addCommand(runs, 'approve', 'Approve the waiting payloads of a run. They are sent exactly as shown.')
-    .argument('<id>', 'the id of the run', parseIdPrefix)
-    .option('--delivery <id>', 'only this delivery', parseId)
-    .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'approved', options)))
-  addCommand(runs, 'decline', 'Decline the waiting payloads of a run. They are never sent.')
-    .argument('<id>', 'the id of the run', parseIdPrefix)
-    .option('--delivery <id>', 'only this delivery', parseId)
-    .option('--reason <text>', 'why; the agent reads it', parseReason)
-    .action(run((ctx: CliContext, id: string, options: DecisionOptions) => decide(ctx, id, 'declined', options)))
+export const runCommands: CommandGroup = {
+  name: 'runs',
+  summary: 'List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.',
+  commands: [
+    command('list', 'List runs, newest first.', list, [
+      ORGANIZATION,
+      option('--status <status>', 'only runs with this status').choices(RUN_STATUSES),
+      option('--workflow <workflow>', 'only runs of this workflow, by id or name'),
+      option('--session <id>', 'only runs of this session', parseIdPrefix),
+      option(
+        '-f, --follow',
+        'keep printing runs as their status changes, until Ctrl-C; with --json, one object per line',
+      ),
+      option(
+        '--since <time>',
+        'accepted from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d',
+        parseTime,
+      ),
+      option('--until <time>', 'accepted before this time', parseTime).conflicts('follow'),
+      option('--limit <n>', 'maximum number of runs', parseLimit, 50),
+    ]),
+    command('show', 'Show a run: its journal with times, and its deliveries.', show, [
+      argument('<id>', 'the id of the run, which is the id of the start; the beginning of it is enough', parseIdPrefix),
+      option('-f, --follow', 'show how it goes, until its end or Ctrl-C; with --json, one object per line'),
+    ]),
+    command(
+      'approve',
+      'Approve the waiting payloads of a run. They are sent exactly as shown.',
+      (ctx, id: string, options: DecisionOptions) => decide(ctx, id, 'approved', options),
+      [RUN, DELIVERY],
+    ),
+    command(
+      'decline',
+      'Decline the waiting payloads of a run. They are never sent.',
+      (ctx, id: string, options: DecisionOptions) => decide(ctx, id, 'declined', options),
+      [RUN, DELIVERY, option('--reason <text>', 'why; the agent reads it', parseReason)],
+    ),
+  ],
 }
 
 interface DecisionOptions {

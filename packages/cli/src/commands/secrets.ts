@@ -1,16 +1,7 @@
 import { createSecretBox, rotateSecrets } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { command, type CommandGroup, type CommandResult, toSnakeCase } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { paint, renderTable } from '../terminal.ts'
-
-/** `wf secrets rotate` */
-export function addSecretsCommands(program: Command, run: Run): void {
-  const secrets = program.command('secrets').description('Rotate the key that encrypts the signing secrets.')
-  addCommand(secrets, 'rotate', 'Encrypt every stored signing secret with the first key of SECRETS_KEY.')
-    .addHelpText('after', HELP)
-    .action(run(rotate))
-}
 
 const HELP = `
 To replace the key (generate one with openssl rand -base64 32):
@@ -20,6 +11,15 @@ To replace the key (generate one with openssl rand -base64 32):
   4. Restart all dispatchers with SECRETS_KEY=NEW.
 It is safe to repeat it and to run it while dispatchers run.`
 
+/** `wf secrets rotate` */
+export const secretCommands: CommandGroup = {
+  name: 'secrets',
+  summary: 'Rotate the key that encrypts the signing secrets.',
+  commands: [
+    command('rotate', 'Encrypt every stored signing secret with the first key of SECRETS_KEY.', rotate, [], HELP),
+  ],
+}
+
 async function rotate(ctx: CliContext): Promise<CommandResult> {
   const box = createSecretBox(ctx.config.secretsKeys())
   const { rotated, current, failed } = await rotateSecrets(ctx.database(), box)
@@ -27,11 +27,7 @@ async function rotate(ctx: CliContext): Promise<CommandResult> {
     json: {
       rotated,
       current,
-      failed: failed.map(({ organizationId, sourceId, reason }) => ({
-        organization_id: organizationId,
-        source_id: sourceId,
-        reason,
-      })),
+      failed: failed.map((row) => toSnakeCase(row, ['organizationId', 'sourceId', 'reason'])),
     },
     text: (terminal) => {
       const summary = `${rotated} encrypted again, ${current} already had the first key.\n`

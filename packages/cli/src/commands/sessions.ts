@@ -6,46 +6,51 @@ import {
   newId,
   openSession,
   operatorOf,
+  type OrganizationName,
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
-import { type Command, Option } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import {
+  argument,
+  command,
+  type CommandGroup,
+  type CommandResult,
+  listResult,
+  option,
+  organizationCommand,
+} from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findId, parseIdPrefix } from '../find-by-id.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
+import { findId, parseIdPrefix } from '../find.ts'
 import { parseId, parseLimit } from '../parse-options.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 import { runColumns, toRunJson } from './runs.ts'
 
+const SESSION = argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
+
 /** `wf sessions open|list|close|show` */
-export function addSessionsCommands(program: Command, run: Run): void {
-  const sessions = program
-    .command('sessions')
-    .description('Open, list, close and show sessions. The starts of a session run one after another.')
-  withOrganization(addCommand(sessions, 'open', 'Create a session, or reopen a closed one.'))
-    .argument('[id]', 'its id (default: a new one)', parseId)
-    .action(run(open))
-  withOrganization(addCommand(sessions, 'list', 'List the sessions, newest first.'))
-    .addOption(new Option('--open', 'only open sessions').conflicts('closed'))
-    .option('--closed', 'only closed sessions')
-    .option('--limit <n>', 'maximum number of sessions', parseLimit, 50)
-    .action(run(list))
-  addCommand(sessions, 'close', 'Close a session. It accepts no more starts; accepted ones still run.')
-    .argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
-    .action(run(close))
-  addCommand(sessions, 'show', 'Show a session with its newest runs.')
-    .argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
-    .action(run(show))
+export const sessionCommands: CommandGroup = {
+  name: 'sessions',
+  summary: 'Open, list, close and show sessions. The starts of a session run one after another.',
+  commands: [
+    organizationCommand('open', 'Create a session, or reopen a closed one.', open, [
+      argument('[id]', 'its id (default: a new one)', parseId),
+    ]),
+    organizationCommand('list', 'List the sessions, newest first.', list, [
+      option('--open', 'only open sessions').conflicts('closed'),
+      option('--closed', 'only closed sessions'),
+      option('--limit <n>', 'maximum number of sessions', parseLimit, 50),
+    ]),
+    command('close', 'Close a session. It accepts no more starts; accepted ones still run.', close, [SESSION]),
+    command('show', 'Show a session with its newest runs.', show, [SESSION]),
+  ],
 }
 
 async function open(
   ctx: CliContext,
+  organization: OrganizationName,
   given: string | undefined,
-  options: { organization?: string },
 ): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
   const id = given ?? newId()
   const isOpened = await openSession(ctx.database(), organization.id, id, operatorOf(organization.id))
   const session = await findSession(ctx, id)
@@ -58,36 +63,30 @@ async function open(
 
 async function list(
   ctx: CliContext,
-  { open: onlyOpen, closed: onlyClosed, limit, ...options }: ListOptions,
+  organization: OrganizationName,
+  { open: onlyOpen, closed: onlyClosed, limit }: ListOptions,
 ): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
   const isOpen = onlyOpen ? true : onlyClosed ? false : undefined
   const sessions = await listSessionRows(ctx.database(), organization.id, { isOpen, limit })
-  return {
-    json: sessions,
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'SESSION', value: ({ id }) => id, cut: 'id' },
-          {
-            title: 'STATE',
-            value: (session) => (session.is_open ? 'open' : 'closed'),
-            colour: (session) => (session.is_open ? 'green' : 'dim'),
-          },
-          { title: 'STARTS', value: ({ starts }) => String(starts) },
-          { title: 'WAITING', value: ({ starts, finished }) => String(starts - finished) },
-          { title: 'CREATED (UTC)', time: (session) => session.created_at },
-          { title: 'CLOSED (UTC)', time: (session) => session.closed_at },
-        ],
-        sessions,
-        isOpen === undefined ? `${organization.name} has no sessions yet.` : 'No sessions match.',
-      ),
-  }
+  return listResult(
+    sessions,
+    [
+      { title: 'SESSION', value: ({ id }) => id, cut: 'id' },
+      {
+        title: 'STATE',
+        value: (session) => (session.is_open ? 'open' : 'closed'),
+        colour: (session) => (session.is_open ? 'green' : 'dim'),
+      },
+      { title: 'STARTS', value: ({ starts }) => String(starts) },
+      { title: 'WAITING', value: ({ starts, finished }) => String(starts - finished) },
+      { title: 'CREATED (UTC)', time: (session) => session.created_at },
+      { title: 'CLOSED (UTC)', time: (session) => session.closed_at },
+    ],
+    isOpen === undefined ? `${organization.name} has no sessions yet.` : 'No sessions match.',
+  )
 }
 
 interface ListOptions {
-  readonly organization?: string
   readonly open?: boolean
   readonly closed?: boolean
   readonly limit: number

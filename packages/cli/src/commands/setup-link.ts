@@ -1,21 +1,21 @@
 import { createSetupLink, LINK_HOURS, listOrganizations } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { argument, command, type CommandResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findOrganization } from '../find-organization.ts'
+import { findOrganization } from '../find.ts'
 import { paint } from '../terminal.ts'
-
-/** `wf setup-link [ORGANIZATION]` */
-export function addSetupLinkCommand(program: Command, run: Run): void {
-  addCommand(program, 'setup-link', 'Make a link with which a person becomes an owner.')
-    .argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')
-    .addHelpText('after', HELP)
-    .action(run(setupLink))
-}
 
 const HELP = `
 The link works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it becomes an owner of the organization: do not pass it on.
 `
+
+/** `wf setup-link [ORGANIZATION]` */
+export const setupLinkCommand = command(
+  'setup-link',
+  'Make a link with which a person becomes an owner.',
+  setupLink,
+  [argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')],
+  HELP,
+)
 
 async function setupLink(ctx: CliContext, given: string | undefined): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()

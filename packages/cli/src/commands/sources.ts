@@ -1,39 +1,26 @@
-import type { DeliveryOut } from '@workflow-service/contract'
+import { type DeliveryOut, formatActor } from '@workflow-service/contract'
 import {
   findWebhookSource,
   listWebhookSources,
+  newId,
+  OPERATOR,
   operatorOf,
+  type OrganizationName,
   recordAuditEvent,
-  type WebhookSource,
 } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import {
+  argument,
+  type CommandGroup,
+  type CommandResult,
+  listResult,
+  option,
+  organizationCommand,
+  toSnakeCase,
+} from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findSource } from '../find-source.ts'
+import { findSource } from '../find.ts'
 import { readJsonObject } from '../read-json.ts'
-import { paint, renderTable, showDuration, showTime } from '../terminal.ts'
-
-/** `wf sources list|test|send` */
-export function addSourcesCommands(program: Command, run: Run): void {
-  const sources = program.command('sources').description('List and test webhook sources, and send a sample.')
-  withOrganization(addCommand(sources, 'list', 'List the webhook sources by name. Secrets are never shown.')).action(
-    run(list),
-  )
-  withOrganization(addCommand(sources, 'test', 'Send the verification request again and show the result.'))
-    .argument('<source>', 'its name or id')
-    .action(run(test))
-  withOrganization(
-    addCommand(sources, 'send', 'Send one payload to a webhook source, as a run would, and show the result.'),
-  )
-    .argument('<source>', 'its name or id')
-    .option(
-      '--payload <file>',
-      'the payload, as a JSON object; - is standard input (default: the example of the source)',
-    )
-    .addHelpText('after', SEND_HELP)
-    .action(run(send))
-}
+import { paint, showDuration, showTime } from '../terminal.ts'
 
 const SEND_HELP = `
 The dispatcher sends it, with everything that it does for a run: it compares it with the example, signs it, checks the address, and logs it,
@@ -44,35 +31,67 @@ Examples:
   echo '{"order_id": "TEST-1"}' | wf sources send "Order intake" --payload -
 `
 
-async function list(ctx: CliContext, options: { organization?: string }): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
-  const sources = await listWebhookSources(ctx.database(), organization.id)
-  return {
-    json: sources.map(toJson),
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
-          { title: 'ID', value: ({ id }) => id, cut: 'id' },
-          { title: 'SIGNED', value: ({ hasSigningSecret }) => (hasSigningSecret ? 'yes' : 'no') },
-          {
-            title: 'CONFIRMED',
-            value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never'),
-            shortValue: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt).slice(0, 10) : 'never'),
-          },
-          { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
-        ],
-        sources,
-        `${organization.name} has no webhook sources. Create them with wf apply and a manifest.`,
-      ),
-  }
+const SOURCE = argument('<source>', 'its name or id')
+
+/** `wf sources list|test|send` */
+export const sourceCommands: CommandGroup = {
+  name: 'sources',
+  summary: 'List and test webhook sources, and send a sample.',
+  commands: [
+    organizationCommand('list', 'List the webhook sources by name. Secrets are never shown.', list),
+    organizationCommand('test', 'Send the verification request again and show the result.', test, [SOURCE]),
+    organizationCommand(
+      'send',
+      'Send one payload to a webhook source, as a run would, and show the result.',
+      send,
+      [
+        SOURCE,
+        option(
+          '--payload <file>',
+          'the payload, as a JSON object; - is standard input (default: the example of the source)',
+        ),
+      ],
+      SEND_HELP,
+    ),
+  ],
 }
 
-async function test(ctx: CliContext, text: string, options: { organization?: string }): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
-  const source = await findSource(ctx, organization, text, { includeDeleted: false })
-  const delivery = await ctx.dispatcher().testWebhookSource(organization.id, source.id)
+async function list(ctx: CliContext, organization: OrganizationName): Promise<CommandResult> {
+  return listResult(
+    await listWebhookSources(ctx.database(), organization.id),
+    [
+      { title: 'NAME', value: ({ name }) => name, cut: 'name' },
+      { title: 'ID', value: ({ id }) => id, cut: 'id' },
+      { title: 'SIGNED', value: ({ hasSigningSecret }) => (hasSigningSecret ? 'yes' : 'no') },
+      {
+        title: 'CONFIRMED',
+        value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never'),
+        shortValue: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt).slice(0, 10) : 'never'),
+      },
+      { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
+    ],
+    `${organization.name} has no webhook sources. Create them with wf apply and a manifest.`,
+    (source) =>
+      toSnakeCase(source, [
+        'id',
+        'name',
+        'description',
+        'endpointUrl',
+        'hasSigningSecret',
+        'exampleRequestBody',
+        'createdAt',
+        'updatedAt',
+        'verifiedAt',
+      ]),
+  )
+}
+
+async function test(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+  const source = await findSource(ctx, organization, text)
+  const { body: delivery } = await ctx.dispatcher().call('testWebhookSource', {
+    params: { organization_id: organization.id, source_id: source.id },
+    headers: { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) },
+  })
   const isConfirmed = delivery.outcome === 'accepted'
   return {
     json: delivery,
@@ -84,15 +103,18 @@ async function test(ctx: CliContext, text: string, options: { organization?: str
 
 async function send(
   ctx: CliContext,
+  organization: OrganizationName,
   text: string,
-  options: { organization?: string; payload?: string },
+  options: { payload?: string },
 ): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
-  const { id, name } = await findSource(ctx, organization, text, { includeDeleted: false })
+  const { id, name } = await findSource(ctx, organization, text)
   const payload = await (options.payload === undefined
     ? findWebhookSource(ctx.database(), organization.id, id).then((source) => source?.exampleRequestBody ?? {})
     : readJsonObject(ctx, options.payload))
-  const delivery = await ctx.dispatcher().sendPayload(organization.id, id, payload)
+  const { body: delivery } = await ctx.dispatcher().call('sendPayload', {
+    params: { delivery_id: newId() },
+    body: { organization_id: organization.id, source_id: id, payload },
+  })
   await recordAuditEvent(ctx.database().pool, {
     ...operatorOf(organization.id),
     action: 'webhook_source.tested',
@@ -114,18 +136,4 @@ function describe(name: string, { status, reason, duration_ms }: DeliveryOut): s
   return reason === null
     ? `${name} answered with status ${status}${took}.`
     : `${name}: ${reason}${took && ` (${took.trim()})`}`
-}
-
-function toJson(source: WebhookSource): object {
-  return {
-    id: source.id,
-    name: source.name,
-    description: source.description,
-    endpoint_url: source.endpointUrl,
-    has_signing_secret: source.hasSigningSecret,
-    example_request_body: source.exampleRequestBody,
-    created_at: source.createdAt,
-    updated_at: source.updatedAt,
-    verified_at: source.verifiedAt,
-  }
 }

@@ -6,25 +6,11 @@ import {
   trimWhiteSpace,
 } from '@workflow-service/contract'
 import { type AppStartOutcome, newId, operatorOf, recordAppStart, showRun } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { argument, command, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { findId, parseIdPrefix } from '../find-by-id.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findWorkflow } from '../find-workflow.ts'
+import { findId, findOrganization, findWorkflow, parseIdPrefix } from '../find.ts'
 import { followRun } from '../follow-run.ts'
-
-/** `wf start WORKFLOW TEXT|-` */
-export function addStartCommand(program: Command, run: Run): void {
-  withOrganization(addCommand(program, 'start', 'Start a workflow by the rules of the public API, as the operator.'))
-    .argument('<workflow>', 'its id or name')
-    .argument('<text>', 'the context that the agent receives; - reads it from standard input')
-    .option('--session <id>', 'start in this open session (default: a new one)', parseIdPrefix)
-    .option('-f, --follow', 'show how the run goes, until its end or Ctrl-C; with --json, one object per line')
-    .addHelpText('after', HELP)
-    .action(run(start))
-}
 
 const HELP = `
 It records the start in the database, as the gateway does; a runner begins it within 2 seconds. With --follow, the exit status is 1 if
@@ -34,6 +20,21 @@ Examples:
   wf start "Forward orders" "order_id: A-1" --follow
   echo '{"order_id": "A-1"}' | wf start "Forward orders" -
 `
+
+/** `wf start WORKFLOW TEXT|-` */
+export const startCommand = command(
+  'start',
+  'Start a workflow by the rules of the public API, as the operator.',
+  start,
+  [
+    ORGANIZATION,
+    argument('<workflow>', 'its id or name'),
+    argument('<text>', 'the context that the agent receives; - reads it from standard input'),
+    option('--session <id>', 'start in this open session (default: a new one)', parseIdPrefix),
+    option('-f, --follow', 'show how the run goes, until its end or Ctrl-C; with --json, one object per line'),
+  ],
+  HELP,
+)
 
 interface Options {
   readonly organization?: string

@@ -12,36 +12,12 @@ import {
   operatorOf,
   saveUser,
 } from '@workflow-service/database'
-import { type Command, InvalidArgumentError } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import { InvalidArgumentError } from 'commander'
+import { argument, command, type CommandGroup, type CommandResult, listResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization } from '../find-organization.ts'
-import { paint, renderTable } from '../terminal.ts'
-
-/** `wf users list|role|reset-link` */
-export function addUsersCommands(program: Command, run: Run): void {
-  const users = program
-    .command('users')
-    .description('List the users of an organization, change their roles, and let them set new passwords and addresses.')
-  addCommand(users, 'list', 'List the users by email address.')
-    .argument('[organization]', 'its id or name; not needed if there is only one')
-    .action(run(list))
-  addCommand(users, 'role', 'Change the role of a user. The person is signed out of the organization.')
-    .argument('<organization>', 'its id or name')
-    .argument('<user>', 'the id of the user, or the email address that the organization has for it')
-    .argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole)
-    .action(run(setRole))
-  addCommand(users, 'reset-link', 'Make a link with which a person sets a new password.')
-    .argument('<person>', 'the id of the user, or the email address with which the person signs in')
-    .addHelpText('after', RESET_HELP)
-    .action(run((ctx, person: string) => makeLink(ctx, person, { kind: 'reset' })))
-  addCommand(users, 'email-link', 'Make a link with which a person gets another email address.')
-    .argument('<person>', 'the id of the user, or the email address with which the person signs in')
-    .argument('<new-email>', 'the address to give the person, in every organization', parseEmail)
-    .addHelpText('after', EMAIL_HELP)
-    .action(run((ctx, person: string, email: string) => makeLink(ctx, person, { kind: 'email', email })))
-}
+import { findOrganization } from '../find.ts'
+import { paint } from '../terminal.ts'
 
 const RESET_HELP = `
 The link works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. The person who opens it signs in as this person, in every
@@ -53,6 +29,38 @@ const EMAIL_HELP = `
 The link works once, for ${LINK_HOURS.email} hours, and replaces an earlier one. The person needs the password too. Send it to the new
 address: whoever can read it there is whom you trust to be that person. Admins make such links in the application.
 `
+
+const PERSON = argument('<person>', 'the id of the user, or the email address with which the person signs in')
+
+/** `wf users list|role|reset-link|email-link` */
+export const userCommands: CommandGroup = {
+  name: 'users',
+  summary: 'List the users of an organization, change their roles, and let them set new passwords and addresses.',
+  commands: [
+    command('list', 'List the users by email address.', list, [
+      argument('[organization]', 'its id or name; not needed if there is only one'),
+    ]),
+    command('role', 'Change the role of a user. The person is signed out of the organization.', setRole, [
+      argument('<organization>', 'its id or name'),
+      argument('<user>', 'the id of the user, or the email address that the organization has for it'),
+      argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole),
+    ]),
+    command(
+      'reset-link',
+      'Make a link with which a person sets a new password.',
+      (ctx, person: string) => makeLink(ctx, person, { kind: 'reset' }),
+      [PERSON],
+      RESET_HELP,
+    ),
+    command(
+      'email-link',
+      'Make a link with which a person gets another email address.',
+      (ctx, person: string, email: string) => makeLink(ctx, person, { kind: 'email', email }),
+      [PERSON, argument('<new-email>', 'the address to give the person, in every organization', parseEmail)],
+      EMAIL_HELP,
+    ),
+  ],
+}
 
 function parseEmail(text: string): string {
   const email = text.trim()
@@ -78,27 +86,23 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
     users.push(...page)
     if (page.length < PAGE_SIZE) break
   }
-  return {
-    json: users.map(toJson),
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
-          { title: 'ROLE', value: ({ role }) => role ?? 'none' },
-          {
-            title: 'STATE',
-            value: ({ state }) => state,
-            colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
-          },
-          { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
-          { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
-          { title: 'ID', value: ({ id }) => id },
-        ],
-        users,
-        `${organization.name} has no users. Make an owner with wf setup-link, or apply a manifest with users.`,
-      ),
-  }
+  return listResult(
+    users,
+    [
+      { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
+      { title: 'ROLE', value: ({ role }) => role ?? 'none' },
+      {
+        title: 'STATE',
+        value: ({ state }) => state,
+        colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
+      },
+      { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
+      { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
+      { title: 'ID', value: ({ id }) => id },
+    ],
+    `${organization.name} has no users. Make an owner with wf setup-link, or apply a manifest with users.`,
+    toJson,
+  )
 }
 
 async function setRole(ctx: CliContext, given: string, named: string, wanted: Role | 'none'): Promise<CommandResult> {

@@ -2,46 +2,58 @@ import { START_CONFLICTS, type WorkflowDetailOut, type WorkflowRowOut } from '@w
 import {
   findWorkflows,
   listWorkflowRows,
+  type OrganizationName,
   readReadiness,
   readWorkflowDetail,
   type WorkflowReadiness,
 } from '@workflow-service/database'
-import type { Command } from 'commander'
-import { addCommand, type CommandResult, type Run } from '../cli-command.ts'
+import {
+  argument,
+  type CommandGroup,
+  type CommandResult,
+  listResult,
+  option,
+  organizationCommand,
+} from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization, withOrganization } from '../find-organization.ts'
-import { findWorkflow } from '../find-workflow.ts'
+import { findWorkflow } from '../find.ts'
 import { STATUS_COLOURS } from '../format-run.ts'
 import { parseLimit } from '../parse-options.ts'
 import { paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 /** `wf workflows list|show` */
-export function addWorkflowsCommands(program: Command, run: Run): void {
-  const workflows = program
-    .command('workflows')
-    .description('List and show workflows. wf apply and the application change them.')
-  withOrganization(addCommand(workflows, 'list', 'List the workflows with their last runs, oldest first.'))
-    .option('--search <text>', 'only workflows whose name or description contains the text; ignores case')
-    .option('--limit <n>', 'maximum number of workflows', parseLimit, 100)
-    .addHelpText('after', '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice')
-    .action(run(list))
-  withOrganization(addCommand(workflows, 'show', 'Show a workflow: what it does, and whether it can be started.'))
-    .argument('<workflow>', 'its id or name')
-    .addHelpText(
-      'after',
+export const workflowCommands: CommandGroup = {
+  name: 'workflows',
+  summary: 'List and show workflows. wf apply and the application change them.',
+  commands: [
+    organizationCommand(
+      'list',
+      'List the workflows with their last runs, oldest first.',
+      list,
+      [
+        option('--search <text>', 'only workflows whose name or description contains the text; ignores case'),
+        option('--limit <n>', 'maximum number of workflows', parseLimit, 100),
+      ],
+      '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice',
+    ),
+    organizationCommand(
+      'show',
+      'Show a workflow: what it does, and whether it can be started.',
+      show,
+      [argument('<workflow>', 'its id or name')],
       '\nWith --json, the same document as GET /v1/workflows/{workflow_id}.\n\nExample:\n  wf workflows show "Forward orders"',
-    )
-    .action(run(show))
+    ),
+  ],
 }
 
 const PAGE_SIZE = 100
 
 async function list(
   ctx: CliContext,
-  { search, limit, ...options }: { organization?: string; search?: string; limit: number },
+  organization: OrganizationName,
+  { search, limit }: { search?: string; limit: number },
 ): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
   const viewer = { organizationId: organization.id, memberId: null }
   const workflows: WorkflowRowOut[] = []
   for (let isLast = false, after; !isLast && workflows.length < limit;) {
@@ -56,36 +68,30 @@ async function list(
   }
   const none =
     search === undefined ? 'has no workflows. Create them with wf apply and a manifest' : 'has no such workflow'
-  return {
-    json: workflows,
-    text: (terminal) =>
-      renderTable(
-        terminal,
-        [
-          { title: 'NAME', value: ({ name }) => name, cut: 'name' },
-          { title: 'ID', value: ({ id }) => id, cut: 'id' },
-          {
-            title: 'STATE',
-            value: ({ is_active: isActive }) => (isActive ? 'active' : 'inactive'),
-            colour: ({ is_active: isActive }) => (isActive ? 'green' : 'dim'),
-          },
-          { title: 'NEXT RUN (UTC)', time: (row) => row.next_run_at },
-          { title: 'LAST RUN (UTC)', time: (row) => row.last_run?.created_at ?? null },
-          {
-            title: 'RESULT',
-            value: (row) => row.last_run?.status ?? '–',
-            colour: (row) => (row.last_run ? STATUS_COLOURS[row.last_run.status] : undefined),
-            cut: 'never',
-          },
-        ],
-        workflows,
-        `${organization.name} ${none}.`,
-      ),
-  }
+  return listResult(
+    workflows,
+    [
+      { title: 'NAME', value: ({ name }) => name, cut: 'name' },
+      { title: 'ID', value: ({ id }) => id, cut: 'id' },
+      {
+        title: 'STATE',
+        value: ({ is_active: isActive }) => (isActive ? 'active' : 'inactive'),
+        colour: ({ is_active: isActive }) => (isActive ? 'green' : 'dim'),
+      },
+      { title: 'NEXT RUN (UTC)', time: (row) => row.next_run_at },
+      { title: 'LAST RUN (UTC)', time: (row) => row.last_run?.created_at ?? null },
+      {
+        title: 'RESULT',
+        value: (row) => row.last_run?.status ?? '–',
+        colour: (row) => (row.last_run ? STATUS_COLOURS[row.last_run.status] : undefined),
+        cut: 'never',
+      },
+    ],
+    `${organization.name} ${none}.`,
+  )
 }
 
-async function show(ctx: CliContext, given: string, options: { organization?: string }): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, options.organization)
+async function show(ctx: CliContext, organization: OrganizationName, given: string): Promise<CommandResult> {
   const { id } = await findWorkflow(ctx, organization, given)
   const viewer = { organizationId: organization.id, memberId: null }
   const detail = await readWorkflowDetail(ctx.database(), viewer, id)

@@ -47,7 +47,7 @@ export function notFound(what: string): ApiError {
  * Returns what was looked for.
  * @throws ApiError 404 if it is undefined.
  */
-export function found<Value>(value: Value | undefined, what: string): Value {
+export function orNotFound<Value>(value: Value | undefined, what: string): Value {
   if (value === undefined) throw notFound(what)
   return value
 }

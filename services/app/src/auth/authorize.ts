@@ -3,19 +3,19 @@ import { ROLES } from '@workflow-service/contract/app'
 import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
-import type { AppContext } from '../app-context.ts'
-import { readCookie, SESSION_COOKIE } from './cookie.ts'
+import type { AppServiceContext } from '../app-service-context.ts'
+import { readCookie, SIGN_IN_COOKIE } from './cookie.ts'
 import type { Principal, Visitor } from './principal.ts'
 
 /** Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation. */
-export function authorize(ctx: Pick<AppContext, 'config' | 'db'>) {
+export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
   return async (req: Request, res: Response, operation: AppOperation | undefined): Promise<Visitor | Principal> => {
     const { cookie: cookies, 'user-agent': userAgent = null } = req.headers
     const visitor: Visitor = { address: req.ip ?? '', userAgent, cookies }
     if (!operation) return visitor
     assertSameOrigin(req, operation, ctx.config.appUrl)
     if (operation.who === 'anyone' || operation.who === 'link') return visitor
-    const user = await authenticate(ctx, readCookie(cookies, SESSION_COOKIE))
+    const user = await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))
     const principal: Principal = { ...user, ...visitor }
     res.locals['principal'] = principal
     res.locals['operationId'] = operation.id
@@ -28,7 +28,10 @@ export function authorize(ctx: Pick<AppContext, 'config' | 'db'>) {
  * Finds the person of a sign-in.
  * @throws ApiError 401 without a token, or when the sign-in has ended
  */
-export async function authenticate({ db }: Pick<AppContext, 'db'>, token: string | undefined): Promise<SignedInUser> {
+export async function authenticate(
+  { db }: Pick<AppServiceContext, 'db'>,
+  token: string | undefined,
+): Promise<SignedInUser> {
   const user = token === undefined ? undefined : await findSignedInUser(db, token)
   if (!user) throw notSignedIn()
   return user

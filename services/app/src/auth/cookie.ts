@@ -1,7 +1,7 @@
 import { SIGN_IN_MAX_DAYS } from '@workflow-service/database'
 
 /** The prefix makes browsers refuse a cookie unless this host set it, with Secure and for every path (RFC 6265bis, 4.1.3.2). */
-export const SESSION_COOKIE = '__Host-session'
+export const SIGN_IN_COOKIE = '__Host-session'
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax'
 
 /** Returns the headers that give the browser a cookie; an empty value makes it forget the cookie. */
@@ -10,8 +10,8 @@ export function setCookie(name: string, value: string, maxAgeSeconds: number): r
 }
 
 /** Returns the headers that give the browser the token of a sign-in. */
-export function sessionCookie(token: string): readonly string[] {
-  return setCookie(SESSION_COOKIE, token, SIGN_IN_MAX_DAYS * 86_400)
+export function signInCookie(token: string): readonly string[] {
+  return setCookie(SIGN_IN_COOKIE, token, SIGN_IN_MAX_DAYS * 86_400)
 }
 
 const TRIAL_COOKIE = '__Host-trial'

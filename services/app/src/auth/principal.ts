@@ -1,3 +1,4 @@
+import { formatActor } from '@workflow-service/contract'
 import type { SignedInUser } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 
@@ -10,6 +11,11 @@ export interface Visitor {
 
 /** The person who is signed in, as a user of the organization in which the person works. */
 export interface Principal extends SignedInUser, Visitor {}
+
+/** Says who makes a change, for the audit event that the dispatcher records with it. */
+export function actorHeaders({ userId, name, address }: Principal): { readonly 'X-Actor': string } {
+  return { 'X-Actor': formatActor({ user_id: userId, name, address }) }
+}
 
 /**
  * Refuses a sensitive change unless the person has confirmed with the password, or signed in, within the last 10 minutes.

@@ -1,14 +1,14 @@
 import type { FieldError } from '@workflow-service/contract'
 import { ApiKeyExistsError, findApiKey, listApiKeyPage, revokeApiKey, storeApiKey } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerRows, byTime, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
 /** Handlers of the API keys. */
-export function apiKeyHandlers(ctx: AppContext) {
+export function apiKeyHandlers(ctx: AppServiceContext) {
   const { db } = ctx
   return {
     listApiKeys: ({ principal, query }) =>

@@ -9,16 +9,16 @@ import {
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
-import { ApiError, found, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
-import { actorHeaders } from '../../dispatcher-client.ts'
+import { ApiError, orNotFound, notFound } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 
 /** Handlers of the delivery log. */
-export function deliveryHandlers(ctx: AppContext) {
+export function deliveryHandlers(ctx: AppServiceContext) {
   return {
     listDeliveries: async ({ principal, params, query }) => {
       const { outcome, kind } = query
@@ -47,7 +47,7 @@ export function deliveryHandlers(ctx: AppContext) {
 
 /** Records the decision on a payload that waits, and wakes its session. */
 async function decide(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
   decision: 'approved' | 'declined',
   reason: string | null,
@@ -60,12 +60,12 @@ async function decide(
   }
   ctx.sessionNotifier.notify(outcome.sessionId, requestId)
   ctx.hints.add(principal.organizationId, 'runs', 'sessions')
-  return { body: found(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
+  return { body: orNotFound(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
 }
 
 /** @throws ApiError 404 */
-async function readDelivery(ctx: AppContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
-  const read = found(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
+async function readDelivery(ctx: AppServiceContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
+  const read = orNotFound(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
   return { ...delivery, headers: toHeaders(delivery, hasSecretNow) }
 }
@@ -83,14 +83,15 @@ function toHeaders(delivery: Omit<DeliveryDetailOut, 'headers'>, hasSecretNow: b
 
 /** Sends the payload of a visible delivery again through the dispatcher, which does it at most once for the new id. */
 async function resendDelivery(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   { principal, params, body, requestId }: AppRequestOf<'resendDelivery'>,
 ): Promise<{ body: DeliveryDetailOut }> {
   const viewer = viewerOf(principal)
   const { organizationId, userId } = principal
   const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
   // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
-  if (known?.resend_of !== body.resend_of) found(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
+  if (known?.resend_of !== body.resend_of)
+    orNotFound(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
   const sent = await ctx.dispatcher
     .call('sendPayload', {
       params: { delivery_id: params.delivery_id },

@@ -1,6 +1,6 @@
 import { readOverview, readUsage, searchEverything, viewerOf } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
@@ -12,7 +12,7 @@ import { webhookSourceHandlers } from './webhook-sources.ts'
 const MAX_STREAMS_PER_PERSON = 12
 
 /** Handlers for webhook sources, deliveries, runs, sessions, API keys, usage and events. */
-export function dataHandlers(ctx: AppContext) {
+export function dataHandlers(ctx: AppServiceContext) {
   return {
     ...webhookSourceHandlers(ctx),
     ...deliveryHandlers(ctx),

@@ -12,8 +12,8 @@ import {
   listVisibleRuns,
   viewerOf,
 } from '@workflow-service/database'
-import { ApiError, found } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import { ApiError, orNotFound } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { toRunPrompts } from './run-prompts.ts'
@@ -23,10 +23,10 @@ const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')
 
 /** Handlers of runs and sessions. */
-export function runHandlers(ctx: AppContext) {
+export function runHandlers(ctx: AppServiceContext) {
   const { db } = ctx
   const readSession = async (principal: Principal, sessionId: string) => ({
-    body: found(await findSession(db, viewerOf(principal), sessionId), 'Session'),
+    body: orNotFound(await findSession(db, viewerOf(principal), sessionId), 'Session'),
   })
   return {
     listRuns: async ({ principal, query }) => {
@@ -40,16 +40,18 @@ export function runHandlers(ctx: AppContext) {
         : await answerPage(query, BY_NUMBER, (page) => listRunsOfSession(db, viewer, sessionId, { ...filter, ...page }))
     },
     getRun: async ({ principal, params }) => ({
-      body: found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
+      body: orNotFound(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
     }),
     getRunPrompts: async ({ principal, params }) => ({
-      body: toRunPrompts(found(await findRunPrompts(db, viewerOf(principal), params.run_id), 'Run')),
+      body: toRunPrompts(orNotFound(await findRunPrompts(db, viewerOf(principal), params.run_id), 'Run')),
     }),
     getRulesDraft: async ({ principal, params }) => {
-      const run = found(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run')
+      const run = orNotFound(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run')
       const { error, steps, workflow } = run
       const draft = { workflowId: workflow.id, error, steps }
-      return { body: { content: found(await draftRunRules(db, principal.organizationId, draft), 'Draft of rules') } }
+      return {
+        body: { content: orNotFound(await draftRunRules(db, principal.organizationId, draft), 'Draft of rules') },
+      }
     },
     listSessions: async ({ principal, query }) => {
       const isOpen = query.state === undefined ? undefined : query.state === 'open'

@@ -1,16 +1,15 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { listSourcesWithLastRequests, saveWebhookSourceSettings, viewerOf } from '@workflow-service/database'
-import { ApiError, found } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
-import { actorHeaders } from '../../dispatcher-client.ts'
-import type { Principal } from '../../auth/principal.ts'
+import { ApiError, orNotFound } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import { actorHeaders, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
 
 /** Handlers of the webhook sources. The dispatcher verifies, saves, tests and deletes them: it has the key of their secrets. */
-export function webhookSourceHandlers(ctx: AppContext) {
+export function webhookSourceHandlers(ctx: AppServiceContext) {
   return {
     listWebhookSources: async ({ principal }) => ({
       body: { data: await listSourcesWithLastRequests(ctx.db, viewerOf(principal)) },
@@ -31,16 +30,20 @@ export function webhookSourceHandlers(ctx: AppContext) {
 }
 
 /** @throws ApiError 404 */
-async function readSource(ctx: AppContext, principal: Principal, sourceId: string): Promise<AppWebhookSourceOut> {
+async function readSource(
+  ctx: AppServiceContext,
+  principal: Principal,
+  sourceId: string,
+): Promise<AppWebhookSourceOut> {
   const [source] = await listSourcesWithLastRequests(ctx.db, viewerOf(principal), sourceId)
-  return found(source, 'Webhook source')
+  return orNotFound(source, 'Webhook source')
 }
 
 /**
  * Lets the dispatcher verify and save a source. The dispatcher's refusals reach the page unchanged, except that another version
  * than the edited one is `changed_meanwhile` with the current source.
  */
-async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body: AppWebhookSourceOut }> {
+async function saveSource(ctx: AppServiceContext, request: SaveRequest): Promise<{ body: AppWebhookSourceOut }> {
   const { principal, params, body, requestId } = request
   const { version, ...values } = body
   try {
@@ -60,7 +63,7 @@ async function saveSource(ctx: AppContext, request: SaveRequest): Promise<{ body
 
 /** Saves the settings that the endpoint does not confirm: they need neither a request to it nor the key of the secret. */
 async function saveSettings(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   request: AppRequestOf<'saveWebhookSourceSettings'>,
 ): Promise<{ body: AppWebhookSourceOut }> {
   const { principal, params, body } = request

@@ -1,4 +1,4 @@
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { meHandlers } from './me.ts'
 import { oidcHandlers } from './oidc.ts'
@@ -7,7 +7,7 @@ import { signInHandlers } from './sign-in.ts'
 import { userHandlers } from './users.ts'
 
 /** Handlers for sign-in, the person, users, the organization and the audit log. */
-export function identityHandlers(ctx: AppContext) {
+export function identityHandlers(ctx: AppServiceContext) {
   return {
     ...signInHandlers(ctx),
     ...oidcHandlers(ctx),

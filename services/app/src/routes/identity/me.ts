@@ -11,18 +11,18 @@ import {
   switchOrganization,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import { authenticate, notSignedIn } from '../../auth/authorize.ts'
-import { readCookie, SESSION_COOKIE, sessionCookie, setCookie } from '../../auth/cookie.ts'
+import { readCookie, SIGN_IN_COOKIE, signInCookie, setCookie } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
 /** Handlers of the person who is signed in. */
-export function meHandlers(ctx: AppContext) {
+export function meHandlers(ctx: AppServiceContext) {
   // Read again: the change may be one of the name, the address or the organization.
   const answerMe = async ({ cookies }: Visitor) => ({
-    body: await toMe(ctx, await authenticate(ctx, readCookie(cookies, SESSION_COOKIE))),
+    body: await toMe(ctx, await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))),
   })
   return {
     getMe: async ({ principal }) => ({ body: await toMe(ctx, principal) }),
@@ -35,7 +35,7 @@ export function meHandlers(ctx: AppContext) {
     },
     signOut: async (request) => {
       await endSignIn(ctx.db, request.principal.signInId, request)
-      return { status: 204, headers: setCookie(SESSION_COOKIE, '', 0) }
+      return { status: 204, headers: setCookie(SIGN_IN_COOKIE, '', 0) }
     },
     changePassword: async (request) => {
       const { principal, body } = request
@@ -72,11 +72,11 @@ export function meHandlers(ctx: AppContext) {
 }
 
 /** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
-export async function answerSignedIn(ctx: AppContext, token: string) {
-  return { headers: sessionCookie(token), body: await toMe(ctx, await authenticate(ctx, token)) }
+export async function answerSignedIn(ctx: AppServiceContext, token: string) {
+  return { headers: signInCookie(token), body: await toMe(ctx, await authenticate(ctx, token)) }
 }
 
-async function toMe(ctx: AppContext, user: SignedInUser): Promise<MeOut> {
+async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> {
   const account = await findAccountById(ctx.db, user.accountId)
   const organization = account?.organizations.find(({ id }) => id === user.organizationId)
   if (!account || !organization) throw notSignedIn()

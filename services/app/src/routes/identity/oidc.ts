@@ -8,8 +8,8 @@ import {
   signIn,
 } from '@workflow-service/database'
 import { describeError, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
-import { readCookie, sessionCookie, setCookie } from '../../auth/cookie.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import { readCookie, signInCookie, setCookie } from '../../auth/cookie.ts'
 import { createOidcClient, type OidcAttempt, type OidcIdentity } from '../../auth/oidc-client.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 
@@ -20,7 +20,7 @@ const ATTEMPT_SECONDS = 600
 type OidcProblem = 'oidc_unavailable' | 'oidc_failed' | 'oidc_not_invited'
 
 /** Handlers of the sign-in with OpenID Connect. The browser navigates here, so every answer leads to a page. */
-export function oidcHandlers(ctx: AppContext) {
+export function oidcHandlers(ctx: AppServiceContext) {
   const { oidc, appUrl } = ctx.config
   const client = oidc && appUrl !== undefined ? createOidcClient(oidc, appUrl) : undefined
   const fail = (requestId: string, problem: OidcProblem, error?: unknown) => {
@@ -57,7 +57,7 @@ export function oidcHandlers(ctx: AppContext) {
       if (!account || !membership) return fail(requestId, 'oidc_not_invited')
       const token = await signIn(ctx.db, account, membership, 'oidc', request)
       if (token === undefined) return fail(requestId, 'oidc_failed')
-      return redirectTo(localPath(kept.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...sessionCookie(token)])
+      return redirectTo(localPath(kept.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...signInCookie(token)])
     },
   } satisfies Partial<AppHandlers>
 }
@@ -67,7 +67,7 @@ export function oidcHandlers(ctx: AppContext) {
  * who controls the address at the provider need not be the person of the account.
  */
 async function acceptWithIdentity(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   { issuer, subject, name, email }: OidcIdentity,
   request: AppRequestOf<'finishOidc'>,
 ): Promise<Account | undefined> {

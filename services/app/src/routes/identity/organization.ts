@@ -1,15 +1,16 @@
 import { deleteOrganization, listAuditEvents, readOrganization, renameOrganization } from '@workflow-service/database'
-import { found, invalidFields } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
-import { SESSION_COOKIE, setCookie } from '../../auth/cookie.ts'
+import { orNotFound, invalidFields } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 import { answerRows, BY_ID, toDate } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */
-export function organizationHandlers(ctx: AppContext) {
-  const read = async (organizationId: string) => found(await readOrganization(ctx.db, organizationId), 'Organization')
+export function organizationHandlers(ctx: AppServiceContext) {
+  const read = async (organizationId: string) =>
+    orNotFound(await readOrganization(ctx.db, organizationId), 'Organization')
   return {
     getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
     saveOrganization: async (request) => {
@@ -28,7 +29,7 @@ export function organizationHandlers(ctx: AppContext) {
       }
       assertConfirmed(principal)
       await deleteOrganization(ctx.db, request)
-      return { status: 204, headers: setCookie(SESSION_COOKIE, '', 0) }
+      return { status: 204, headers: setCookie(SIGN_IN_COOKIE, '', 0) }
     },
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query

@@ -14,7 +14,7 @@ import {
   type UsedLink,
 } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
@@ -27,7 +27,7 @@ interface VisitorRequest {
 }
 
 /** Handlers of people who are not signed in yet: sign-in with a password, and one-time links. */
-export function signInHandlers(ctx: AppContext) {
+export function signInHandlers(ctx: AppServiceContext) {
   return {
     getSetup: async () => ({
       body: { needs_setup: !(await hasAccounts(ctx.db)), has_oidc: ctx.config.oidc !== undefined },
@@ -77,7 +77,7 @@ export function signInHandlers(ctx: AppContext) {
 }
 
 async function useLink(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   request: AppRequestOf<'acceptLink'>,
   link: OneTimeLink,
   name: string | undefined,
@@ -109,7 +109,7 @@ async function useLink(
 }
 
 /** Finds the account with this email address and password. An unknown address takes the same steps and the same time. */
-async function checkAccount(ctx: AppContext, request: VisitorRequest, email: string, password: string) {
+async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, email: string, password: string) {
   const { principal } = request
   const account = await ctx.signInLimits.attempt(principal, email, async () => {
     const found = await findAccountByEmail(ctx.db, email)
@@ -127,7 +127,7 @@ async function checkAccount(ctx: AppContext, request: VisitorRequest, email: str
  * right nor good enough for a new account is refused in the same way and after the same time, whether the address has an account or not.
  */
 async function checkPerson(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   request: VisitorRequest,
   { email, name, password, words }: { email: string; name: string; password: string; words: readonly string[] },
 ): Promise<LinkPerson> {
@@ -145,7 +145,7 @@ async function checkPerson(
 }
 
 async function signInWithLink(
-  ctx: AppContext,
+  ctx: AppServiceContext,
   used: UsedLink | 'email_taken' | 'password_changed' | undefined,
   request: VisitorRequest,
 ): Promise<string> {
@@ -160,7 +160,7 @@ async function signInWithLink(
   return token
 }
 
-async function findLink(ctx: AppContext, token: string, kind?: OneTimeLink['kind']): Promise<OneTimeLink> {
+async function findLink(ctx: AppServiceContext, token: string, kind?: OneTimeLink['kind']): Promise<OneTimeLink> {
   const link = await findOneTimeLink(ctx.db, token)
   if (!link || (kind !== undefined && link.kind !== kind)) throw linkNotUsable()
   return link

@@ -9,7 +9,7 @@ import {
   signUserOut,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerRows, BY_EMAIL } from '../paging.ts'
@@ -17,7 +17,7 @@ import { emailTaken } from './me.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 /** Handlers of an organization's users. */
-export function userHandlers(ctx: AppContext) {
+export function userHandlers(ctx: AppServiceContext) {
   const changed = ({ organizationId }: Principal): void => ctx.hints.add(organizationId, 'users', 'workflows')
   return {
     listUsers: ({ principal, query }) =>

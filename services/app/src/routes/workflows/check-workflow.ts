@@ -1,13 +1,13 @@
 import { type FieldError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
 import { listSourceStates, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 
 type SourceState = Awaited<ReturnType<typeof listSourceStates>>[number]
 
 /** Checks a workflow of the organization as the built-in agent reads it. The caller knows that the person sees it. */
 export async function checkStoredWorkflow(
-  { db }: Pick<AppContext, 'db'>,
+  { db }: Pick<AppServiceContext, 'db'>,
   organizationId: string,
   workflowId: string,
 ): Promise<WorkflowCheck<SourceState>> {
@@ -18,7 +18,7 @@ export async function checkStoredWorkflow(
 
 /** Checks the content of a file that is about to be saved, if it is a `rules.yaml`. */
 export async function checkRulesFile(
-  { db }: Pick<AppContext, 'db'>,
+  { db }: Pick<AppServiceContext, 'db'>,
   organizationId: string,
   file: SaveFileIn,
 ): Promise<FieldError[]> {

@@ -1,7 +1,7 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { EditRefused, type WorkflowEdit } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
@@ -12,16 +12,17 @@ interface EditRequest {
   readonly requestId: string
 }
 
-export function toEdit({ params, principal, requestId }: EditRequest): WorkflowEdit {
+/** Returns what every edit of a workflow needs of its request. */
+export function editContextOf({ params, principal, requestId }: EditRequest): WorkflowEdit {
   return { workflowId: params.workflow_id, principal, requestId }
 }
 
 /**
- * Runs an edit, and tells the open pages of the organization.
+ * Waits for an edit, and sends the open pages of the organization a hint.
  * @throws ApiError if it is refused.
  */
-export async function runEdit<Result>(
-  { hints }: Pick<AppContext, 'hints'>,
+export async function withEditErrors<Result>(
+  { hints }: Pick<AppServiceContext, 'hints'>,
   { principal }: Pick<EditRequest, 'principal'>,
   edit: Promise<Result>,
 ): Promise<Result> {
@@ -35,12 +36,12 @@ export async function runEdit<Result>(
 }
 
 /** Creates a handler that answers with the workflow after the edit. */
-export function answerEdited<Request extends EditRequest>(
-  ctx: AppContext,
+export function editHandler<Request extends EditRequest>(
+  ctx: AppServiceContext,
   edit: (edit: WorkflowEdit, request: Request) => Promise<WorkflowDetailOut>,
 ) {
   return async (request: Request) => ({
-    body: await runEdit(ctx, request, edit(toEdit(request), request)),
+    body: await withEditErrors(ctx, request, edit(editContextOf(request), request)),
   })
 }
 

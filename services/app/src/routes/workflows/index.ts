@@ -18,12 +18,12 @@ import {
   setWorkflowActive,
   viewerOf,
 } from '@workflow-service/database'
-import { found, invalidFields } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import { orNotFound, invalidFields } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime } from '../paging.ts'
 import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
-import { answerEdited, runEdit, toEdit } from './edit-workflow.ts'
+import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
 import { startWorkflow } from './start-workflow.ts'
@@ -31,7 +31,7 @@ import { startWorkflow } from './start-workflow.ts'
 const WORKFLOWS = byTime('workflows')
 
 /** Handlers for workflows, their triggers, files, people and schedules. */
-export function workflowsHandlers(ctx: AppContext) {
+export function workflowsHandlers(ctx: AppServiceContext) {
   const { db } = ctx
   return {
     listWorkflows: async ({ principal, query }) => {
@@ -44,50 +44,50 @@ export function workflowsHandlers(ctx: AppContext) {
     },
     createWorkflow: async (request) => {
       const { id, ...values } = request.body
-      const edit = toEdit({ ...request, params: { workflow_id: id } })
-      return { body: await runEdit(ctx, request, createWorkflow(db, edit, values)) }
+      const edit = editContextOf({ ...request, params: { workflow_id: id } })
+      return { body: await withEditErrors(ctx, request, createWorkflow(db, edit, values)) }
     },
     getWorkflow: async ({ params, principal }) => {
-      const workflow = found(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const workflow = orNotFound(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
       const { warnings } = await checkStoredWorkflow(ctx, principal.organizationId, workflow.id)
       return { body: { ...workflow, warnings: [...warnings] } }
     },
-    saveWorkflow: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
+    saveWorkflow: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
     deleteWorkflow: async (request) => {
-      await runEdit(ctx, request, deleteWorkflow(db, toEdit(request)))
+      await withEditErrors(ctx, request, deleteWorkflow(db, editContextOf(request)))
       return { status: 204 }
     },
     duplicateWorkflow: async (request) => ({
-      body: await runEdit(ctx, request, duplicateWorkflow(db, toEdit(request), request.body)),
+      body: await withEditErrors(ctx, request, duplicateWorkflow(db, editContextOf(request), request.body)),
     }),
     exportWorkflow: exportWorkflow(ctx),
     exportManifest: exportOrganization(ctx),
-    setWorkflowActive: answerEdited(ctx, (edit, { body }: AppRequestOf<'setWorkflowActive'>) =>
+    setWorkflowActive: editHandler(ctx, (edit, { body }: AppRequestOf<'setWorkflowActive'>) =>
       setWorkflowActive(db, edit, body.is_active),
     ),
-    saveAutoRun: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
-    saveWorkflowUsers: answerEdited(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
+    saveAutoRun: editHandler(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
+    saveWorkflowUsers: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
       saveWorkflowUsers(db, edit, { userIds: body.user_ids, version: body.version }),
     ),
-    saveTrigger: answerEdited(ctx, (edit, { params, body }: AppRequestOf<'saveTrigger'>) =>
+    saveTrigger: editHandler(ctx, (edit, { params, body }: AppRequestOf<'saveTrigger'>) =>
       saveTrigger(db, edit, params.trigger_id, body),
     ),
-    deleteTrigger: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteTrigger'>) =>
+    deleteTrigger: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteTrigger'>) =>
       deleteTrigger(db, edit, params.trigger_id, query.version),
     ),
     getFile: async ({ params, principal }) => ({
-      body: found(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
+      body: orNotFound(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
     }),
-    saveFile: answerEdited(ctx, async (edit, { params, body, principal }: AppRequestOf<'saveFile'>) => {
+    saveFile: editHandler(ctx, async (edit, { params, body, principal }: AppRequestOf<'saveFile'>) => {
       const errors = await checkRulesFile(ctx, principal.organizationId, body)
       if (errors.length > 0) throw invalidFields(errors)
       return await saveFile(db, edit, params.file_id, body)
     }),
-    deleteFile: answerEdited(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
+    deleteFile: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
       deleteFile(db, edit, params.file_id, query.version),
     ),
     getReadiness: async ({ params, principal }) => {
-      const workflow = found(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const workflow = orNotFound(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
       const { sources, unknownNames, warnings } = await checkStoredWorkflow(
         ctx,
         principal.organizationId,

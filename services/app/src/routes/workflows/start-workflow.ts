@@ -1,16 +1,16 @@
 import { START_CONFLICTS } from '@workflow-service/contract'
 import { type AppStartOutcome, recordAppStart } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../../app-context.ts'
+import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { toEdit } from './edit-workflow.ts'
+import { editContextOf } from './edit-workflow.ts'
 
 /** Starts a workflow as the public API does, by the person, and publishes the session without waiting for it. */
-export function startWorkflow(ctx: AppContext): AppHandlers['startWorkflow'] {
+export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflow'] {
   return async (request) => {
     const { body, principal, requestId, trace } = request
     const outcome = await recordAppStart(ctx.db, {
-      ...toEdit(request),
+      ...editContextOf(request),
       runId: body.id,
       sessionId: body.session_id,
       context: body.context,

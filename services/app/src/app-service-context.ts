@@ -20,7 +20,7 @@ import { createEventStreams, type EventStreams } from './event-stream.ts'
 import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
 
 /** Everything that the application's routes use. */
-export interface AppContext {
+export interface AppServiceContext {
   readonly config: AppConfig
   readonly logger: Logger
   readonly db: Database
@@ -48,7 +48,10 @@ export interface AppOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export async function createAppContext(config: AppConfig, overrides: AppOverrides = {}): Promise<AppContext> {
+export async function createAppServiceContext(
+  config: AppConfig,
+  overrides: AppOverrides = {},
+): Promise<AppServiceContext> {
   const logger = overrides.logger ?? createLogger({ service: 'app', level: config.logLevel })
   const tracing = await startTracing({ ...config.tracing, service: 'app', logger })
   const metrics = createMetrics('app')

@@ -1,0 +1,142 @@
+import { findSimilar, UUID_PATTERN } from '@workflow-service/contract'
+import {
+  findIdsByPrefix,
+  findOrganizations,
+  findWorkflowsByName,
+  hasWebhookSourceLog,
+  listOrganizations,
+  listWebhookSources,
+  listWorkflowNames,
+  normalizedName,
+  type OrganizationName,
+  type WorkflowName,
+} from '@workflow-service/database'
+import { InvalidArgumentError } from 'commander'
+import type { CliContext } from './cli-context.ts'
+import { CliError } from './cli-error.ts'
+import { withoutControls } from './terminal.ts'
+
+/** How many candidates an error lists. One more is read, to know whether there are others. */
+const MAX_LISTED = 10
+/** How many names a misspelled one is compared with. */
+const MAX_COMPARED = 1_000
+
+/** Finds the given organization, or the only one. @throws CliError when none or several match. */
+export async function findOrganization(ctx: CliContext, given: string | undefined): Promise<OrganizationName> {
+  const db = ctx.database()
+  if (given === undefined) {
+    const all = await listOrganizations(db, { limit: MAX_LISTED + 1 })
+    if (all.length === 0) throw new CliError('There is no organization yet. Create one with wf apply FILE.')
+    return chooseFrom(all, 'There are several organizations. Choose one with --organization ID.')
+  }
+  const found = UUID_PATTERN.test(given)
+    ? await findOrganizations(db, { id: given.toLowerCase() }, { limit: 1 })
+    : await findOrganizations(db, { name: given }, { limit: MAX_LISTED + 1 })
+  if (found.length > 0) return chooseFrom(found, `Several organizations are named ${given}. Choose one by its id.`)
+  const known = await listOrganizations(db, { limit: MAX_COMPARED })
+  throw new CliError(`There is no organization ${given}.${suggest(given, known)}`)
+}
+
+/** Finds a workflow of the organization by its id or name; the case of a name matters only where it distinguishes two. @throws CliError */
+export async function findWorkflow(
+  ctx: CliContext,
+  organization: OrganizationName,
+  given: string,
+): Promise<WorkflowName> {
+  const db = ctx.database()
+  const isId = UUID_PATTERN.test(given)
+  const wanted = isId ? { id: given.toLowerCase() } : { name: given }
+  const found = await findWorkflowsByName(db, organization.id, wanted, MAX_LISTED + 1)
+  if (found.length > 0) return chooseFrom(found, `Several workflows are named ${given}. Choose one by its id.`)
+  if (isId) throw new CliError(`${organization.name} has no workflow ${given}.`)
+  const known = await listWorkflowNames(db, organization.id, MAX_COMPARED)
+  throw new CliError(`${organization.name} has no workflow ${JSON.stringify(given)}.${suggestOrList(given, known)}`)
+}
+
+/** The id of the workflow of an option, if it is given. */
+export async function findWorkflowId(
+  ctx: CliContext,
+  organization: OrganizationName,
+  given: string | undefined,
+): Promise<string | undefined> {
+  return given === undefined ? undefined : (await findWorkflow(ctx, organization, given)).id
+}
+
+/**
+ * Finds a webhook source of the organization by its name, ignoring case, or by its id. With `includeDeleted`, also finds a deleted
+ * one that has a log, and names it by its id. @throws CliError
+ */
+export async function findSource(
+  ctx: CliContext,
+  organization: OrganizationName,
+  given: string,
+  { includeDeleted = false } = {},
+): Promise<{ readonly id: string; readonly name: string }> {
+  const id = given.toLowerCase()
+  const sources = await listWebhookSources(ctx.database(), organization.id)
+  const found = sources.find((source) => source.id === id || normalizedName(source.name) === normalizedName(given))
+  if (found) return found
+  const isId = UUID_PATTERN.test(given)
+  if (isId && includeDeleted && (await hasWebhookSourceLog(ctx.database(), organization.id, id))) {
+    return { id, name: `deleted source ${given}` }
+  }
+  const what = isId ? given : JSON.stringify(given)
+  throw new CliError(`${organization.name} has no webhook source ${what}.${suggestOrList(given, sources)}`)
+}
+
+/** The beginning of an id: 8 digits or more, with the "…" that a narrow table ends it with. */
+const ID_PREFIX = /^[0-9a-f]{8}(?:-[0-9a-f]{0,4}){0,3}(?:(?<=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{0,12})?…?$/i
+
+/** Parses an id or its beginning, of at least 8 digits. @throws InvalidArgumentError */
+export function parseIdPrefix(text: string): string {
+  if (!ID_PREFIX.test(text)) {
+    throw new InvalidArgumentError(
+      'It must be an id such as 01890a5d-ac96-774b-bcce-b302099a8057, or its beginning of at least 8 digits.',
+    )
+  }
+  return text.replace('…', '').toLowerCase()
+}
+
+/** Returns the id of the run or session that begins with this prefix. A whole id is not looked up. @throws CliError */
+export async function findId(ctx: CliContext, what: 'run' | 'session', prefix: string): Promise<string> {
+  if (UUID_PATTERN.test(prefix)) return prefix
+  const table = what === 'run' ? 'starts' : 'sessions'
+  const ids = await findIdsByPrefix(ctx.database(), table, prefix, MAX_LISTED + 1)
+  if (ids.length === 0) {
+    throw new CliError(`No ${what} has an id that begins with ${prefix}. List them with wf ${what}s list.`)
+  }
+  const candidates = ids.map((id) => ({ id, name: '' }))
+  return chooseFrom(candidates, `Several ${what}s have an id that begins with ${prefix}:`).id
+}
+
+/** Returns the only candidate. @throws CliError with the message and the candidates, if there are several. */
+function chooseFrom<Candidate extends { readonly id: string; readonly name: string }>(
+  candidates: readonly Candidate[],
+  message: string,
+): Candidate {
+  const [only, ...others] = candidates
+  if (only && others.length === 0) return only
+  throw new CliError(`${message}\n${listed(candidates.map(({ id, name }) => `${id}  ${name}`.trimEnd()))}`)
+}
+
+interface Named {
+  readonly name: string
+}
+
+/** A hint at the name that is most similar to the given one; empty if there is none. */
+function suggest(given: string, known: readonly Named[]): string {
+  const names = known.map(({ name }) => name)
+  const similar = findSimilar(given, names)
+  return similar === undefined ? '' : ` Did you mean ${JSON.stringify(similar)}?`
+}
+
+/** A hint at the name that is most similar to the given one, or else at the known ones. Empty if there are none. */
+function suggestOrList(given: string, known: readonly Named[]): string {
+  const hint = suggest(given, known)
+  return hint !== '' || known.length === 0 ? hint : ` It has:\n${listed(known.map(({ name }) => name))}`
+}
+
+function listed(texts: readonly string[]): string {
+  const lines = texts.slice(0, MAX_LISTED).map((text) => withoutControls(`  ${text}`))
+  return [...lines, ...(texts.length > MAX_LISTED ? ['  …'] : [])].join('\n')
+}
