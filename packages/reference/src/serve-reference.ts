@@ -32,7 +32,7 @@ export function serveReference({ path, otherPaths, reference }: ServedReference)
       ...SECURITY_HEADERS,
       'Content-Security-Policy': PAGE_POLICY,
       'Cache-Control': 'public, max-age=300',
-      'X-Request-Id': String(res.locals['requestId']),
+      'X-Request-Id': res.locals.requestId,
       ...(req.path === path ? {} : { Vary: 'Accept' }),
     })
   }

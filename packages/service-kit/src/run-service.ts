@@ -1,15 +1,7 @@
 import { Session } from 'node:inspector/promises'
-import { describeError, type Logger } from './logger.ts'
+import { describeError } from './logger.ts'
 import { SettingsError } from './settings.ts'
-
-/** A service that runs until it is stopped. */
-export interface RunningService {
-  readonly logger: Logger
-  /** How long `stop` keeps serving requests, with `/readyz` failing, before it closes the listener. */
-  readonly shutdownDelayMs: number
-  /** Finishes the work under way and closes every resource; the event loop empties afterwards. */
-  stop(): Promise<void>
-}
+import type { RunningService } from './start-service.ts'
 
 /** How long a stop may take after the shutdown delay before the process exits: the 30 s of a payload request and a margin. */
 const STOP_TIMEOUT_MS = 35_000

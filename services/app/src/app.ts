@@ -42,10 +42,7 @@ export function createApp(ctx: AppServiceContext): Express {
       // Files of the page.
       levelOf: ({ originalUrl }, { statusCode }) =>
         originalUrl.startsWith('/app/') || statusCode >= 400 ? 'info' : 'debug',
-      fieldsOf: ({ locals }) => {
-        const { organizationId, userId } = (locals['principal'] as Principal | undefined) ?? {}
-        return { organization_id: organizationId, user_id: userId }
-      },
+      fieldsOf: ({ locals: { person } }) => ({ organization_id: person?.organizationId, user_id: person?.userId }),
     }),
   )
   app.use(securityHeaders(ctx.config.appUrl))
@@ -105,14 +102,14 @@ const RECORDED_REFUSALS: Quota = { limit: 5, windowSeconds: 3_600 }
 function auditRefusals({ db }: Pick<AppServiceContext, 'db'>): ErrorRequestHandler {
   const limiter = createLocalLimiter(RECORDED_REFUSALS)
   return async (error, _req, res, next) => {
-    const { principal, operationId, requestId } = res.locals as { [name: string]: unknown; principal?: Principal }
+    const { person: principal, operationId = '', requestId } = res.locals
     const isRefusal = principal && error instanceof ApiError && error.code === 'forbidden_for_role'
-    if (isRefusal && limiter.consume(`${principal.userId} ${String(operationId)}`).isAllowed) {
+    if (isRefusal && limiter.consume(`${principal.userId} ${operationId}`).isAllowed) {
       await recordAuditEvent(db.pool, {
         principal,
         action: 'access.refused',
-        target: { kind: 'operation', id: null, name: String(operationId) },
-        requestId: String(requestId),
+        target: { kind: 'operation', id: null, name: operationId },
+        requestId,
       })
     }
     next(error)

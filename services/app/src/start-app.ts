@@ -1,18 +1,21 @@
-import { type RunningPublicService, startPublicService } from '@workflow-service/service-kit'
+import { type RunningService, startMaintenance, startService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import { type AppOverrides, createAppServiceContext } from './app-service-context.ts'
 import type { AppConfig } from './config.ts'
-import { startMaintenance } from './maintenance.ts'
+import { MAINTENANCE } from './maintenance.ts'
 
 /** A verification takes 10 s; a resend that takes longer is recorded by the dispatcher. */
 const STOP_GRACE_MS = 12_000
 
 /** Starts the application. Rejects when it cannot listen; it does not wait for the database or RabbitMQ. */
-export async function startApp(config: AppConfig, overrides: AppOverrides = {}): Promise<RunningPublicService> {
+export async function startApp(config: AppConfig, overrides: AppOverrides = {}): Promise<RunningService> {
   const ctx = await createAppServiceContext(config, overrides)
-  return await startPublicService(ctx, {
+  return await startService(ctx, {
     createApp: () => createApp(ctx),
-    startTasks: () => (overrides.hasMaintenance === false ? undefined : startMaintenance(ctx)),
+    startWork: () => (overrides.hasMaintenance === false ? undefined : startMaintenance(ctx, MAINTENANCE)),
+    checks: { postgres: () => ctx.db.ping() },
+    // Starts are recorded without the broker too, and the runners' sweep finds them.
+    optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
     stopGraceMs: STOP_GRACE_MS,
   })
 }

@@ -3,15 +3,17 @@ import { isDatabaseUnavailable } from '@workflow-service/database'
 import { serveReference } from '@workflow-service/reference'
 import {
   assignRequestId,
+  createExpressApp,
   handleErrors,
+  type HealthOptions,
   healthRoutes,
   logRequests,
   serveOpenApi,
   serveOperations,
   traceRequests,
 } from '@workflow-service/service-kit'
-import express, { type Express } from 'express'
-import type { AppContext } from './app-context.ts'
+import type { Express } from 'express'
+import type { DispatcherContext } from './dispatcher-context.ts'
 import { createInternalReference } from './internal-reference.ts'
 import { requireToken } from './require-token.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
@@ -32,12 +34,10 @@ const BODY_MAX_BYTES = 512 * 1024
 const MAX_CALLS_IN_FLIGHT = 4_000
 
 /** Creates the internal API. Health, metrics, the OpenAPI document and its page need no token. */
-export function createApp(ctx: AppContext, { isStopping }: { readonly isStopping: () => boolean }): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
+export function createApp(ctx: DispatcherContext, health: HealthOptions): Express {
+  const app = createExpressApp()
   app.use(assignRequestId)
-  app.use(healthRoutes({ metrics: ctx.metrics, isStopping, checks: { postgres: () => ctx.db.ping() } }))
+  app.use(healthRoutes(health))
   app.get('/internal/openapi.json', serveOpenApi(describeInternalApi))
   app.get(
     '/internal/docs',

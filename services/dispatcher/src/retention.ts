@@ -9,13 +9,13 @@ import {
   type RetentionBatch,
   type RetentionResult,
 } from '@workflow-service/database'
-import type { AppContext } from './app-context.ts'
+import type { DispatcherContext } from './dispatcher-context.ts'
 
 const BATCH_SIZE = 1_000
 /** The shortest pause between two batches. */
 const MIN_PAUSE_MS = 100
 
-type RetentionContext = Pick<AppContext, 'config' | 'db' | 'deliveryMetrics' | 'logger'>
+type RetentionContext = Pick<DispatcherContext, 'config' | 'db' | 'deliveryMetrics' | 'logger'>
 
 /** Rows that were deleted, by kind. */
 export interface RetentionCounts {
@@ -45,7 +45,7 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
   const deleteOfOrganizations = async (
     rows: string,
     olderThanDays: number,
-    deleteBatch: (db: AppContext['db'], batch: RetentionBatch) => Promise<RetentionResult>,
+    deleteBatch: (db: DispatcherContext['db'], batch: RetentionBatch) => Promise<RetentionResult>,
   ): Promise<number> => {
     let total = 0
     for await (const organizationId of organizationIds(ctx, signal)) {

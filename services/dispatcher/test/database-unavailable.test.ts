@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, migrate, newId } from '@workflow-service/database'
+import type { RunningService } from '@workflow-service/service-kit'
 import {
   createCapturedLogger,
   type CustomerEndpoint,
@@ -9,7 +10,7 @@ import {
   waitUntil,
 } from '@workflow-service/testkit'
 import { readDispatcherConfig } from '../src/config.ts'
-import { type RunningDispatcher, startDispatcher } from '../src/start-dispatcher.ts'
+import { startDispatcher } from '../src/start-dispatcher.ts'
 import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './support/test-dispatcher.ts'
 
 const organizationId = newId()
@@ -18,7 +19,7 @@ const sourceId = newId()
 let postgres: PrivatePostgres
 let db: Database
 let endpoint: CustomerEndpoint
-let dispatcher: RunningDispatcher
+let dispatcher: RunningService
 
 beforeAll(async () => {
   postgres = await startPostgres()

@@ -5,7 +5,7 @@ import { freePort } from '@workflow-service/testkit'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../src/outbound/parse-subnets.ts'
 import { createSendRequest } from '../src/outbound/send-request.ts'
-import type { RunningDispatcher } from '../src/start-dispatcher.ts'
+import type { RunningService } from '@workflow-service/service-kit'
 import { type Answer, callDispatcher, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -28,7 +28,7 @@ describe('a connection that the service cannot open', () => {
   const shortage: OutboundResult = { kind: 'unavailable', detail: 'the service has no files left', durationMs: 1 }
   const realRequest = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
   const sendRequest = jest.fn(realRequest)
-  let short: RunningDispatcher
+  let short: RunningService
 
   beforeAll(async () => {
     short = await dispatcher.startAnother({ sendRequest })

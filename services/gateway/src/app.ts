@@ -1,5 +1,5 @@
 import { OPERATIONS } from '@workflow-service/contract'
-import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
+import { isDatabaseUnavailable } from '@workflow-service/database'
 import {
   answerHealthz,
   type BodyLimits,
@@ -13,7 +13,7 @@ import {
 } from '@workflow-service/service-kit'
 import cors from 'cors'
 import type { Express, RequestHandler, Response } from 'express'
-import type { AppContext } from './app-context.ts'
+import type { GatewayContext } from './gateway-context.ts'
 import { authorize, authorizeAgain } from './auth/authorize.ts'
 import { getOrganization } from './routes/get-organization.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
@@ -29,9 +29,9 @@ const BODY_LIMITS: BodyLimits = { maxBytes: 256 * 1024, maxMembers: 1_000, unche
 const HANDLER_TIMEOUT_MS = 3_000
 
 /** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
-export function createApp(ctx: AppContext): Express {
+export function createApp(ctx: GatewayContext): Express {
   const app = createPublicApp(ctx.config)
-  app.use(prepareAnswer)
+  app.use(keepRequestId)
   app.use(logAnswers(ctx))
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, OPERATIONS, organizationOf))
   if (ctx.config.corsOrigins.length > 0) app.use(allowOrigins(ctx.config.corsOrigins))
@@ -63,32 +63,31 @@ export function createApp(ctx: AppContext): Express {
   return app
 }
 
-/** Gives each request its id and its list of answer headers. `writeJson` writes the id with the answer. */
-const prepareAnswer: RequestHandler = (req, res, next) => {
-  res.locals['requestId'] = requestIdFrom(req.headers['x-request-id'])
-  res.locals['answerHeaders'] = []
+/** Gives each request its id. `writeJson` writes it with the answer. */
+const keepRequestId: RequestHandler = (req, res, next) => {
+  res.locals.requestId = requestIdFrom(req.headers['x-request-id'])
   next()
 }
 
 /** Measures and logs each request. */
-function logAnswers({ logger, gatewayMetrics }: Pick<AppContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
+function logAnswers({ logger, gatewayMetrics }: Pick<GatewayContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
   return logRequests({
     logger,
     onAnswered: ({ locals, statusCode }, durationMs) => {
-      const { operationId: operation = 'none' } = locals as { operationId?: string }
-      gatewayMetrics.requests.observe({ operation, status: statusCode }, durationMs / 1_000)
+      gatewayMetrics.requests.observe(
+        { operation: locals.operationId ?? 'none', status: statusCode },
+        durationMs / 1_000,
+      )
     },
     fieldsOf: ({ locals }) => {
-      const { organizationId, prefix } = (locals['principal'] as Principal | undefined) ?? {}
-      return { organization_id: organizationId, key_prefix: prefix }
+      return { organization_id: locals.apiKey?.organizationId, key_prefix: locals.apiKey?.prefix }
     },
   })
 }
 
 /** The attributes of a request's span. */
 function organizationOf({ locals }: Response): SpanAttributes {
-  const { organizationId = null } = (locals['principal'] as Principal | undefined) ?? {}
-  return { 'workflow_service.organization.id': organizationId }
+  return { 'workflow_service.organization.id': locals.apiKey?.organizationId ?? null }
 }
 
 /** Allows web pages of these origins to call the API. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
 import { createCapturedLogger, type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
 import { createSharedLimiter } from '@workflow-service/service-kit/rate-limit'
-import type { RunningPublicService } from '@workflow-service/service-kit'
+import type { RunningService } from '@workflow-service/service-kit'
 import { callGateway } from './support/call.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
@@ -272,7 +272,7 @@ describe('shared through a store', () => {
 
   /** Repeats a scenario of the first gateway and others until the store decided all of it. */
   function whileStoreDecides<Result>(
-    others: readonly RunningPublicService[],
+    others: readonly RunningService[],
     scenario: (attempt: number) => Promise<Result>,
   ): Promise<Result> {
     const urls = [gateway.metricsUrl, ...others.map(({ metricsPort }) => `http://127.0.0.1:${metricsPort}`)]

@@ -3,4 +3,4 @@
  * journal, and starts auto-runs. The agent decides what a run does; the dispatcher sends payloads.
  */
 export { readRunnerConfig, type RunnerConfig, RunnerSettings } from './config.ts'
-export { type RunnerOverrides, type RunnerTiming, type RunningRunner, startRunner } from './start-runner.ts'
+export { type RunnerOverrides, type RunnerTiming, startRunner } from './start-runner.ts'

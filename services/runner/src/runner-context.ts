@@ -42,7 +42,7 @@ export interface RunnerContext extends RunContext {
   readonly activeSessions: ActiveSessions
   readonly sessionStore: SessionStore
   readonly metrics: Registry
-  dispose(): Promise<void>
+  close(): Promise<void>
 }
 
 /** Intervals and time limits, in milliseconds. */
@@ -162,7 +162,7 @@ export async function createRunnerContext(
     metrics,
     runnerMetrics,
     tracing,
-    dispose: async () => {
+    close: async () => {
       if (!overrides.sessionQueue) await sessionQueue.close()
       await dispatcher.close()
       await tracing.stop()

@@ -1,13 +1,4 @@
-import {
-  assignRequestId,
-  handleErrors,
-  handleNotFound,
-  healthRoutes,
-  type RunningService,
-  startHttpServer,
-  withTimeout,
-} from '@workflow-service/service-kit'
-import express from 'express'
+import { type RunningService, type ServiceWork, startService, withTimeout } from '@workflow-service/service-kit'
 import { checkAgent } from './agent/create-agent.ts'
 import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
@@ -18,59 +9,48 @@ import { SessionScheduler } from './sessions/session-scheduler.ts'
 
 export type { RunnerOverrides, RunnerTiming } from './runner-context.ts'
 
-/** A running runner. */
-export interface RunningRunner extends RunningService {
-  /** The port of /healthz, /readyz and /metrics. */
-  readonly port: number
-  /** Idempotent. */
-  stop(): Promise<void>
-}
-
 /** Maximum unacknowledged messages: few, so that the queue gives the others to runners with free slots. */
 const MAX_PREFETCH = 64
 
-/** Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be unavailable at first. */
-export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningRunner> {
+/**
+ * Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be
+ * unavailable at first.
+ */
+export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningService> {
   if (!overrides.agent) await checkAgent(config.agent)
   const ctx = await createRunnerContext(config, overrides)
-  try {
-    let isStopping = false
-    const http = await startHttpServer(createApp(ctx, { isStopping: () => isStopping }), {
-      host: config.host,
-      port: config.port,
-    })
-    const { activeSessions, sessionStore, timing, logger } = ctx
-    const leaseRenewer = startLeaseRenewer({
-      activeSessions,
-      store: sessionStore,
-      leaseMs: timing.leaseMs,
-      renewMs: timing.renewMs,
-      logger,
-      onLost: (session) => reportLostLease(ctx, session),
-    })
-    const scheduler = new SessionScheduler(ctx, leaseRenewer)
-    const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
-    const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
-      prefetch: Math.min(config.concurrency, MAX_PREFETCH),
-    })
-    logger.info({ port: http.port, slots: config.concurrency }, 'service.started')
-    const stop = async (): Promise<void> => {
-      isStopping = true
+  return await startService(ctx, {
+    startWork: () => startWork(ctx),
+    checks: { postgres: () => ctx.db.ping(), rabbitmq: () => ctx.sessionQueue.ping() },
+    startedFields: { slots: config.concurrency },
+  })
+}
+
+/** Starts to acquire sessions and to run them. */
+async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
+  const { activeSessions, sessionStore, timing, logger } = ctx
+  const leaseRenewer = startLeaseRenewer({
+    activeSessions,
+    store: sessionStore,
+    leaseMs: timing.leaseMs,
+    renewMs: timing.renewMs,
+    logger,
+    onLost: (session) => reportLostLease(ctx, session),
+  })
+  const scheduler = new SessionScheduler(ctx, leaseRenewer)
+  const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
+  const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
+    prefetch: Math.min(ctx.config.concurrency, MAX_PREFETCH),
+  })
+  return {
+    stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
       const stopping = [scheduler.stop(), autoRuns.stop(), consumer.close()]
       activeSessions.interruptAll()
       await Promise.all(stopping)
       await waitForSessions(ctx, scheduler)
       await leaseRenewer.stop()
-      await http.close(0)
-      await ctx.dispose()
-    }
-    let stopped: Promise<void> | undefined
-    // No load balancer sends requests to a runner.
-    return { logger, shutdownDelayMs: 0, port: http.port, stop: () => (stopped ??= stop()) }
-  } catch (error) {
-    await ctx.dispose()
-    throw error
+    },
   }
 }
 
@@ -92,19 +72,4 @@ async function waitForSessions(
   await withTimeout(scheduler.whenIdle(), RELEASE_MS).catch(() =>
     logger.warn({ sessions: activeSessions.size }, 'session.release_failed'),
   )
-}
-
-function createApp(
-  { db, sessionQueue, metrics, logger }: RunnerContext,
-  { isStopping }: { readonly isStopping: () => boolean },
-): express.Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.use(assignRequestId)
-  app.use(
-    healthRoutes({ metrics, isStopping, checks: { postgres: () => db.ping(), rabbitmq: () => sessionQueue.ping() } }),
-  )
-  app.use(handleNotFound)
-  app.use(handleErrors(logger))
-  return app
 }

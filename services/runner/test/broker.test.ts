@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
-import type { RunningRunner } from '../src/index.ts'
+import type { RunningService } from '@workflow-service/service-kit'
 import {
   type AcceptedStart,
   FAST_TIMING,
@@ -37,7 +37,7 @@ async function startAndPublish(): Promise<AcceptedStart> {
   return start
 }
 
-const readMetrics = async ({ port }: RunningRunner) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+const readMetrics = async ({ port }: RunningService) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
 describe('a runner with RabbitMQ', () => {
   test('acquires a session when a message names it', async () => {

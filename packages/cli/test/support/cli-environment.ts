@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
 import type { Database } from '@workflow-service/database'
-import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
-import { createLogger } from '@workflow-service/service-kit'
+import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
+import { createLogger, type RunningService } from '@workflow-service/service-kit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { wf } from './wf.ts'
 
@@ -37,7 +37,7 @@ export function useCliEnvironment(): CliEnvironment {
     INTERNAL_API_TOKEN: randomBytes(32).toString('hex'),
     SECRETS_KEY: randomBytes(32).toString('base64'),
   }
-  let dispatcher: RunningDispatcher
+  let dispatcher: RunningService
   let folder: string
 
   beforeAll(async () => {

@@ -108,7 +108,7 @@ export function writeError(
 
 /** Answers with the error and the headers of `res.locals.answerHeaders` (names and values in turn). */
 export function sendError(res: Response, error: ApiError): void {
-  writeError(res, error, String(res.locals['requestId']), res.locals['answerHeaders'] as string[] | undefined)
+  writeError(res, error, res.locals.requestId, res.locals.answerHeaders)
 }
 
 /** Passes an ApiError on and turns any other error into one; an unexpected error becomes a 500 without its message. */
@@ -137,7 +137,7 @@ export function handleErrors(
     if (error.status >= 500) {
       const level = error.status === 500 ? 'error' : 'warn'
       logger[level](
-        { request_id: res.locals['requestId'], error: describeError(error.cause ?? error), code: error.code },
+        { request_id: res.locals.requestId, error: describeError(error.cause ?? error), code: error.code },
         'request.failed',
       )
     }

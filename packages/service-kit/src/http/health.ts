@@ -1,14 +1,17 @@
-import express, { type Express, type Request, type Response, Router } from 'express'
+import { type Express, type Request, type Response, Router } from 'express'
+import type { Logger } from '../logger.ts'
 import type { Registry } from '../metrics.ts'
 import { withTimeout } from '../with-timeout.ts'
-import { sendError, serviceUnavailable } from './errors.ts'
+import { handleErrors, handleNotFound, sendError, serviceUnavailable } from './errors.ts'
+import { createExpressApp } from './express-app.ts'
+import { assignRequestId } from './request-id.ts'
 
 export interface HealthOptions {
   metrics: Registry
   /** For each dependency's name, a check that rejects when the dependency does not answer. */
   checks: Record<string, () => Promise<void>>
   /** Checks whose results are reported but neither make the service unready nor delay the answer by more than 0.5 s. */
-  optionalChecks?: Record<string, () => Promise<void>>
+  optionalChecks?: Record<string, () => Promise<void>> | undefined
   /** Makes `/readyz` fail while the process stops, so that load balancers choose another one. */
   isStopping: () => boolean
   /** How long one check may take before it counts as failed. Default: 2,000. */
@@ -53,13 +56,9 @@ export function healthRoutes(options: HealthOptions): Router {
   return router
 }
 
-/** Creates the operators' server of a service whose API is public: the health routes alone. */
-export function createMetricsApp(options: HealthOptions): Express {
-  const app = express()
-  app.disable('x-powered-by')
-  app.disable('etag')
-  app.use(healthRoutes(options))
-  return app
+/** Creates the operators' server of a service: the health routes alone. */
+export function createHealthApp(options: HealthOptions, logger: Logger): Express {
+  return createExpressApp().use(assignRequestId, healthRoutes(options)).use(handleNotFound).use(handleErrors(logger))
 }
 
 async function runChecks(checks: HealthOptions['checks'], timeoutMs: number): Promise<Record<string, 'ok' | 'failed'>> {

@@ -12,23 +12,23 @@ const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 function read(
   body: string | Buffer,
   headers: Record<string, string> = {},
-  takeTurn?: () => Promise<void>,
+  waitForTurn?: () => Promise<void>,
 ): Promise<JsonBody> {
-  return readWithLimits(body, { maxBytes: 40_000, maxMembers: 1_000, maxDepth: 64 }, headers, takeTurn)
+  return readWithLimits(body, { maxBytes: 40_000, maxMembers: 1_000, maxDepth: 64 }, headers, waitForTurn)
 }
 
 async function readWithLimits(
   body: string | Buffer,
   limits: BodyLimits,
   headers: Record<string, string> = {},
-  takeTurn?: () => Promise<void>,
+  waitForTurn?: () => Promise<void>,
 ): Promise<JsonBody> {
   const stream = new PassThrough()
   stream.end(body)
   const req = Object.assign(stream, {
     headers: { 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', ...headers },
   })
-  return readJsonBody(req as unknown as IncomingMessage, limits, takeTurn)
+  return readJsonBody(req as unknown as IncomingMessage, limits, waitForTurn)
 }
 
 async function codeOf(reading: Promise<JsonBody>): Promise<string> {

@@ -37,19 +37,19 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
  * @throws ApiError 422 `too_many_fields` or `too_deep` beyond `maxMembers` or `maxDepth`, before the body is parsed: the names of
  * 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
- * @param takeTurn Awaited before a large body is counted and parsed, which blocks the process: 5 ms for 1 MiB.
+ * @param waitForTurn Awaited before a large body is counted and parsed, which blocks the process: 5 ms for 1 MiB.
  */
 export async function readJsonBody(
   req: IncomingMessage,
   limits: BodyLimits,
-  takeTurn: () => Promise<void> = async () => {},
+  waitForTurn: () => Promise<void> = async () => {},
 ): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
   const bytes = await readBytes(req, length, limits.maxBytes)
   if (bytes.length === 0) return NO_BODY
   assertJsonInUtf8(req.headers)
-  if (bytes.length > LARGE_BODY_BYTES) await takeTurn()
+  if (bytes.length > LARGE_BODY_BYTES) await waitForTurn()
   if (bytes.length > (limits.uncheckedBytes ?? 0)) assertSimple(bytes, limits)
   const text = decode(bytes)
   return { value: parse(text), text }

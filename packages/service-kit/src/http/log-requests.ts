@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express'
 import type { Logger } from '../logger.ts'
-import { onceClosed } from './answer-state.ts'
+import { onceClosed } from './response-state.ts'
 
 export interface RequestLogOptions {
   readonly logger: Logger
@@ -24,7 +24,7 @@ export function logRequests(options: RequestLogOptions): RequestHandler {
       onAnswered?.(res, durationMs)
       const level = levelOf(req, res)
       if (!logger.isLevelEnabled(level)) return
-      const { requestId, operationId } = res.locals as Record<string, unknown>
+      const { requestId, operationId } = res.locals
       const fields = {
         request_id: requestId,
         operation: operationId ?? 'none',

@@ -1,7 +1,7 @@
 import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
 import { withTimeout } from '../with-timeout.ts'
-import { answerState, onceClosed } from './answer-state.ts'
+import { responseState, onceClosed } from './response-state.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
 import { notFound, serviceUnavailable } from './errors.ts'
 import { type BodyLimits, type JsonBody, NO_BODY, readJsonBody } from './json-body.ts'
@@ -113,9 +113,9 @@ export function serveOperations<const Table extends OperationTable, Principal>(
     const { path } = req
     const method = req.method.toLowerCase()
     const route = routes.find(({ operation, pattern }) => operation.method === method && pattern.test(path))
-    return whenReady(options.authorize(req, res, route?.operation), (principal) => {
+    return mapMaybePromise(options.authorize(req, res, route?.operation), (principal) => {
       if (!route) throw notFound(`${req.method} ${path}`)
-      res.locals['operationId'] = route.operation.id
+      res.locals.operationId = route.operation.id
       return route.answer(res, { req, params: pathParams(route.pattern, path), principal })
     })
   }
@@ -141,13 +141,13 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
   const check = requestChecker<Table[Id], Principal>(operation, rules[id])
   const limits = bodyLimits(operation)
   const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
-    const requestId = String(res.locals['requestId'])
+    const { requestId } = res.locals
     const parts = check({ ...request, body })
     const { principal, req } = request
-    const trace = (res.locals['trace'] as TraceContext | undefined) ?? readTraceContext(req.headers)
+    const trace = res.locals.trace ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => onceClosed(res, callback)
     const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
-    return whenReady(limitTime(answer, handlerTimeoutMs), (ready) =>
+    return mapMaybePromise(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
         ? beginStream(req, res, ready as StreamAnswer)
         : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, {
@@ -166,7 +166,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
         slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body))
       const answerInTurn = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
         const authorized = isAuthorized ? principal : authorizeAgain(req, res, operation)
-        return whenReady(authorized, (caller) => answer(body, caller))
+        return mapMaybePromise(authorized, (caller) => answer(body, caller))
       }
       const answerInShare = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
         if (!shares) return answerInTurn(body, isAuthorized)
@@ -179,7 +179,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       if (!operation.body) return answerInShare(NO_BODY, true)
       const isAuthorized = req.complete
       return slots
-        .whileReading(res, principal, (takeTurn) => readJsonBody(req, limits, takeTurn))
+        .whileReading(res, principal, (waitForTurn) => readJsonBody(req, limits, waitForTurn))
         .then((body) => answerInShare(body, isAuthorized))
     },
   }
@@ -189,7 +189,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
 const MAX_UNAUTHORIZED_MS = 1_000
 
 /** Calls `proceed` at once when the value is not a promise: awaiting it costs about 10 % of read throughput. */
-function whenReady<Value, Result>(
+function mapMaybePromise<Value, Result>(
   value: Value | Promise<Value>,
   proceed: (value: Value) => Result,
 ): Result | Promise<Awaited<Result>> {
@@ -206,7 +206,7 @@ function limitTime(
 
 function beginStream(req: Request, res: Response, { stream }: StreamAnswer): void {
   if (res.closed) return
-  const state = answerState(res)
+  const state = responseState(res)
   state.isStream = true
   state.onStream?.()
   stream(req, res)
@@ -217,7 +217,7 @@ function writeAnswer(
   answer: Exclude<OperationAnswer, StreamAnswer>,
   { status = 200, ...options }: { requestId: string; status: number | undefined; isInternal: boolean | undefined },
 ): void {
-  const headers = res.locals['answerHeaders'] as readonly string[] | undefined
+  const { answerHeaders: headers } = res.locals
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
     writeJson(res, { ...options, status, body: answer, headers })
   } else {

@@ -16,7 +16,7 @@ export function requestIdFrom(header: string | string[] | undefined): string {
 /** Assigns each request its id, in `res.locals.requestId` and in the answer's `X-Request-Id`. */
 export function assignRequestId(req: Request, res: Response, next: NextFunction): void {
   const requestId = requestIdFrom(req.headers['x-request-id'])
-  res.locals['requestId'] = requestId
+  res.locals.requestId = requestId
   res.setHeader('X-Request-Id', requestId)
   next()
 }

@@ -3,16 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { Registry } from '../metrics.ts'
-import { answerState } from './answer-state.ts'
-import { createRequestSlots, createTurns } from './request-slots.ts'
+import { responseState } from './response-state.ts'
+import { createRequestSlots, createFairQueue } from './request-slots.ts'
 
-test('createTurns gives each key one turn of the event loop at a time, in order, and keys do not wait for each other', async () => {
-  const takeTurn = createTurns()
+test('createFairQueue gives each key one turn of the event loop at a time, in order, and keys do not wait for each other', async () => {
+  const waitForTurn = createFairQueue()
   let turn = 0
   const taken: string[] = []
   const done = Promise.all(
     ['a', 'a', 'b', 'a'].map(async (key, index) => {
-      await takeTurn(key)
+      await waitForTurn(key)
       taken.push(`${key}${index} in turn ${turn}`)
     }),
   )
@@ -33,8 +33,8 @@ test('the requests of one organization take their turns together, and so are the
   })
   let turn = 0
   const turns: number[] = []
-  const read = async (takeTurn: () => Promise<void>): Promise<void> => {
-    await takeTurn()
+  const read = async (waitForTurn: () => Promise<void>): Promise<void> => {
+    await waitForTurn()
     turns.push(turn)
   }
   for (const apiKey of ['a1', 'a2', 'a3'])
@@ -43,5 +43,5 @@ test('the requests of one organization take their turns together, and so are the
   expect(new Set(turns).size).toBe(3)
   const res = new ServerResponse({ method: 'GET' } as IncomingMessage)
   void slots.whileAnswering(res, 'a1', () => {})
-  expect(answerState(res).key).toBe('a')
+  expect(responseState(res).key).toBe('a')
 })

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { answerState, onceClosed } from './answer-state.ts'
+import { responseState, onceClosed } from './response-state.ts'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
 import { Gauge, type Registry } from '../metrics.ts'
 import { serviceUnavailable } from './errors.ts'
@@ -18,13 +18,13 @@ export interface RequestSlotsOptions<Principal> {
 /** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
 export interface RequestSlots<Principal> {
   /**
-   * Reads a body. `takeTurn` resolves once per turn of the event loop for the requests of one key. The slot is free once the body
+   * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is free once the body
    * has been read, or the request has been answered or cut off: `read` need not settle then.
    */
   whileReading<Body>(
     res: ServerResponse,
     principal: Principal,
-    read: (takeTurn: () => Promise<void>) => Promise<Body>,
+    read: (waitForTurn: () => Promise<void>) => Promise<Body>,
   ): Promise<Body>
   /** Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has begun. */
   whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
@@ -43,7 +43,7 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
     }
   const { total, perKey, keyOf, metrics } = options
   const limits = { total, perKey, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
-  const takeTurn = createTurns()
+  const waitForTurn = createFairQueue()
   const [reading, answering] = [createInFlightLimiter(limits), createInFlightLimiter(limits)]
   const gauge: Gauge<'stage'> = new Gauge({
     name: 'http_request_slots_in_use',
@@ -61,12 +61,12 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
       const releaseSlot = acquire(reading, key)
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
       onceClosed(res, releaseSlot)
-      return read(() => takeTurn(key)).finally(releaseSlot)
+      return read(() => waitForTurn(key)).finally(releaseSlot)
     },
     whileAnswering: (res, principal, answer) => {
       const key = keyOf(principal)
       const releaseSlot = acquire(answering, key)
-      const state = answerState(res)
+      const state = responseState(res)
       state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.
       const release = (): void => {
@@ -87,7 +87,7 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
 }
 
 /** Returns a function that resolves in the order of its calls, for each key at most once per turn of the event loop. */
-export function createTurns(): (key: string) => Promise<void> {
+export function createFairQueue(): (key: string) => Promise<void> {
   const lastTurns = new Map<string, Promise<void>>()
   return async (key) => {
     const turn = (lastTurns.get(key) ?? Promise.resolve()).then(() => nextTurn())

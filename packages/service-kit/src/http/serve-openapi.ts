@@ -22,7 +22,7 @@ export function serveOpenApi(describe: (serverUrl: string) => object, serverUrl?
       )
       answers.set(url, answer)
     }
-    await sendStaticAnswer(req, res, answer, { ...SECURITY_HEADERS, 'X-Request-Id': String(res.locals['requestId']) })
+    await sendStaticAnswer(req, res, answer, { ...SECURITY_HEADERS, 'X-Request-Id': res.locals.requestId })
   }
 }
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { answerState } from './answer-state.ts'
+import { responseState } from './response-state.ts'
 import type { ApiError } from './errors.ts'
 import { type HttpServer, type HttpServerOptions, startHttpServer } from './server.ts'
 import type { UnreadLimits } from './unread-answers.ts'
@@ -47,7 +47,7 @@ afterEach(async () => {
 const LARGE_BODY = 'x'.repeat(32 * 1024 * 1024)
 
 function answerLarge(req: IncomingMessage, res: ServerResponse): void {
-  answerState(res).key = String(req.url)
+  responseState(res).key = String(req.url)
   writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
 }
 

@@ -8,7 +8,7 @@ import {
 } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { answerState, onceClosed } from './answer-state.ts'
+import { responseState, onceClosed } from './response-state.ts'
 import { ApiError } from './errors.ts'
 import { toErrorResponse, writeError } from './errors.ts'
 import { newRequestId } from './request-id.ts'
@@ -77,7 +77,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       inFlight.delete(res)
       streams.delete(res)
     })
-    answerState(res).onStream = () => {
+    responseState(res).onStream = () => {
       inFlight.delete(res)
       if (closing) endStream(res)
       else streams.add(res)

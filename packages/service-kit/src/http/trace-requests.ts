@@ -1,7 +1,7 @@
 import { readTraceContext } from '@workflow-service/contract'
 import type { RequestHandler, Response } from 'express'
 import type { SpanAttributes, Tracing } from '../tracing.ts'
-import { onceClosed } from './answer-state.ts'
+import { onceClosed } from './response-state.ts'
 import type { OperationTable } from './operations.ts'
 
 /**
@@ -23,11 +23,11 @@ export function traceRequests(
       parent: readTraceContext(req.headers),
     } as const
     void tracing.trace(start, (span) => {
-      res.locals['trace'] = span.context
+      res.locals.trace = span.context
       const answered = new Promise<void>((resolve) => {
         onceClosed(res, () => {
           // The path itself may have anything in it.
-          const route = operations[String(res.locals['operationId'])]?.path ?? null
+          const route = operations[res.locals.operationId ?? '']?.path ?? null
           if (route !== null) span.rename(`${method} ${route}`)
           span.set({ 'http.route': route, 'http.response.status_code': res.statusCode, ...attributesOf(res) })
           if (res.statusCode >= 500) span.fail(String(res.statusCode))

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { answerState } from './answer-state.ts'
+import { responseState } from './response-state.ts'
 
 /** How much of the answers that their callers do not read is kept, and for how long. */
 export interface UnreadLimits {
@@ -25,7 +25,7 @@ export function closeUnreadAnswers(answers: ReadonlySet<ServerResponse>, limits:
     for (const res of [...answers].toReversed()) {
       const bytes = res.writableEnded ? res.writableLength : 0
       if (bytes === 0) continue
-      const { key } = answerState(res)
+      const { key } = responseState(res)
       const total = (bytesByKey.get(key) ?? 0) + bytes
       bytesByKey.set(key, total)
       const stall = stalls.get(res)

@@ -7,6 +7,15 @@ import type { AppServiceContext } from '../app-service-context.ts'
 import { readCookie, SIGN_IN_COOKIE } from './cookie.ts'
 import type { Principal, Visitor } from './principal.ts'
 
+declare global {
+  namespace Express {
+    interface Locals {
+      /** The person who is signed in. */
+      person?: Principal
+    }
+  }
+}
+
 /** Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation. */
 export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
   return async (req: Request, res: Response, operation: AppOperation | undefined): Promise<Visitor | Principal> => {
@@ -17,8 +26,8 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     if (operation.who === 'anyone' || operation.who === 'link') return visitor
     const user = await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))
     const principal: Principal = { ...user, ...visitor }
-    res.locals['principal'] = principal
-    res.locals['operationId'] = operation.id
+    res.locals.person = principal
+    res.locals.operationId = operation.id
     if (isAllowed(principal, operation.who)) return principal
     throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.who)} can do this.`)
   }

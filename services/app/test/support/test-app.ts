@@ -14,7 +14,7 @@ import {
 import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
-import type { RunningPublicService } from '@workflow-service/service-kit'
+import type { RunningService } from '@workflow-service/service-kit'
 import { createCapturedLogger } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { type AppConfig, readAppConfig } from '../../src/config.ts'
@@ -82,7 +82,7 @@ export interface TestApp {
   createOrganization(name?: string): Promise<TestOrganization>
   createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
   /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
-  startAnother(change?: Partial<AppConfig>): Promise<RunningPublicService>
+  startAnother(change?: Partial<AppConfig>): Promise<RunningService>
 }
 
 /** The token of the internal API in tests. */
@@ -108,7 +108,7 @@ export function testEnv(databaseUrl: string): Record<string, string> {
  */
 export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
   const app = {} as TestApp
-  const running: RunningPublicService[] = []
+  const running: RunningService[] = []
   const folder = mkdtempSync(join(tmpdir(), 'app-test-'))
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => {
@@ -133,7 +133,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
         return queue.publish(message, properties)
       },
     }
-    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningPublicService> => {
+    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningService> => {
       const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
       running.push(started)
       return started

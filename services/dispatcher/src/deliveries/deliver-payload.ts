@@ -23,8 +23,9 @@ import {
   type ReleaseSlot,
   serviceUnavailable,
 } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { checkPayload } from './check-payload.ts'
+import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
 import { reportDelivery } from './report-delivery.ts'
@@ -44,15 +45,6 @@ export interface PayloadRequest {
   trace: TraceContext | null
 }
 
-/** A process that was delayed longer than this after its claim (paused, or short of CPU) no longer sends the payload. */
-const SEND_WITHIN_MS = 8_000
-
-/**
- * Age at which a delivery without an outcome becomes `unknown`. No process can still be sending it: the delay before the
- * request takes at most 8 s and the request 30 s, which leaves 2 s to record the outcome.
- */
-export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
-
 /**
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
  * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
@@ -60,7 +52,7 @@ export const DELIVERY_DEADLINE_MS = SEND_WITHIN_MS + PAYLOAD_DEADLINE_MS + 2_000
  * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 if the
  * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
  */
-export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
+export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
   const arrivedMs = performance.now()
   // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this process.
   return ctx.deliveryMutex.runExclusive(request.id, async () => {
@@ -82,7 +74,7 @@ export function deliverPayload(ctx: AppContext, request: PayloadRequest): Promis
 }
 
 /** A limit is back-pressure, not an outcome: nothing is recorded, and the payload can be sent later. */
-function limitReached({ config }: AppContext, limit: LimitReached): ApiError {
+function limitReached({ config }: DispatcherContext, limit: LimitReached): ApiError {
   const what =
     limit === 'key_limit'
       ? `${config.maxInFlightPerSource} requests to this webhook source are in flight`
@@ -90,7 +82,11 @@ function limitReached({ config }: AppContext, limit: LimitReached): ApiError {
   return serviceUnavailable(`${what}. Nothing was sent. Repeat the call with the same id.`)
 }
 
-async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSlot: ReleaseSlot): Promise<Delivery> {
+async function recordAndSend(
+  ctx: DispatcherContext,
+  request: PayloadRequest,
+  releaseSlot: ReleaseSlot,
+): Promise<Delivery> {
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
   const { id, organizationId, sourceId, runId, requestId, lease, resend } = request
@@ -148,7 +144,7 @@ async function recordAndSend(ctx: AppContext, request: PayloadRequest, releaseSl
 
 /** Never rejects: if it cannot be recorded, the next payload needs an approval too. */
 async function endFirstApprovals(
-  { db, logger }: AppContext,
+  { db, logger }: DispatcherContext,
   { organizationId, sourceId }: PayloadRequest,
   { version }: DeliveryTarget,
 ): Promise<void> {
@@ -161,7 +157,7 @@ async function endFirstApprovals(
 
 /** Never rejects: after the claim, every error needs an outcome, unless it is certain that nothing was sent. */
 async function send(
-  ctx: AppContext,
+  ctx: DispatcherContext,
   request: PayloadRequest,
   body: string,
   target: DeliveryTarget,
@@ -210,7 +206,7 @@ async function send(
  * unavailable, until the claim becomes `unknown`. Resolves if it is `unknown` already.
  * @throws ApiError 503 once the claim is removed.
  */
-async function removeClaim(ctx: AppContext, claimed: Delivery, { message }: NotSentError): Promise<void> {
+async function removeClaim(ctx: DispatcherContext, claimed: Delivery, { message }: NotSentError): Promise<void> {
   const nextDelayMs = backoff({ firstMs: 50, maxMs: 1_000 })
   const giveUpAtMs = performance.now() + ctx.deliveryDeadlineMs
   for (;;) {
@@ -232,7 +228,7 @@ async function removeClaim(ctx: AppContext, claimed: Delivery, { message }: NotS
  * must have died, and the delivery becomes `unknown`.
  * @throws ApiError 503 if the record is gone, because the call that made it could not send.
  */
-async function waitForOutcome(ctx: AppContext, request: PayloadRequest): Promise<Delivery> {
+async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
   const { id, organizationId } = request
   const nextDelayMs = backoff({ firstMs: 50, maxMs: 500 })
   for (;;) {

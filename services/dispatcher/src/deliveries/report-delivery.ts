@@ -1,9 +1,9 @@
 import type { Delivery } from '@workflow-service/database'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 
 /** Counts the delivery in the metrics, hints at it, and writes one log line with the ids that connect it to its run. */
 export function reportDelivery(
-  ctx: Pick<AppContext, 'logger' | 'deliveryMetrics' | 'hints'>,
+  ctx: Pick<DispatcherContext, 'logger' | 'deliveryMetrics' | 'hints'>,
   delivery: Delivery,
 ): void {
   ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)

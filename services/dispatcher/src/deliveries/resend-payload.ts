@@ -7,7 +7,7 @@ import {
   isDeliveryIdOfRun,
 } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { deliverPayload, idempotencyConflict, notResendable } from './deliver-payload.ts'
 
 /** A payload delivery to send again under a new id. */
@@ -31,7 +31,7 @@ export interface ResendRequest {
  * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, `idempotency_conflict` for the id of a run's
  * payload, and those of `deliverPayload`.
  */
-export async function resendPayload(ctx: AppContext, request: ResendRequest): Promise<Delivery> {
+export async function resendPayload(ctx: DispatcherContext, request: ResendRequest): Promise<Delivery> {
   const { id, organizationId, resendOf, sentBy, requestId, trace, by } = request
   // The record of a repeated call has all that the earlier delivery has, which may be deleted meanwhile.
   const recorded = await findDelivery(ctx, id)
@@ -53,7 +53,7 @@ export async function resendPayload(ctx: AppContext, request: ResendRequest): Pr
 }
 
 async function findResendable(
-  ctx: AppContext,
+  ctx: DispatcherContext,
   { id, organizationId, sourceId, resendOf }: ResendRequest,
 ): Promise<Delivery> {
   // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their approvals.
@@ -66,6 +66,6 @@ async function findResendable(
   return earlier
 }
 
-async function findDelivery(ctx: AppContext, id: string): Promise<Delivery | undefined> {
+async function findDelivery(ctx: DispatcherContext, id: string): Promise<Delivery | undefined> {
   return ctx.outcomes.find(id) ?? (await findDeliveryState(ctx.db, id))?.delivery
 }

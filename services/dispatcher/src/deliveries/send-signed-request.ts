@@ -1,7 +1,7 @@
 import { toTraceHeaders, type TraceContext } from '@workflow-service/contract'
 import type { SpanAttributes } from '@workflow-service/service-kit'
 import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
 import { NotSentError } from './not-sent-error.ts'
 import { createRedactor, type Redact } from './redact.ts'
@@ -24,7 +24,7 @@ interface SignedRequest {
  * @throws NotSentError if the service could not open a connection.
  */
 export async function sendSignedRequest(
-  ctx: Pick<AppContext, 'sendRequest' | 'tracing' | 'logger'>,
+  ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
   { url, body, signingSecret, requestId, trace, spanAttributes, deadlineMs }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
   const token = signingSecret === null ? null : createServiceToken(signingSecret)

@@ -9,10 +9,16 @@ import {
 } from 'node:net'
 import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:tls'
 import { type EgressProxy, toAuthority } from './egress-proxy.ts'
-import { findShortage, type OutboundOutcome, toConnectOutcome, toErrorOutcome, unreachable } from './outbound-result.ts'
+import {
+  findShortage,
+  type OutboundOutcome,
+  toConnectOutcome,
+  toErrorOutcome,
+  unreachableOutcome,
+} from './outbound-result.ts'
 
-/** The value of a step (addresses, a socket), or the outcome of the request if the step failed. Meaningless after an abort. */
-export type Step<T> = { ok: true; value: T } | { ok: false; outcome: OutboundOutcome }
+/** A value (addresses, a socket), or the outcome of the request if there is none. Meaningless after an abort. */
+export type Result<T> = { ok: true; value: T } | { ok: false; outcome: OutboundOutcome }
 
 /** After this time without a connection, the next address is tried in parallel. */
 const NEXT_ADDRESS_AFTER_MS = 500
@@ -32,7 +38,7 @@ export function openConnection(
   port: number,
   signal: AbortSignal,
   connect: Connect = netConnect,
-): Promise<Step<Socket>> {
+): Promise<Result<Socket>> {
   const checked = new Set(addresses.map(toCanonical))
   const candidates = addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family: isIP(address) }))
   const lookup: LookupFunction = (_name, _options, callback) => callback(null, candidates)
@@ -57,7 +63,7 @@ export function openConnection(
       }
       socket.destroy()
       const detail = 'the connection went to an address that was not checked'
-      resolve({ ok: false, outcome: unreachable('other', false, detail) })
+      resolve({ ok: false, outcome: unreachableOutcome('other', false, detail) })
     })
   })
 }
@@ -68,7 +74,7 @@ export function secureConnection(
   certificateName: string,
   secureContext: SecureContext,
   signal: AbortSignal,
-): Promise<Step<TLSSocket>> {
+): Promise<Result<TLSSocket>> {
   return new Promise((resolve) => {
     const secured = tlsConnect({
       socket,
@@ -96,8 +102,8 @@ export async function openTunnel(
   host: string,
   port: number,
   signal: AbortSignal,
-): Promise<Step<Socket>> {
-  const connected = await new Promise<Step<Socket>>((resolve) => {
+): Promise<Result<Socket>> {
+  const connected = await new Promise<Result<Socket>>((resolve) => {
     const socket = destroyOnAbort(netConnect({ host: proxy.host, port: proxy.port, noDelay: true }), signal)
     socket.once('error', (error) => {
       const outcome = findShortage(error) === undefined ? proxyError('cannot be reached') : toConnectOutcome(error)
@@ -152,7 +158,7 @@ function toProxyOutcome(status: number, reason: string): OutboundOutcome {
   const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
   if (status === 502 || status === 504) {
     const detail = `the egress proxy could not reach the endpoint (status ${status})`
-    return { ...unreachable('beyond_proxy', false, detail), internalDetail }
+    return { ...unreachableOutcome('beyond_proxy', false, detail), internalDetail }
   }
   if (status < 400 || status >= 500) return { ...proxyError(`failed (status ${status})`), internalDetail }
   const detail = `the egress proxy does not let requests through to this endpoint (status ${status})`

@@ -75,21 +75,21 @@ export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: bo
     return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
   }
   if (code.startsWith('HPE_')) {
-    return unreachable('invalid_answer', wasSent, `the endpoint's answer is not valid HTTP (${code})`)
+    return unreachableOutcome('invalid_answer', wasSent, `the endpoint's answer is not valid HTTP (${code})`)
   }
   // In TLS 1.3 the peer may reject the handshake after the request was sent.
   if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsErrorOutcome(code, wasSent)
   switch (code) {
     case 'ECONNREFUSED':
-      return unreachable('connection_refused', wasSent, 'the endpoint refuses connections')
+      return unreachableOutcome('connection_refused', wasSent, 'the endpoint refuses connections')
     case 'ECONNRESET':
       // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
       return syscall === undefined
         ? closed(wasSent)
-        : unreachable('connection_reset', wasSent, 'the connection was reset')
+        : unreachableOutcome('connection_reset', wasSent, 'the connection was reset')
     case 'EPIPE':
     case 'ECONNABORTED':
-      return unreachable('connection_reset', wasSent, 'the connection was reset')
+      return unreachableOutcome('connection_reset', wasSent, 'the connection was reset')
     case 'ERR_SOCKET_CLOSED':
     case 'ERR_STREAM_PREMATURE_CLOSE':
       return closed(wasSent)
@@ -98,9 +98,9 @@ export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: bo
     case 'EADDRNOTAVAIL':
     case 'EHOSTDOWN':
     case 'ENETDOWN':
-      return unreachable('no_route', wasSent, `there is no route to the endpoint (${code})`)
+      return unreachableOutcome('no_route', wasSent, `there is no route to the endpoint (${code})`)
     default:
-      return unreachable('other', wasSent, `the request failed (${code})`)
+      return unreachableOutcome('other', wasSent, `the request failed (${code})`)
   }
 }
 
@@ -134,7 +134,7 @@ export function toTimeoutOutcome(phase: OutboundPhase, wasSent: boolean): Outbou
   return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
 }
 
-export function unreachable(
+export function unreachableOutcome(
   cause: UnreachableCause,
   wasSent: boolean,
   detail: string,
@@ -143,7 +143,7 @@ export function unreachable(
 }
 
 function closed(wasSent: boolean): OutboundOutcome {
-  return unreachable('connection_closed', wasSent, 'the endpoint closed the connection without an answer')
+  return unreachableOutcome('connection_closed', wasSent, 'the endpoint closed the connection without an answer')
 }
 
 const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {

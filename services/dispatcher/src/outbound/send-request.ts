@@ -12,7 +12,7 @@ import {
   openTunnel,
   proxyError,
   secureConnection,
-  type Step,
+  type Result,
 } from './open-connection.ts'
 import {
   type OutboundOutcome,
@@ -20,7 +20,7 @@ import {
   type OutboundResult,
   toErrorOutcome,
   toTimeoutOutcome,
-  unreachable,
+  unreachableOutcome,
 } from './outbound-result.ts'
 import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 import { createResolver, type NameResolver } from './resolver.ts'
@@ -74,7 +74,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), ...[options.ca].flat()] }),
   })
 
-  async function findAddresses(host: UrlHost, signal: AbortSignal): Promise<Step<string[]>> {
+  async function findAddresses(host: UrlHost, signal: AbortSignal): Promise<Result<string[]>> {
     if (host.kind === 'address') return { ok: true, value: [host.address] }
     if (host.kind === 'loopbackName') return findLoopback(host.name)
     const resolution = await resolver.resolve(host.name, signal)
@@ -82,7 +82,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       const { cause, detail } = resolution
       return {
         ok: false,
-        outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachable(cause, false, detail),
+        outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachableOutcome(cause, false, detail),
       }
     }
     for (const address of resolution.addresses) {
@@ -93,7 +93,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
   }
 
   /** `localhost` is never looked up in DNS (RFC 6761): it means the loopback addresses that are allowed. */
-  function findLoopback(name: string): Step<string[]> {
+  function findLoopback(name: string): Result<string[]> {
     const loopback = ['127.0.0.1', '::1'].filter((address) => checkAddress(address, allowed).isAllowed)
     if (loopback.length > 0) return { ok: true, value: loopback }
     return { ok: false, outcome: refusedName(name, 'loopback is not in WEBHOOK_ALLOWED_SUBNETS') }
@@ -108,7 +108,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
-    let connection: Step<Socket>
+    let connection: Result<Socket>
     if (egressProxy === null) {
       const addresses = await findAddresses(host, progress.signal)
       if (!addresses.ok) return addresses.outcome
@@ -169,7 +169,7 @@ async function openTunnelInTime(
   port: number,
   deadlineMs: number,
   progress: Progress,
-): Promise<Step<Socket>> {
+): Promise<Result<Socket>> {
   const timer = setTimeout(() => {
     progress.isProxySilent = true
     void isAnswering(proxy, progress.signal).then((isAlive) => (progress.isProxySilent = !isAlive))
@@ -221,11 +221,11 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     })
     outgoing.on('information', () => {
       if (socket.bytesRead > MAX_INTERIM_BYTES) {
-        resolve(unreachable('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))
+        resolve(unreachableOutcome('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))
       }
     })
     outgoing.on('upgrade', () => {
-      resolve(unreachable('invalid_answer', true, 'the endpoint switched to another protocol (101)'))
+      resolve(unreachableOutcome('invalid_answer', true, 'the endpoint switched to another protocol (101)'))
     })
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)

@@ -1,12 +1,12 @@
 import { deleteWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 
 /** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
 export function deleteSource(
-  ctx: Pick<AppContext, 'db' | 'hints' | 'logger'>,
+  ctx: Pick<DispatcherContext, 'db' | 'hints' | 'logger'>,
 ): InternalHandlers['deleteWebhookSource'] {
   return async (request) => {
     const { params, requestId } = request

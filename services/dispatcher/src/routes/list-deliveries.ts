@@ -6,13 +6,13 @@ import {
 } from '@workflow-service/contract'
 import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { readDeliveryCursor, toDeliveryCursor } from '../deliveries/delivery-cursor.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Returns a page of a source's log, newest first. The log of a deleted source stays readable. */
-export function listSourceDeliveries(ctx: Pick<AppContext, 'db'>): InternalHandlers['listDeliveries'] {
+export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['listDeliveries'] {
   return async ({ params, query }) => {
     const { limit = LIST_DEFAULT_LIMIT, cursor, outcome, kind, since, until } = query
     const { organization_id: organizationId, source_id: sourceId } = params

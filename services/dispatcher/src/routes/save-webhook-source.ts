@@ -10,7 +10,7 @@ import {
   type StoredWebhookSource,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
@@ -35,7 +35,7 @@ interface Save {
  * Saves a source: verifies it with one request and writes it in one statement after a 2xx answer. If another save was
  * written meanwhile, or since the version that was edited, this one fails with 409 `source_changed`, unless both have the same values.
  */
-export function saveSource(ctx: AppContext): InternalHandlers['saveWebhookSource'] {
+export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhookSource'] {
   return async (request) => {
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
@@ -71,7 +71,7 @@ function assertSecretMayTravel(input: WebhookSourceIn, stored: StoredWebhookSour
 }
 
 /** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
-async function verify(ctx: AppContext, save: Save, signingSecret: string | null): Promise<void> {
+async function verify(ctx: DispatcherContext, save: Save, signingSecret: string | null): Promise<void> {
   const { input } = save
   const { delivery, failure } = await verifySource(ctx, {
     organizationId: save.organizationId,
@@ -88,7 +88,7 @@ async function verify(ctx: AppContext, save: Save, signingSecret: string | null)
   })
 }
 
-async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
+async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, isVerified, by } = save
   const saved = await saveWebhookSource(
     ctx.db,
@@ -125,7 +125,11 @@ async function write(ctx: AppContext, save: Save, stored: StoredWebhookSource | 
 }
 
 /** Saves what the endpoint does not confirm. Writes nothing if it is saved already. */
-async function writeSettings(ctx: AppContext, save: Save, stored: StoredWebhookSource): Promise<OperationAnswer> {
+async function writeSettings(
+  ctx: DispatcherContext,
+  save: Save,
+  stored: StoredWebhookSource,
+): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, by } = save
   const { approval = stored.approval } = input
   const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, { approval }, stored.version, by)
@@ -135,13 +139,13 @@ async function writeSettings(ctx: AppContext, save: Save, stored: StoredWebhookS
 }
 
 /** Returns undefined to keep the stored secret and null to remove it. */
-function encryptSecret(ctx: AppContext, { organizationId, sourceId, input }: Save): Buffer | null | undefined {
+function encryptSecret(ctx: DispatcherContext, { organizationId, sourceId, input }: Save): Buffer | null | undefined {
   const { signing_secret: secret } = input
   return typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId }, secret) : secret
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
-function answerToLostSave(ctx: AppContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
+function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
   const { approval = winner?.approval } = save.input
   if (winner && approval === winner.approval && isConfirmed(ctx, save, winner))
     return { status: 200, body: toWebhookSourceOut(winner) }
@@ -155,7 +159,7 @@ function answerToLostSave(ctx: AppContext, save: Save, winner: StoredWebhookSour
  * Returns the source that the save replaces, or null if the source is new.
  * @throws ApiError if the organization does not exist, or the name or the id is taken.
  */
-async function findStored(ctx: AppContext, save: Save): Promise<StoredWebhookSource | null> {
+async function findStored(ctx: DispatcherContext, save: Save): Promise<StoredWebhookSource | null> {
   const target: SaveTarget = await findSaveTarget(ctx.db, save.organizationId, save.sourceId, save.input.name)
   switch (target.kind) {
     case 'new':
@@ -188,7 +192,7 @@ function nameTaken(): ApiError {
 }
 
 /** Whether the stored source already has the values that its endpoint confirms, and is verified if the save requires it. */
-function isConfirmed(ctx: AppContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
+function isConfirmed(ctx: DispatcherContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
   return (
     (stored.verifiedAt !== null || !isVerified) &&
     stored.name === input.name &&
@@ -199,7 +203,7 @@ function isConfirmed(ctx: AppContext, { input, isVerified }: Save, stored: Store
   )
 }
 
-function hasSecret(ctx: AppContext, stored: StoredWebhookSource, secret: string | null | undefined): boolean {
+function hasSecret(ctx: DispatcherContext, stored: StoredWebhookSource, secret: string | null | undefined): boolean {
   if (secret === undefined) return true
   try {
     return decryptSigningSecret(ctx.secrets, stored) === secret

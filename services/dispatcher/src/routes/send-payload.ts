@@ -1,5 +1,5 @@
 import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
@@ -8,7 +8,7 @@ import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
-export function sendPayload(ctx: AppContext): InternalHandlers['sendPayload'] {
+export function sendPayload(ctx: DispatcherContext): InternalHandlers['sendPayload'] {
   return async (request) => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body

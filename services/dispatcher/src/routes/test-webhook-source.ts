@@ -1,6 +1,6 @@
 import { confirmWebhookSource, findWebhookSource } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
@@ -8,7 +8,7 @@ import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
-export function testSource(ctx: AppContext): InternalHandlers['testWebhookSource'] {
+export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhookSource'] {
   return async (request) => {
     const { params, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params

@@ -12,7 +12,7 @@ import {
   removeUnsentDelivery,
 } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
 import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
@@ -47,7 +47,7 @@ export interface Verification {
  * organization must exist. Implements contract README, "Verification request".
  * @throws ApiError 503 if this process is at its limit, or could not open a connection; nothing was sent then.
  */
-export async function verifySource(ctx: AppContext, request: VerificationRequest): Promise<Verification> {
+export async function verifySource(ctx: DispatcherContext, request: VerificationRequest): Promise<Verification> {
   const { organizationId, sourceId, signingSecret, requestId } = request
   // Verification has its own concurrency slots, so a source whose deliveries all hang can still be edited.
   const slot = await ctx.limiter.acquire(`verification:${sourceId}`, Math.min(ctx.slotWaitMs, SLOT_WAIT_MS))

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
 import type { DeliveryOut } from '@workflow-service/contract'
 import { type Database, newId } from '@workflow-service/database'
+import type { RunningService } from '@workflow-service/service-kit'
 import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { DispatcherOverrides } from '../../src/app-context.ts'
+import type { DispatcherOverrides } from '../../src/dispatcher-context.ts'
 import { type DispatcherConfig, readDispatcherConfig } from '../../src/config.ts'
-import { type RunningDispatcher, startDispatcher } from '../../src/start-dispatcher.ts'
+import { startDispatcher } from '../../src/start-dispatcher.ts'
 import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './test-dispatcher.ts'
 
 /** A dispatcher in this process with its own database, and a customer endpoint. */
@@ -35,7 +36,7 @@ export interface UsedDispatcher {
   /** Creates a session whose current lease has this epoch, by default of the test's organization. Resolves to its id. */
   createSession(leaseEpoch: number, organizationId?: string): Promise<string>
   /** Starts another dispatcher with the same database. A test may stop it. */
-  startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningDispatcher>
+  startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningService>
 }
 
 /**
@@ -44,7 +45,7 @@ export interface UsedDispatcher {
  */
 export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<string, string> = {}): UsedDispatcher {
   const used = {} as UsedDispatcher
-  const running: RunningDispatcher[] = []
+  const running: RunningService[] = []
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => {
     await Promise.all(running.map((dispatcher) => dispatcher.stop()))

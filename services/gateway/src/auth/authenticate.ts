@@ -2,14 +2,14 @@ import { isDatabaseUnavailable, type Principal } from '@workflow-service/databas
 import { ApiError, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Request, Response } from 'express'
-import type { AppContext } from '../app-context.ts'
+import type { GatewayContext } from '../gateway-context.ts'
 import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
 import type { ApiKeyLookUp } from './api-key-cache.ts'
 
 /** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
 const LOOK_UP_TIMEOUT_MS = 2_000
 
-type AuthenticationContext = Pick<AppContext, 'apiKeys' | 'rateLimits'>
+type AuthenticationContext = Pick<GatewayContext, 'apiKeys' | 'rateLimits'>
 
 const BEARER = /^bearer +([^ ]+)$/i
 

@@ -2,12 +2,21 @@ import type { Operation } from '@workflow-service/contract'
 import type { Principal } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
-import type { AppContext } from '../app-context.ts'
+import type { GatewayContext } from '../gateway-context.ts'
 import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
 import type { RateDecision } from '../rate-limit/rate-limits.ts'
 import { authenticate } from './authenticate.ts'
 
-type AuthContext = Pick<AppContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
+declare global {
+  namespace Express {
+    interface Locals {
+      /** The key that the request was authenticated with. */
+      apiKey?: Principal
+    }
+  }
+}
+
+type AuthContext = Pick<GatewayContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
 
 /**
  * Creates the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401), an
@@ -19,7 +28,7 @@ export function authorize(
 ): (req: Request, res: Response, operation: Operation | undefined) => Principal | Promise<Principal> {
   return (req, res, operation) => {
     const admit = (principal: Principal): Principal | Promise<Principal> => {
-      res.locals['principal'] = principal
+      res.locals.apiKey = principal
       checkPermission(principal, operation)
       return countRequest(ctx, res, principal)
     }

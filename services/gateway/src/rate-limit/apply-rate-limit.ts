@@ -8,7 +8,7 @@ import type { RateDecision } from './rate-limits.ts'
  */
 export function applyRateLimit(res: Response, decision: RateDecision | undefined): void {
   if (!decision) return
-  ;(res.locals['answerHeaders'] as string[]).push(...decision.headers)
+  ;(res.locals.answerHeaders ??= []).push(...decision.headers)
   if (decision.isAllowed) return
   const seconds = decision.resetSeconds
   const message = `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { createInFlightLimiter } from '@workflow-service/service-kit'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { AppContext } from '../app-context.ts'
+import type { GatewayContext } from '../gateway-context.ts'
 import { listWorkflows } from './list-workflows.ts'
 
 test('an organization has at most as many pages under way as slots, until they have been sent', async () => {
@@ -16,7 +16,7 @@ test('an organization has at most as many pages under way as slots, until they h
         return 'total_limit'
       },
     },
-  } as unknown as AppContext)
+  } as unknown as GatewayContext)
   const sent: (() => void)[] = []
   const onceAnswered = (callback: () => void) => void sent.push(callback)
   const send = (organizationId: string): void => {

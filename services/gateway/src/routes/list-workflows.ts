@@ -2,7 +2,7 @@ import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflo
 import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
 import { type ApiError, serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
-import { type AppContext, LIST_WAIT_MS } from '../app-context.ts'
+import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
 
@@ -21,7 +21,7 @@ export function listWorkflows({
   workflows,
   listSlots,
   pageSlots,
-}: Pick<AppContext, 'db' | 'workflows' | 'listSlots' | 'pageSlots'>): PublicApiHandlers['listWorkflows'] {
+}: Pick<GatewayContext, 'db' | 'workflows' | 'listSlots' | 'pageSlots'>): PublicApiHandlers['listWorkflows'] {
   return async ({ query, principal: { organizationId }, onceAnswered }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
     const scope = { organizationId, search }

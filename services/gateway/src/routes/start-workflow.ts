@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type ErrorCode, START_CONFLICTS, type WorkflowStartOut } from '@workflow-service/contract'
 import { newId, type StartRefusal } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
-import type { AppContext } from '../app-context.ts'
+import type { GatewayContext } from '../gateway-context.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
 
 type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
@@ -22,7 +22,7 @@ export function startWorkflow({
   starts,
   sessionNotifier,
   hints,
-}: Pick<AppContext, 'starts' | 'sessionNotifier' | 'hints'>): PublicApiHandlers['startWorkflow'] {
+}: Pick<GatewayContext, 'starts' | 'sessionNotifier' | 'hints'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
     const { params, body, headers, principal, requestId, trace } = request
     const idempotencyKey = headers['Idempotency-Key']

@@ -3,7 +3,7 @@ import type { SessionMessage } from '@workflow-service/contract'
 import { createApiKey, createDatabase, type Database, newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
-import type { RunningPublicService } from '@workflow-service/service-kit'
+import type { RunningService } from '@workflow-service/service-kit'
 import {
   createCapturedLogger,
   createTestDatabase,
@@ -45,7 +45,7 @@ export interface TestGateway {
   /** Applies a manifest to a new organization or to the given one. */
   apply(manifest: object, organizationId?: string): Promise<TestOrganization>
   /** Starts another gateway on the same database. */
-  startAnother(change?: Partial<GatewayConfig>): Promise<RunningPublicService>
+  startAnother(change?: Partial<GatewayConfig>): Promise<RunningService>
   stop(): Promise<void>
 }
 
@@ -72,7 +72,7 @@ export async function startTestGateway(
   const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
   const published: Published[] = []
   const sessionQueue = options.sessionQueue ?? recordingQueue(published)
-  const running: RunningPublicService[] = []
+  const running: RunningService[] = []
   const startAnother: TestGateway['startAnother'] = async (change = {}) => {
     const gateway = await startGateway({ ...config, ...change }, { sessionQueue, logger })
     running.push(gateway)

@@ -135,11 +135,11 @@ describe('the dispatcher client', () => {
   test('waits for a dispatcher that is unavailable', async () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
-    await waitUntil(() => log.text.includes('the dispatcher is unavailable'))
+    await waitUntil(() => log.text.includes('dispatcher.unavailable'))
     const server = createServer((_request, response) => void response.end(JSON.stringify(accepted)))
     servers.push(server.listen(port, '127.0.0.1'))
     expect(await result).toMatchObject({ outcome: 'accepted' })
-    expect(log.text).toContain('the dispatcher is available again')
+    expect(log.text).toContain('dispatcher.available')
     expect(log.text).not.toContain(TOKEN)
   })
 
@@ -158,7 +158,7 @@ describe('the dispatcher client', () => {
     ])
     expect(waiting).toEqual([1, -1])
     // The dispatcher itself answers, so it is not reported as unavailable.
-    expect(log.text).not.toContain('the dispatcher is unavailable')
+    expect(log.text).not.toContain('dispatcher.unavailable')
   })
 
   test('is not counted as waiting any more when the runner stops', async () => {

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { type Database, newId, recordStart, type RunDetails, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
+import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
-import { createLogger, newRequestId } from '@workflow-service/service-kit'
+import { createLogger, newRequestId, type RunningService } from '@workflow-service/service-kit'
 import {
   type Answer,
   createCapturedLogger,
@@ -16,13 +16,7 @@ import {
   waitUntil,
 } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import {
-  readRunnerConfig,
-  type RunnerOverrides,
-  type RunnerTiming,
-  type RunningRunner,
-  startRunner,
-} from '../../src/index.ts'
+import { readRunnerConfig, type RunnerOverrides, type RunnerTiming, startRunner } from '../../src/index.ts'
 
 /** Short intervals, for tests that wait until a lease expires. */
 export const FAST_TIMING: RunnerTiming = {
@@ -73,7 +67,7 @@ export interface RunnerFixture {
     options?: { context?: string; sessionId?: string; isPublished?: boolean },
   ): Promise<AcceptedStart>
   /** Starts a runner in this process; it stops after the test. */
-  startRunner(overrides?: RunnerOverrides, env?: Record<string, string>): Promise<RunningRunner>
+  startRunner(overrides?: RunnerOverrides, env?: Record<string, string>): Promise<RunningService>
   /** Starts a runner as a process without a broker, which finds work by its sweep; it is killed after the test. */
   startRunnerProcess(timing?: Partial<RunnerTiming>, env?: Record<string, string>): Promise<StartedProcess>
   run(startId: string): Promise<RunDetails>
@@ -97,10 +91,10 @@ export function useRunnerFixture(): RunnerFixture {
   const queue = createInProcessQueue()
   const { logger, lines: logLines } = createCapturedLogger({ service: 'runner' })
   const endpoints: CustomerEndpoint[] = []
-  const runners: RunningRunner[] = []
+  const runners: RunningService[] = []
   const processes: StartedProcess[] = []
-  let runningDispatcher: RunningDispatcher | undefined
-  const dispatcher = (): RunningDispatcher => {
+  let runningDispatcher: RunningService | undefined
+  const dispatcher = (): RunningService => {
     if (!runningDispatcher) throw new Error('The dispatcher runs only inside of hooks and tests')
     return runningDispatcher
   }

@@ -45,7 +45,7 @@ const PAGES_PER_ORGANIZATION = 4
 const CLOSE_MS = 1_000
 
 /** Everything that the gateway's routes use. */
-export interface AppContext {
+export interface GatewayContext {
   readonly config: GatewayConfig
   readonly logger: Logger
   readonly db: Database
@@ -77,7 +77,10 @@ export interface GatewayOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export async function createAppContext(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<AppContext> {
+export async function createGatewayContext(
+  config: GatewayConfig,
+  overrides: GatewayOverrides = {},
+): Promise<GatewayContext> {
   const logger = overrides.logger ?? createLogger({ service: 'gateway', level: config.logLevel })
   const tracing = await startTracing({ ...config.tracing, service: 'gateway', logger })
   const metrics = createMetrics('gateway')
@@ -108,7 +111,7 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
     db,
     onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   })
-  const apiKeyUsage = createApiKeyUsage({ db, logger })
+  const apiKeyUsage = createApiKeyUsage(db)
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({
     sessionQueue,
@@ -155,7 +158,11 @@ export async function createAppContext(config: GatewayConfig, overrides: Gateway
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
       rateLimits.close()
-      await apiKeyUsage.close()
+      await apiKeyUsage
+        .write()
+        .catch((error: unknown) =>
+          logger.warn({ task: 'write when API keys were last used', error: describeError(error) }, 'task.failed'),
+        )
       await hints.close()
       await tracing.stop()
       await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
-/** What the server knows of an answer that is under way. */
-interface AnswerState {
+/** What the server knows of a response that is under way. */
+interface ResponseState {
   /** What shares the bytes of unread answers, such as an organization. */
   key?: string
   /** Whether the answer is open-ended. */
@@ -12,10 +12,10 @@ interface AnswerState {
   readonly onClosed: (() => void)[]
 }
 
-const STATE = Symbol('state of an answer')
+const STATE = Symbol('state of a response')
 
-/** Returns the state of an answer, which later calls return too. */
-export function answerState(res: ServerResponse & { [STATE]?: AnswerState }): AnswerState {
+/** Returns the state of a response, which later calls return too. */
+export function responseState(res: ServerResponse & { [STATE]?: ResponseState }): ResponseState {
   return (res[STATE] ??= { onClosed: [] })
 }
 
@@ -25,7 +25,7 @@ export function answerState(res: ServerResponse & { [STATE]?: AnswerState }): An
  */
 export function onceClosed(res: ServerResponse, callback: () => void): void {
   if (res.closed) return callback()
-  const { onClosed } = answerState(res)
+  const { onClosed } = responseState(res)
   if (onClosed.push(callback) > 1) return
   res.once('close', () => {
     for (const each of onClosed) each()

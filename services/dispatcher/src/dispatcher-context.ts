@@ -18,7 +18,7 @@ import {
   type Tracing,
 } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
-import { DELIVERY_DEADLINE_MS } from './deliveries/deliver-payload.ts'
+import { DELIVERY_DEADLINE_MS } from './deliveries/deadlines.ts'
 import { createDeliveryStore, type DeliveryStore } from './deliveries/delivery-store.ts'
 import { createFirstArrivals, type FirstArrivals } from './deliveries/first-arrivals.ts'
 import { createKeyedMutex, type KeyedMutex } from './deliveries/keyed-mutex.ts'
@@ -27,7 +27,7 @@ import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
 import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
 
 /** Everything that the dispatcher's functions use. */
-export interface AppContext {
+export interface DispatcherContext {
   readonly config: DispatcherConfig
   readonly logger: Logger
   readonly db: Database
@@ -49,13 +49,17 @@ export interface AppContext {
   readonly metrics: Registry
   readonly deliveryMetrics: DeliveryMetrics
   readonly tracing: Tracing
-  dispose(): Promise<void>
+  /** Records the outcomes that are still in memory, and closes every connection. */
+  close(): Promise<void>
 }
 
 /**
  * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner waits.
  */
 const SLOT_WAIT_MS = 20_000
+
+/** The time for outcomes that could not be recorded yet. */
+const DRAIN_MS = 3_000
 
 /** Each waiting call keeps its payload (256 KiB) in memory. A call beyond the limit is answered 503 at once. */
 const MAX_WAITING = 1_000
@@ -72,10 +76,10 @@ export interface DispatcherOverrides {
 }
 
 /** Creates the context. Does not connect to the database: the first query does. */
-export async function createAppContext(
+export async function createDispatcherContext(
   config: DispatcherConfig,
   overrides: DispatcherOverrides = {},
-): Promise<AppContext> {
+): Promise<DispatcherContext> {
   const logger = overrides.logger ?? createLogger({ service: 'dispatcher', level: config.logLevel })
   const db = createDatabase({
     url: config.databaseUrl,
@@ -122,7 +126,8 @@ export async function createAppContext(
       waiting: () => limiter.waiting,
       unrecorded: () => outcomes.size,
     }),
-    dispose: async () => {
+    close: async () => {
+      await outcomes.drain(DRAIN_MS)
       outcomes.stop()
       await hints.close()
       await tracing.stop()
