@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
 import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
+import { modelConfig } from '../../test/support/model-config.ts'
 import type { AgentConfig } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
 
@@ -12,36 +13,20 @@ afterEach(async () => {
   await server?.close()
 })
 
-async function modelConfig(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
+async function withModel(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
   server = await startStubModelServer({ turns })
-  return {
-    kind: 'model',
-    provider: 'openai-compatible',
-    modelName: 'stub-1',
-    baseUrl: server.baseUrl,
-    apiKey: null,
-    aws: null,
-    options: { call: {}, provider: {} },
-    timeoutMs: 10_000,
-    maxOutputTokens: 500,
-    maxWaitMs: 0,
-    runTokens: 1_000_000,
-    maxDeliveries: 50,
-    historyTokens: 1_000,
-    isStreaming: false,
-  }
+  return modelConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
 }
+
+const startRun = () =>
+  createInMemoryRun({ sources: [source], description: 'Send it to Audit log.', context: 'message: hello' })
 
 describe('the agent that the settings select', () => {
   test('is the built-in one or a model, which is called without a key if none is set', async () => {
-    const run = createInMemoryRun({
-      sources: [source],
-      description: 'Send it to Audit log.',
-      context: 'message: hello',
-    })
+    const run = startRun()
     await run.execute(
       createAgent(
-        await modelConfig({
+        await withModel({
           toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Nothing to do.' } }],
         }),
       ),
@@ -49,33 +34,25 @@ describe('the agent that the settings select', () => {
     expect(run.sent).toEqual([])
     expect(server?.requests[0]?.body).toMatchObject({ model: 'stub-1', max_tokens: 500 })
     expect(server?.requests[0]?.headers).not.toHaveProperty('authorization')
-    const other = createInMemoryRun({
-      sources: [source],
-      description: 'Send it to Audit log.',
-      context: 'message: hello',
-    })
+    const other = startRun()
     await other.execute(builtin)
     expect(other.sent).toHaveLength(1)
   })
 
   test('lets the built-in agent finish a run that it began', async () => {
-    const run = createInMemoryRun({
-      sources: [source],
-      description: 'Send it to Audit log.',
-      context: 'message: hello',
-    })
+    const run = startRun()
     run.crashAt({ operation: 1, when: 'after' })
     await expect(run.execute(builtin)).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
-    await run.execute(createAgent(await modelConfig()))
+    await run.execute(createAgent(await withModel()))
     expect(run.sent).toHaveLength(1)
     expect(server?.requests).toEqual([])
   })
 
   test('fails a run that a model began when no model is set any more', async () => {
-    const run = createInMemoryRun({ sources: [source], description: 'Send it to Audit log.' })
+    const run = startRun()
     run.crashAt({ operation: 1, when: 'after' })
-    await expect(run.execute(createAgent(await modelConfig()))).rejects.toBeInstanceOf(Crash)
+    await expect(run.execute(createAgent(await withModel()))).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
     const { logger, lines } = createCapturedLogger()
     await expect(run.execute(createAgent({ kind: 'builtin' }, { logger }))).rejects.toMatchObject({

@@ -155,7 +155,11 @@ describe('a request to a model', () => {
     server = await startStubModelServer({ otherwise: { failure: 'redirect', location: `${other.baseUrl}/messages` } })
     const config = modelConfig({ provider, baseUrl: server.baseUrl })
     const answer = createAskModel(config)({ instructions: 'Do it.', messages, tools }, new AbortController().signal)
-    await expect(answer).rejects.toMatchObject({ code: 'model_request_refused', kind: 'permanent' })
+    await expect(answer).rejects.toMatchObject({
+      code: 'model_request_refused',
+      kind: 'permanent',
+      detail: expect.stringContaining('redirect'),
+    })
     expect([server.requests.length, other.requests.length]).toEqual([1, 0])
     await other.close()
   })

@@ -129,6 +129,14 @@ const ODDITIES: Record<string, Oddity> = {
     turns: [{ toolCalls: [{ ...sendOrder, arguments: '{"order_id": "B-' }] }, sends, ends],
     sent: ['B-7'],
   },
+  'arguments with a number that is not exact': {
+    turns: [
+      { toolCalls: [{ ...sendOrder, arguments: '{"order_id": "B-9", "total": 12345678901234567890}' }] },
+      sends,
+      ends,
+    ],
+    sent: ['B-7'],
+  },
   'arguments that are a list': {
     turns: [{ toolCalls: [{ ...sendOrder, arguments: [1] }] }, sends, ends],
     sent: ['B-7'],
@@ -204,6 +212,11 @@ const ODDITIES: Record<string, Oddity> = {
     error: 'model_answer_invalid',
     sent: [],
   },
+  'too many calls': {
+    turns: [{ toolCalls: Array.from({ length: 101 }, () => sendOrder) }, ends],
+    error: 'model_answer_invalid',
+    sent: [],
+  },
 }
 
 describe.each(VARIANTS)('a run with a model of %s, %s', (provider, _form, isStreaming) => {
@@ -212,6 +225,8 @@ describe.each(VARIANTS)('a run with a model of %s, %s', (provider, _form, isStre
     const result = await execute(provider, isStreaming, turns, config)
     expect(result.server.violations).toEqual([])
     expect({ error: result.error, sent: result.sent }).toEqual({ error, sent })
+    // Where nothing was sent, no further request followed.
+    expect(result.server.left).toBe(error !== null && sent.length === 0 && turns.at(-1) === ends ? 1 : 0)
   })
 })
 
