@@ -1,44 +1,33 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test } from '@jest/globals'
-import { startStubModelServer } from '@workflow-service/testkit'
-import type { ModelConfig, ModelProvider } from '../src/agent/agent-settings.ts'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Agent } from '../src/agent/agent.ts'
-import { createModelAgent } from '../src/agent/model/model-agent.ts'
+import { createAgent } from '../src/agent/create-agent.ts'
+import { RunError } from '../src/run-errors.ts'
 import { caseJsonSchema, type EvaluationCase, SCHEMA_FILE } from './case-schema.ts'
 import { type CaseResult, evaluate } from './evaluate.ts'
-import { toPerfectTurns } from './perfect-model.ts'
-import { readAgentConfig } from './read-agent-config.ts'
+import { toSamplePayload } from './matchers.ts'
 import { readCases } from './read-cases.ts'
-import { startAnswerRecorder } from './record-answers.ts'
-import { formatReport, listWorstMistakes, toFigures, toJsonReport } from './report.ts'
+import { formatReport, listWorstMistakes, toFigures } from './report.ts'
+import { createPastAgent } from './run-case.ts'
 
 const cases = readCases(join(import.meta.dirname, 'cases/*.json'))
-const closing: { close(): Promise<void> }[] = []
 
 const base = mkdtempSync(join(tmpdir(), 'evaluation-'))
 afterAll(() => rmSync(base, { recursive: true }))
 
-afterEach(async () => {
-  await Promise.all(closing.splice(0).map((server) => server.close()))
-})
-
-function modelConfig(provider: ModelProvider, baseUrl: string): ModelConfig {
-  const config = readAgentConfig({
-    AGENT_MODEL: `${provider}:perfect-1`,
-    AGENT_BASE_URL: baseUrl,
-    AGENT_API_KEY: 'sk-test-0123456789',
+/** An agent that does what the case expects. */
+function perfectAgent({ expect: { status, error = [], deliveries }, sources, context }: EvaluationCase): Agent {
+  const examples = new Map(sources.map(({ name, example }) => [name, example]))
+  const sent = deliveries.map(({ source, payload }) => {
+    return { source, payload: toSamplePayload(payload, examples.get(source)) as Record<string, unknown> }
   })
-  if (config.kind !== 'model') throw new TypeError('not a model')
-  return config
-}
-
-/** An agent whose model does what the case expects. */
-async function perfectAgent(provider: ModelProvider, entry: EvaluationCase): Promise<Agent> {
-  const server = await startStubModelServer({ turns: toPerfectTurns(entry) })
-  closing.push(server)
-  return createModelAgent(modelConfig(provider, server.baseUrl))
+  const sendAll = createPastAgent({ context, sent })
+  return async (run) => {
+    await sendAll(run)
+    if (status === 'failed') throw new RunError(error[0] ?? '', 'As the case expects')
+  }
 }
 
 describe('the cases', () => {
@@ -95,85 +84,57 @@ describe('the cases', () => {
   })
 })
 
-describe.each([['openai-compatible'], ['anthropic']] as const)('a perfect model behind %s', (provider) => {
-  test('reaches 100 % of all cases', async () => {
-    const results = await evaluate({
-      cases,
-      concurrency: 4,
-      agentFor: (entry) => perfectAgent(provider, entry),
-    })
-    expect(listWorstMistakes(results, provider)).toEqual([])
-    expect(toFigures(results)).toMatchObject({
-      right: cases.length,
-      fields: { share: 1, invented: 0 },
-      wrongSends: 0,
-      emptiedSends: 0,
-      obeyed: { count: 0 },
-      sources: { precision: 1, recall: 1 },
-    })
+test('an agent that does what the cases expect reaches 100 % of them', async () => {
+  const results = await evaluate({ cases, agentFor: perfectAgent })
+  expect(listWorstMistakes(results, 'perfect')).toEqual([])
+  expect(toFigures(results)).toMatchObject({
+    right: cases.length,
+    fields: { share: 1, invented: 0 },
+    wrongSends: 0,
+    emptiedSends: 0,
+    obeyed: { count: 0 },
+    sources: { precision: 1, recall: 1 },
+  })
+})
+
+describe('the built-in agent', () => {
+  let results: CaseResult[]
+
+  beforeAll(async () => {
+    results = await evaluate({ cases, agentFor: () => createAgent({ kind: 'builtin' }) })
+  })
+
+  const ofKind = (kind: string): CaseResult[] => results.filter(({ entry }) => entry.kind === kind)
+
+  test('does what every rule-like case expects', () => {
+    expect(listWorstMistakes(ofKind('rule-like'), 'builtin')).toEqual([])
+    expect(toFigures(ofKind('rule-like')).right).toBe(ofKind('rule-like').length)
+  })
+
+  test('sends nothing wrong in cases that need an understanding of language', () => {
+    const harmful = ofKind('language-like').filter(({ score }) => score.wrongSends > 0)
+    expect(listWorstMistakes(harmful, 'builtin')).toEqual([])
+  })
+
+  test('obeys no instruction in a context', () => {
+    expect(toFigures(results).obeyed).toEqual({ count: 0, of: expect.any(Number) })
   })
 })
 
 describe('a report', () => {
   const twoCases = cases.slice(0, 2)
-  const perfect = (): Promise<CaseResult[]> =>
-    evaluate({ cases: twoCases, repeats: 2, agentFor: (entry) => perfectAgent('anthropic', entry) })
 
   test('fits into 80 columns, without the texts of mistakes', async () => {
-    const results = await perfect()
+    const results = await evaluate({ cases: twoCases, repeats: 2, agentFor: perfectAgent })
     const report = formatReport(results, 'anthropic:perfect-1', { input: 3, output: 15 })
     expect(Math.max(...report.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(80)
     expect(report).toContain('all repeats agree in 100 % of the cases')
   })
 
-  test('has the tokens, the cost and the runs as JSON', async () => {
-    const report = toJsonReport(await perfect(), 'anthropic:perfect-1', { input: 3, output: 15 })
-    // Each of the 4 runs has 2 answers with 10 input and 5 output tokens.
-    expect(report).toMatchObject({
-      agent: 'anthropic:perfect-1',
-      total: { runs: 4, agreement: 1, model: { turns: 8, inputTokens: 80, outputTokens: 40, cost: 0.00084 } },
-    })
-  })
-
   test('counts repeats that sent different payloads', async () => {
-    const results = await evaluate({
-      cases: twoCases,
-      repeats: 2,
-      agentFor: (entry, repeat) =>
-        perfectAgent(
-          'anthropic',
-          repeat === 2 && entry === twoCases[0] ? { ...entry, expect: { status: 'succeeded', deliveries: [] } } : entry,
-        ),
-    })
-    expect(toFigures(results).agreement).toBe(0.5)
-  })
-})
-
-describe('recorded answers', () => {
-  test('are replayed without the provider, and a request without one fails the run', async () => {
-    const folder = mkdtempSync(join(base, 'answers-'))
-    const [entry] = cases as [EvaluationCase]
-    const execute = async (upstreamUrl: string | null, of: EvaluationCase) => {
-      const recorder = await startAnswerRecorder({ folder, upstreamUrl })
-      closing.push(recorder)
-      const agentFor = () => createModelAgent(modelConfig('anthropic', recorder.baseUrlFor(of.id)))
-      const [result] = await evaluate({ cases: [of], agentFor })
-      return { result: result!, requested: recorder.requested, replayed: recorder.replayed }
-    }
-    const provider = await startStubModelServer({ turns: toPerfectTurns(entry) })
-    closing.push(provider)
-
-    const recorded = await execute(provider.baseUrl, entry)
-    expect(recorded).toMatchObject({ requested: 2, replayed: 0 })
-    const replayed = await execute(null, entry)
-    expect(replayed).toMatchObject({ requested: 0, replayed: 2 })
-    expect(replayed.result.score).toEqual(recorded.result.score)
-    expect(replayed.result.score.isRight).toBe(true)
-
-    const changed = await execute(null, { ...entry, context: 'another context' })
-    expect(changed.result.run.error).toMatch(/^model_request_refused: /u)
-    const kept = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
-    expect(kept).toHaveLength(2)
-    expect(kept.join('')).not.toContain('sk-test')
+    const silent: Partial<EvaluationCase> = { expect: { status: 'succeeded', deliveries: [] } }
+    const agentFor = (entry: EvaluationCase, repeat: number) =>
+      perfectAgent(repeat === 2 && entry === twoCases[0] ? { ...entry, ...silent } : entry)
+    expect(toFigures(await evaluate({ cases: twoCases, repeats: 2, agentFor })).agreement).toBe(0.5)
   })
 })

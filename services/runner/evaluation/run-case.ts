@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto'
-import { compile, isRulesFile, type JournalStep, type NewJournalStep, STEP_DATA } from '@workflow-service/contract'
-import type { ClaimedRun, EarlierRun, SourceForAgent } from '@workflow-service/database'
+import type { JournalStep } from '@workflow-service/contract'
+import type { EarlierRun, SourceForAgent } from '@workflow-service/database'
 import { checkPayload, readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
 import { createLogger, NO_TRACING, Registry } from '@workflow-service/service-kit'
-import type { Agent, AgentFile, DeliveryResult } from '../src/agent/agent.ts'
+import type { Agent, DeliveryResult } from '../src/agent/agent.ts'
 import { openAgentSteps } from '../src/agent/agent-steps.ts'
 import { sendDelivery } from '../src/agent/deliveries.ts'
 import { createRunnerMetrics } from '../src/metrics.ts'
 import type { ActiveLease } from '../src/runs/active-lease.ts'
-import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
 import { executeRun } from '../src/runs/execute-run.ts'
-import type { RunStore } from '../src/runs/run-store.ts'
 import type { EndpointAnswer, EvaluationCase } from './case-schema.ts'
+import { createInMemoryDispatcher, createInMemoryStore, type InMemoryFile, toClaimedRun } from './in-memory-services.ts'
 import { toText } from './read-cases.ts'
 
 /** A payload that the agent asked to send, and what became of it. */
@@ -31,7 +30,6 @@ export interface ObservedRun {
   readonly durationMs: number
 }
 
-const stepChecks = new Map(Object.entries(STEP_DATA).map(([kind, schema]) => [kind, compile(schema)]))
 const logger = createLogger({ service: 'evaluate', level: 'silent' })
 const runnerMetrics = createRunnerMetrics(new Registry(), {
   activeSessions: () => 0,
@@ -70,8 +68,8 @@ export async function runCase(agent: Agent, entry: EvaluationCase, repeat: numbe
 
 type History = NonNullable<EvaluationCase['history']>[number]
 
-/** Writes the journal of an earlier run, as an agent did that sent these payloads. */
-function createPastAgent({ sent = [], said, context }: History): Agent {
+/** Creates an agent that sends these payloads, whatever the context says, such as one that executed an earlier run. */
+export function createPastAgent({ sent = [], said, context }: History): Agent {
   return async (run) => {
     await run.append([{ kind: 'message', data: { agent: 'builtin', text: toText(context) } }])
     const sources = await run.listSources()
@@ -90,145 +88,71 @@ function createPastAgent({ sent = [], said, context }: History): Agent {
   }
 }
 
+/** The runs of a case: those of its history, then its own. */
 function createSession(entry: EvaluationCase, id: (what: string) => string) {
   const { workflow } = entry
-  const sessionId = id('session')
-  const organizationId = id('organization')
-  const workflowId = id('workflow')
-  const inputMessage = toText(workflow.input_message ?? '')
-  const sources = entry.sources
-    .map(({ name, description = '', example }): SourceForAgent => ({
-      id: id(`source ${name}`),
-      name,
-      description,
-      exampleRequestBody: example,
-    }))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  const files = (workflow.files ?? []).map(({ path, content }) => ({ ...toFile(path, id), content: toText(content) }))
-  const journals = new Map<string, JournalStep[]>()
-  const finished: EarlierRun[] = []
+  const [sessionId, organizationId] = [id('session'), id('organization')]
+  const history: EarlierRun[] = []
+  const content = {
+    sources: entry.sources
+      .map(({ name, description = '', example }): SourceForAgent => {
+        return { id: id(`source ${name}`), name, description, exampleRequestBody: example }
+      })
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    files: (workflow.files ?? []).map((file) => toFile(file, id)),
+    history,
+  }
+  const { store: runStore, stepsOf } = createInMemoryStore(content)
   const deliveries = new Map<string, ObservedDelivery[]>()
-  const endpoints = new Map(entry.sources.map(({ name, endpoint }) => [name, [...(endpoint ?? [{ status: 204 }])]]))
-  /** By run: earlier runs have answers of their own. */
-  const pastAnswers = new Map(
-    (entry.history ?? []).map(({ sent = [] }, index) => [
-      id(`run ${index + 1}`),
-      sent.map(({ answer }) => answer ?? { status: 204 }),
-    ]),
-  )
-  const stepsOf = (runId: string): JournalStep[] => journals.get(runId) ?? []
-
-  const runStore: RunStore = {
-    readSteps: (_lease, runId) => Promise.resolve([...stepsOf(runId)]),
-    async appendSteps(_lease, runId, position, added) {
-      const steps = stepsOf(runId)
-      if (position !== steps.length) throw new Error(`The journal has ${steps.length} steps, not ${position}`)
-      journals.set(runId, [...steps, ...added.map((step, index) => toStored(step, position + index))])
-    },
-    recordPrompt: () => Promise.resolve(),
-    countAttempt: () => Promise.resolve(1),
-    listEarlierRuns: (_lease, _organizationId, { number, limit }) =>
-      Promise.resolve(finished.slice(0, number - 1).slice(-limit)),
-    listSmallSources: () => Promise.resolve(sources),
-    listSourceNames: () => Promise.resolve(sources.map(({ id: sourceId, name }) => ({ id: sourceId, name }))),
-    readSources: (_lease, _organizationId, ids) =>
-      Promise.resolve(ids.flatMap((sourceId) => sources.find((source) => source.id === sourceId) ?? [])),
-    searchSources: (_lease, _organizationId, words, limit) =>
-      Promise.resolve(
-        sources
-          .filter(({ name, description }) =>
-            words.some((word) => `${name} ${description}`.toLowerCase().includes(word)),
-          )
-          .slice(0, limit),
-      ),
-    listFiles: () => Promise.resolve(files),
-    readFile: (_lease, _organizationId, _workflowId, fileId) =>
-      Promise.resolve(files.find((file) => file.id === fileId)?.content),
-    readApproval: () => Promise.resolve(undefined),
-    parkForApproval: () => Promise.reject(new Error('The sources of a case need no approval')),
-  }
-
-  const results = new Map<string, DeliveryResult>()
-  const dispatcher: DispatcherClient = {
-    deliver(_lease, { id: deliveryId, body }) {
-      const known = results.get(deliveryId)
-      if (known) return Promise.resolve(known)
-      const { source_id: sourceId, run_id: runId } = body
-      const payload = JSON.parse(JSON.stringify(body.payload)) as Record<string, unknown>
-      const isPlanned = stepsOf(String(runId)).some(
-        (step) => step.kind === 'tool_call' && step.data.delivery?.id === deliveryId,
-      )
-      if (!isPlanned) throw new Error('The delivery is not in the journal')
-      const source = sources.find((candidate) => candidate.id === sourceId)
-      if (!source) throw new Error('There is no such source')
-      const invalid = checkPayload(source.exampleRequestBody ?? {}, payload, JSON.stringify(payload))
-      const result = invalid ?? toResult(nextAnswer(String(runId), source.name))
-      const observed = deliveries.get(String(runId)) ?? []
-      deliveries.set(String(runId), [...observed, { source: source.name, payload, outcome: result.outcome }])
-      results.set(deliveryId, result)
-      return Promise.resolve(result)
-    },
-    close: () => Promise.resolve(),
-  }
-
-  function nextAnswer(runId: string, source: string): EndpointAnswer {
-    const past = pastAnswers.get(runId)
-    if (past) return past.shift() ?? { status: 204 }
-    const answers = endpoints.get(source) ?? []
-    return (answers.length > 1 ? answers.shift() : answers[0]) ?? { status: 204 }
-  }
+  const nextAnswer = createEndpoints(entry, id)
+  const dispatcher = createInMemoryDispatcher(stepsOf, ({ sourceId, payload: given }, runId) => {
+    const payload = JSON.parse(JSON.stringify(given)) as Record<string, unknown>
+    const source = content.sources.find((candidate) => candidate.id === sourceId)
+    if (!source) throw new Error('There is no such source')
+    const invalid = checkPayload(source.exampleRequestBody ?? {}, payload, JSON.stringify(payload))
+    const result = invalid ?? toResult(nextAnswer(runId, source.name))
+    const observed = deliveries.get(runId) ?? []
+    deliveries.set(runId, [...observed, { source: source.name, payload, outcome: result.outcome }])
+    return result
+  })
 
   const { signal } = new AbortController()
   const lease: ActiveLease = { sessionId, epoch: 1, signal, abort: signal, isLost: false, isEnding: false }
-  const ctxOf = (agent: Agent) => ({
-    agent,
-    dispatcher,
-    runStore,
-    timing: { retryMs: 1 },
-    runnerMetrics,
-    tracing: NO_TRACING,
-    logger,
-  })
+  const start = {
+    organizationId,
+    sessionId,
+    workflow: { id: id('workflow'), name: workflow.name, description: toText(workflow.description) },
+    inputMessage: toText(workflow.input_message ?? ''),
+    acceptedAt: '2026-01-31T09:00:00.000Z',
+  }
   return {
     execute(agent: Agent, { number, context }: { number: number; context: string }) {
-      const run: ClaimedRun = {
-        id: id(`run ${number}`),
-        organizationId,
-        sessionId,
-        number,
-        workflow: {
-          id: workflowId,
-          name: workflow.name,
-          description: toText(workflow.description),
-          rulesFileId: files.find(isRulesFile)?.id ?? null,
-          rulesLikeFiles: files.map(({ name, path }) => ({ name, path })),
-        },
-        inputMessage,
-        context,
-        requestId: 'evaluate',
-        trace: null,
-        acceptedAt: '2026-01-31T09:00:00.000Z',
-        attempts: 1,
-        isFirst: true,
-        waitedMs: 0,
-      }
-      return executeRun(ctxOf(agent), lease, run, sources)
+      const run = toClaimedRun(content, { ...start, id: id(`run ${number}`), number, context })
+      const ctx = { agent, dispatcher, runStore, timing: { retryMs: 1 }, runnerMetrics, tracing: NO_TRACING, logger }
+      return executeRun(ctx, lease, run, content.sources)
     },
     finish({ number, ...run }: Pick<EarlierRun, 'context' | 'status' | 'error'> & { number: number }) {
       const runId = id(`run ${number}`)
-      finished.push({ runId, workflowName: workflow.name, inputMessage, ...run, steps: stepsOf(runId) })
+      const { inputMessage } = start
+      history.push({ runId, workflowName: workflow.name, inputMessage, ...run, steps: stepsOf(runId) })
     },
     stepsOf: (number: number) => stepsOf(id(`run ${number}`)),
     deliveriesOf: (number: number) => deliveries.get(id(`run ${number}`)) ?? [],
   }
 }
 
-/** The step as PostgreSQL returns it. @throws TypeError for a step that does not follow its schema. */
-function toStored(step: NewJournalStep, position: number): JournalStep {
-  const stored = JSON.parse(JSON.stringify(step)) as NewJournalStep
-  const check = stepChecks.get(stored.kind)
-  if (!check?.(stored.data)) throw new TypeError(`Not a ${stored.kind} step: ${JSON.stringify(check?.errors)}`)
-  return { ...stored, position, createdAt: new Date() }
+/** Gives the next answer of a source's endpoint. Earlier runs have answers of their own. */
+function createEndpoints({ sources, history = [] }: EvaluationCase, id: (what: string) => string) {
+  const endpoints = new Map(sources.map(({ name, endpoint }) => [name, [...(endpoint ?? [])]]))
+  const pastAnswers = new Map(
+    history.map(({ sent = [] }, index) => [id(`run ${index + 1}`), sent.map(({ answer }) => answer)]),
+  )
+  return (runId: string, source: string): EndpointAnswer => {
+    const past = pastAnswers.get(runId)
+    const answers = endpoints.get(source) ?? []
+    const answer = past ? past.shift() : answers.length > 1 ? answers.shift() : answers[0]
+    return answer ?? { status: 204 }
+  }
 }
 
 /** An evaluation has no secrets. */
@@ -252,9 +176,12 @@ function toResult(given: EndpointAnswer): DeliveryResult {
   return toDeliveryResult({ kind: 'answered', status: given.status, location: null, text, durationMs }, redact)
 }
 
-function toFile(path: string, id: (what: string) => string): AgentFile {
+function toFile(
+  { path, content }: NonNullable<EvaluationCase['workflow']['files']>[number],
+  id: (what: string) => string,
+): InMemoryFile {
   const parts = path.split('/')
-  return { id: id(`file ${path}`), name: parts.at(-1) ?? path, path: parts.slice(0, -1) }
+  return { id: id(`file ${path}`), name: parts.at(-1) ?? path, path: parts.slice(0, -1), content: toText(content) }
 }
 
 /** A UUID that follows from the text. */

@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { startStubModelServer } from '@workflow-service/testkit'
 import type { EvaluationCase } from './case-schema.ts'
-import { toPerfectTurns } from './perfect-model.ts'
+import { toSamplePayload } from './matchers.ts'
 import { readCases } from './read-cases.ts'
 import { runEvaluate } from './run-evaluate.ts'
 
@@ -47,21 +47,32 @@ test('pnpm evaluate exits with 0, 1 or 2, as wf does', async () => {
   expect(badAgent).toMatchObject({ code: 2, stderr: expect.stringContaining('AGENT_API_KEY') })
 })
 
-test('pnpm evaluate records the answers of a model and replays them', async () => {
+test('pnpm evaluate records the answers of a model without its key, and replays them without the provider', async () => {
   const folder = mkdtempSync(join(base, 'answers-'))
-  const report = join(folder, '..', `${folder.split('/').at(-1)}.json`)
-  const file = writeCases(simple)
-  const server = await startStubModelServer({ turns: toPerfectTurns(simple) })
+  const report = join(base, 'report.json')
+  const [{ payload }, { example }] = [simple.expect.deliveries[0]!, simple.sources[0]!]
+  const send = { name: 'send_to_order_intake', arguments: toSamplePayload(payload, example) }
+  const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
+  const server = await startStubModelServer({ turns: [{ toolCalls: [send] }, { toolCalls: [end] }] })
+  const env = { AGENT_BASE_URL: server.baseUrl, AGENT_API_KEY: 'sk-test-0123456789' }
+  const evaluateModel = (entry: EvaluationCase, ...more: string[]) =>
+    evaluate(['--agent', 'anthropic:stub', '--cases', writeCases(entry), '--record', folder, ...more], env)
   try {
-    const options = ['--agent', 'openai-compatible:stub', '--cases', file, '--record', folder]
-    const env = { AGENT_BASE_URL: server.baseUrl }
-    const recorded = await evaluate([...options, '--price', '1:2'], env)
+    const recorded = await evaluateModel(simple, '--price', '3:15', '--json', report)
     expect(recorded).toMatchObject({ code: 0, stderr: '0 answers replayed, 2 requested\n' })
-    const replayed = await evaluate([...options, '--replay', '--json', report], env)
-    expect(replayed).toMatchObject({ code: 0, stderr: '2 answers replayed, 0 requested\n' })
     expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({
-      total: { runs: 1, right: 1, model: { turns: 2 } },
+      agent: 'anthropic:stub',
+      total: { runs: 1, right: 1, model: { turns: 2, inputTokens: 20, outputTokens: 10, cost: 0.00021 } },
     })
+    const kept = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
+    expect(kept).toHaveLength(2)
+    expect(kept.join('')).not.toContain('sk-test')
+
+    const replayed = await evaluateModel(simple, '--replay')
+    expect(replayed).toMatchObject({ code: 0, stderr: '2 answers replayed, 0 requested\n' })
+    const changed = await evaluateModel({ ...simple, context: 'another context' }, '--replay', '--list')
+    expect(changed).toMatchObject({ code: 1, stdout: expect.stringContaining('model_request_refused') })
+    expect(server.requests).toHaveLength(2)
   } finally {
     await server.close()
   }

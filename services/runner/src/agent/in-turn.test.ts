@@ -49,10 +49,11 @@ test('the payloads of runs that begin at the same time are planned in turns', as
         },
       )
       let isRead = false
-      const source = { ...webhookSource('Endpoint', {}), exampleRequestBody: example }
-      return createInMemoryRun({ description: 'Send it to Endpoint.', context: 'text: y', sources: [source] }).execute(
-        createBuiltinAgent(),
-      )
+      const source = webhookSource('Endpoint', {})
+      const run = createInMemoryRun({ description: 'Send it to Endpoint.', context: 'text: y', sources: [source] })
+      // Its own reading, because that of a run looks at each example before the agent does.
+      const readSources = async () => [{ ...source, exampleRequestBody: example }]
+      return run.execute((agentRun) => createBuiltinAgent()({ ...agentRun, readSources }))
     }),
   )
   expect(most).toBeLessThanOrEqual(ONE_OR_TWO)

@@ -1,38 +1,29 @@
 import { randomUUID } from 'node:crypto'
+import type { JournalStep, RunPrompt } from '@workflow-service/contract'
+import type { EarlierRun } from '@workflow-service/database'
+import { NO_TRACING } from '@workflow-service/service-kit'
 import {
-  compile,
-  isRulesFile,
-  type JournalStep,
-  type NewJournalStep,
-  type RunPrompt,
-  STEP_DATA,
-} from '@workflow-service/contract'
+  createInMemoryDispatcher,
+  createInMemoryStore,
+  type InMemoryFile,
+  toClaimedRun,
+} from '../../evaluation/in-memory-services.ts'
+import type { Agent, AgentWebhookSource, DeliveryRequest, DeliveryResult } from '../../src/agent/agent.ts'
 import { RunInterruptedError } from '../../src/run-errors.ts'
-import { toAgentSource } from '../../src/runs/agent-run.ts'
-import {
-  type Agent,
-  type AgentFile,
-  type AgentRun,
-  type AgentWebhookSource,
-  type DeliveryRequest,
-  type DeliveryResult,
-  type EarlierRun,
-  SOURCES_PER_READ,
-} from '../../src/agent/agent.ts'
+import type { ActiveLease } from '../../src/runs/active-lease.ts'
+import { createAgentRun, toAgentSource } from '../../src/runs/agent-run.ts'
+import { openJournal } from '../../src/runs/journal.ts'
 
 /** Simulates the death of the runner process: nothing happens after it. */
 export class Crash extends Error {}
 
 export interface InMemoryRunOptions {
-  name?: string
   description?: string
   inputMessage?: string
   context?: string
   sources?: readonly AgentWebhookSource[]
-  files?: readonly (AgentFile & { content: string })[]
+  files?: readonly InMemoryFile[]
   history?: readonly EarlierRun[]
-  /** The journal of earlier attempts. */
-  steps?: readonly NewJournalStep[]
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: DeliveryRequest) => Partial<DeliveryResult>
 }
@@ -59,8 +50,6 @@ interface CrashPoint {
   readonly when: 'before' | 'after'
 }
 
-const checks = new Map(Object.entries(STEP_DATA).map(([kind, schema]) => [kind, compile(schema)]))
-
 /** A webhook source of an organization. */
 export function webhookSource(
   name: string,
@@ -71,66 +60,49 @@ export function webhookSource(
 }
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
-  const steps: JournalStep[] = []
+  const { description = '', inputMessage = '', context = '', history = [] } = options
   const sent: DeliveryRequest[] = []
-  const prompts: { position: number; prompt: RunPrompt }[] = []
-  const results = new Map<string, DeliveryResult>()
-  const interrupting = new AbortController()
-  const aborting = new AbortController()
+  const [interrupting, aborting] = [new AbortController(), new AbortController()]
+  const { store, stepsOf, prompts } = createInMemoryStore(options)
+  const dispatcher = createInMemoryDispatcher(stepsOf, (request) => {
+    sent.push(request)
+    return { outcome: 'accepted', status: 204, answer: null, reason: null, ...options.endpoint?.(request) }
+  })
   let crash: CrashPoint | null = null
   let operations = 0
 
   /** Like a database or a dispatcher: the effect remains even if the caller crashes before it gets the answer. */
-  function operate<Result>(operation: () => Result): Promise<Result> {
-    operations += 1
-    if (crash?.operation === operations && crash.when === 'before') return Promise.reject(new Crash())
-    const result = operation()
-    if (crash?.operation === operations) return Promise.reject(new Crash())
-    return Promise.resolve(result)
-  }
-
-  function append(added: readonly NewJournalStep[]): void {
-    for (const step of added) {
-      const stored = JSON.parse(JSON.stringify(step)) as NewJournalStep
-      const check = checks.get(stored.kind)
-      if (!check?.(stored.data)) throw new TypeError(`not a ${stored.kind} step: ${JSON.stringify(check?.errors)}`)
-      steps.push({ ...stored, position: steps.length, createdAt: new Date() })
-    }
-  }
-
-  function deliver(request: DeliveryRequest): DeliveryResult {
-    const known = results.get(request.deliveryId)
-    if (known) return known
-    const isPlanned = steps.some((step) => step.kind === 'tool_call' && step.data.delivery?.id === request.deliveryId)
-    if (!isPlanned) throw new TypeError('the delivery is not in the journal')
-    sent.push(request)
-    const answer = options.endpoint?.(request) ?? {}
-    const result = { outcome: 'accepted', status: 204, answer: null, reason: null, ...answer } as const
-    results.set(request.deliveryId, result)
+  async function operate<Result>(operation: () => Promise<Result>): Promise<Result> {
+    const number = ++operations
+    if (crash?.operation === number && crash.when === 'before') throw new Crash()
+    const result = await operation()
+    if (crash?.operation === number) throw new Crash()
     return result
   }
 
-  append(options.steps ?? [])
-  const run: AgentRun['run'] = {
+  const run = toClaimedRun(options, {
     id: randomUUID(),
     organizationId: randomUUID(),
     sessionId: randomUUID(),
-    workflow: {
-      id: randomUUID(),
-      name: options.name ?? 'Orders',
-      description: options.description ?? '',
-      rulesFileId: options.files?.find(isRulesFile)?.id ?? null,
-      rulesLikeFiles: (options.files ?? []).map(({ name, path }) => ({ name, path })),
-    },
-    inputMessage: options.inputMessage ?? '',
-    context: options.context ?? '',
-    requestId: 'test-request',
+    number: history.length + 1,
+    workflow: { id: randomUUID(), name: 'Orders', description },
+    inputMessage,
+    context,
     acceptedAt: '2026-01-31T08:59:58.123Z',
+  })
+  const lease: ActiveLease = {
+    sessionId: run.sessionId,
+    epoch: 1,
+    signal: interrupting.signal,
+    abort: aborting.signal,
+    isLost: false,
+    isEnding: false,
   }
-  const history = options.history ?? []
 
   return {
-    steps,
+    get steps() {
+      return stepsOf(run.id)
+    },
     sent,
     prompts,
     interrupt: () => interrupting.abort(new RunInterruptedError()),
@@ -141,38 +113,18 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     crashAt(point) {
       crash = point
     },
-    execute(agent) {
+    async execute(agent) {
       operations = 0
-      return agent({
-        run,
-        steps: [...steps],
-        signal: interrupting.signal,
-        abort: aborting.signal,
-        history: (limit) => Promise.resolve({ runs: history.slice(-limit), total: history.length }),
-        listSources: () => Promise.resolve((options.sources ?? []).map(({ id, name }) => ({ id, name }))),
-        readSources: (sourceIds) => {
-          if (sourceIds.length > SOURCES_PER_READ) throw new RangeError('too many sources at once')
-          const sources = sourceIds.flatMap((sourceId) => options.sources?.find(({ id }) => id === sourceId) ?? [])
-          return Promise.resolve(sources)
-        },
-        searchSources: (words, limit) =>
-          Promise.resolve(
-            (options.sources ?? [])
-              .filter(({ name, description }) =>
-                words.some((word) => `${name} ${description}`.toLowerCase().includes(word)),
-              )
-              .slice(0, limit),
-          ),
-        listFiles: () => Promise.resolve((options.files ?? []).map(({ id, name, path }) => ({ id, name, path }))),
-        readFile: (fileId) => Promise.resolve(options.files?.find(({ id }) => id === fileId)?.content),
-        recordPrompt: (prompt) => {
-          prompts.push({ position: steps.length, prompt })
-          return Promise.resolve()
-        },
-        append: (added) => operate(() => append(added)),
-        deliver: (request) => operate(() => deliver(request)),
-        readApproval: () => Promise.resolve(undefined),
-        parkForApproval: () => Promise.reject(new Error('The sources of this run need no approval')),
+      const journal = openJournal({ store, lease, runId: run.id })
+      const steps = await journal.readSteps()
+      const agentRun = createAgentRun(
+        { store, dispatcher, tracing: NO_TRACING },
+        { lease, run, journal, steps, prefetchedSources: undefined, onDelivered: () => {} },
+      )
+      await agent({
+        ...agentRun,
+        append: (added) => operate(() => agentRun.append(added)),
+        deliver: (request) => operate(() => agentRun.deliver(request)),
       })
     },
   }

@@ -1,0 +1,115 @@
+import {
+  compile,
+  isRulesFile,
+  type JournalStep,
+  type NewJournalStep,
+  type RunPrompt,
+  STEP_DATA,
+} from '@workflow-service/contract'
+import type { ClaimedRun, EarlierRun, SourceForAgent, WorkflowFile } from '@workflow-service/database'
+import type { DeliveryRequest, DeliveryResult } from '../src/agent/agent.ts'
+import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
+import type { RunStore } from '../src/runs/run-store.ts'
+
+/** A workflow's file with its content. */
+export type InMemoryFile = WorkflowFile & { readonly content: string }
+
+/** What the tables of an organization hold for its runs. */
+export interface InMemoryContent {
+  readonly sources?: readonly SourceForAgent[]
+  readonly files?: readonly InMemoryFile[]
+  /** The finished runs of the session, oldest first. */
+  readonly history?: readonly EarlierRun[]
+}
+
+const stepChecks = new Map(Object.entries(STEP_DATA).map(([kind, schema]) => [kind, compile(schema)]))
+
+/** Creates a store of runs that reads the content at each call, and keeps the journals in memory. */
+export function createInMemoryStore(content: InMemoryContent) {
+  const journals = new Map<string, JournalStep[]>()
+  const prompts: { position: number; prompt: RunPrompt }[] = []
+  const stepsOf = (runId: string): JournalStep[] => journals.get(runId) ?? []
+  const listSources = (): readonly SourceForAgent[] => content.sources ?? []
+  const store: RunStore = {
+    readSteps: async (_lease, runId) => [...stepsOf(runId)],
+    async appendSteps(_lease, runId, position, added) {
+      const steps = stepsOf(runId)
+      if (position !== steps.length) throw new Error(`The journal has ${steps.length} steps, not ${position}`)
+      journals.set(runId, [...steps, ...added.map((step, index) => toStored(step, position + index))])
+    },
+    recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
+    countAttempt: async () => 1,
+    listEarlierRuns: async (_lease, _organizationId, { number, limit }) =>
+      (content.history ?? []).slice(0, number - 1).slice(-limit),
+    listSmallSources: async () => listSources(),
+    listSourceNames: async () => listSources(),
+    readSources: async (_lease, _organizationId, ids) =>
+      ids.flatMap((id) => listSources().find((source) => source.id === id) ?? []),
+    searchSources: async (_lease, _organizationId, words, limit) =>
+      listSources()
+        .filter(({ name, description }) => words.some((word) => `${name} ${description}`.toLowerCase().includes(word)))
+        .slice(0, limit),
+    listFiles: async () => content.files ?? [],
+    readFile: async (_lease, _organizationId, _workflowId, fileId) =>
+      content.files?.find(({ id }) => id === fileId)?.content,
+    readApproval: async () => undefined,
+    parkForApproval: () => Promise.reject(new Error('No source in memory needs an approval')),
+  }
+  return { store, stepsOf, prompts }
+}
+
+/** The step as PostgreSQL returns it. @throws TypeError for a step that does not follow its schema. */
+function toStored(step: NewJournalStep, position: number): JournalStep {
+  const stored = JSON.parse(JSON.stringify(step)) as NewJournalStep
+  const check = stepChecks.get(stored.kind)
+  if (!check?.(stored.data)) throw new TypeError(`Not a ${stored.kind} step: ${JSON.stringify(check?.errors)}`)
+  return { ...stored, position, createdAt: new Date() }
+}
+
+/** Creates a dispatcher that sends each delivery once, by `send`, and only if it is in the run's journal. */
+export function createInMemoryDispatcher(
+  stepsOf: (runId: string) => readonly JournalStep[],
+  send: (request: DeliveryRequest, runId: string) => DeliveryResult,
+): DispatcherClient {
+  const results = new Map<string, DeliveryResult>()
+  return {
+    async deliver(_lease, { id: deliveryId, body }) {
+      const { source_id: sourceId = '', payload = {}, run_id: runId } = body
+      const known = results.get(deliveryId)
+      if (known) return known
+      const isPlanned = stepsOf(String(runId)).some(
+        (step) => step.kind === 'tool_call' && step.data.delivery?.id === deliveryId,
+      )
+      if (!isPlanned) throw new TypeError('The delivery is not in the journal')
+      const result = send({ deliveryId, sourceId, payload }, String(runId))
+      results.set(deliveryId, result)
+      return result
+    },
+    close: async () => {},
+  }
+}
+
+/** The run of a start, as a runner claims it first. */
+export function toClaimedRun(
+  { files = [] }: InMemoryContent,
+  start: Pick<
+    ClaimedRun,
+    'id' | 'organizationId' | 'sessionId' | 'number' | 'inputMessage' | 'context' | 'acceptedAt'
+  > & {
+    readonly workflow: Pick<ClaimedRun['workflow'], 'id' | 'name' | 'description'>
+  },
+): ClaimedRun {
+  return {
+    ...start,
+    workflow: {
+      ...start.workflow,
+      rulesFileId: files.find(isRulesFile)?.id ?? null,
+      rulesLikeFiles: files.map(({ name, path }) => ({ name, path })),
+    },
+    requestId: 'in-memory',
+    trace: null,
+    attempts: 1,
+    isFirst: true,
+    waitedMs: 0,
+  }
+}
