@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
@@ -113,3 +114,53 @@ function isRefused([, , becomes]: readonly string[]): boolean {
 function convert(example = '', text = ''): Promise<unknown> {
   return resultOf({ field: JSON.parse(example.slice(1, -1)) as unknown }, `field: ${text.slice(1, -1)}`)
 }
+
+const rulesReadme = readFileSync(new URL('../../../packages/rules/README.md', import.meta.url), 'utf8')
+const rulesContext = /^```text\n(.*?)\n```$/ms.exec(rulesReadme)?.[1] ?? ''
+
+/** The last two cells of each row whose both are code. */
+const expressions = [...rulesReadme.matchAll(/\| `([^`]+)` +\| `([^`]+)` +\|$/gm)].map(
+  ([, source = '', result = '']) => [source, result],
+)
+
+function ruledRun(rules: string, options: { context: string }) {
+  const sources = [
+    webhookSource('Big deals', { channel: '', cents: 0, customer: { name: '', city: '' } }),
+    webhookSource('Order intake', { total: 0 }),
+    webhookSource('Anything', {}),
+  ]
+  return createInMemoryRun({
+    sources,
+    files: [{ id: randomUUID(), name: 'rules.yaml', path: [], content: rules }],
+    ...options,
+  })
+}
+
+describe('the README of rules', () => {
+  test('has examples', () => {
+    expect(expressions.length).toBeGreaterThan(15)
+  })
+
+  test.each(expressions)('shows the result of %s', async (source, result) => {
+    const run = ruledRun(`deliveries: [{ to: Anything, payload: { result: ${JSON.stringify(source)} } }]`, {
+      context: rulesContext,
+    })
+    await run.execute(agent)
+    expect(run.sent.map(({ payload }) => payload)).toEqual([{ result: JSON.parse(result ?? '') as unknown }])
+  })
+
+  test('has a file that sends to one source or the other', async () => {
+    const rules = /^```yaml\n(.*?)\n```$/ms.exec(rulesReadme)?.[1] ?? ''
+    const large = ruledRun(rules, { context: 'Total: 250.50\nCustomer: Ada\nCustomer city: Rome' })
+    await large.execute(agent)
+    expect(large.sent.map(({ payload }) => payload)).toEqual([
+      { channel: '#support', cents: 25_050, customer: { name: 'ADA', city: 'Rome' } },
+    ])
+    const small = ruledRun(rules, { context: 'Total: 99.99\nCustomer: Ada' })
+    await small.execute(agent)
+    expect(small.sent.map(({ payload }) => payload)).toEqual([{ total: 99.99 }])
+    const none = ruledRun(rules, { context: 'Customer: Ada' })
+    const error = (await none.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
+    expect(rulesReadme).toContain(`\`${error.code}: ${error.message}\``)
+  })
+})

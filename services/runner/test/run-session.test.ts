@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { newId, showSession } from '@workflow-service/database'
+import { type Database, listRuns, newId, showSession } from '@workflow-service/database'
 import { hearHints, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import { RunError, RunParkedError } from '../src/run-errors.ts'
+import { createActiveSessions } from '../src/sessions/active-sessions.ts'
+import { createSessionStore } from '../src/sessions/session-store.ts'
 import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -287,4 +289,119 @@ describe('a run whose organization is suspended', () => {
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
     expect(receivedContexts()).toEqual(['hello'])
   })
+})
+
+/** Gives the workflow an hourly auto-run that is next due at this time. */
+async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<void> {
+  await fixture.db.prisma.workflow.update({
+    where: { id: workflowId },
+    data: {
+      autoRunEnabled: true,
+      autoRunFrequency: 'hourly',
+      autoRunAnchorAt: new Date(dueAt.getTime() - 3_600_000),
+      autoRunNextAt: dueAt,
+    },
+  })
+}
+
+describe('an auto-run', () => {
+  test('that is due is started once by several runners, and reaches the endpoint; one that is not due is not started', async () => {
+    const later = await fixture.createOrganization()
+    await schedule(later, new Date(Date.now() + 1_800_000))
+    const dueAt = new Date(Date.now() - 60_000)
+    await schedule(acme, dueAt)
+    for (let n = 0; n < 3; n++) await fixture.startRunner()
+    const [request] = await acme.endpoint.waitForRequests(1)
+    expect(request!.json).toEqual({
+      message: `Scheduled run\nfrequency: hourly\nscheduled_for: ${dueAt.toISOString()}`,
+    })
+    await waitUntil(async () => {
+      const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })
+      return workflow.autoRunNextAt! > new Date()
+    })
+    expect(await listRuns(fixture.db, acme.organizationId, { limit: 10 })).toHaveLength(1)
+    expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
+    await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
+  })
+})
+
+describe('the end of a run', () => {
+  let lostAnswers = 0
+
+  /** Runs a statement, which takes effect although its answer may get lost. */
+  async function queryUnreliably(statement: string) {
+    const result = await fixture.db.pool.query(statement)
+    if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+    return result
+  }
+
+  /** Leases the session of a start, and gives what records the end of its run. */
+  async function lease() {
+    const start = await fixture.start(acme, { isPublished: false })
+    lostAnswers = 0
+    const activeSessions = createActiveSessions(10)
+    const store = createSessionStore({
+      db: { pool: { query: queryUnreliably } as unknown as Database['pool'], ping: () => fixture.db.ping() },
+      owner: 'test',
+      leaseMs: 60_000,
+      perOrganization: 10,
+      activeSessions,
+    })
+    const { sessions } = await store.acquire([start.sessionId])
+    const session = activeSessions.add(sessions[0]!)
+    const finish = () =>
+      store.finishRun(session, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
+    return { start, finish }
+  }
+
+  test('that was recorded although the answer was lost counts, and its session as released', async () => {
+    const { start, finish } = await lease()
+    lostAnswers = 1
+    expect(await finish()).toEqual({ kind: 'released' })
+    expect(await showSession(fixture.db, start.sessionId)).toMatchObject({ finished: 1, lease: null })
+  })
+
+  test('that was recorded although the answer was lost is followed by the next run of the session', async () => {
+    const { start, finish } = await lease()
+    const next = await fixture.start(acme, { sessionId: start.sessionId, isPublished: false })
+    lostAnswers = 1
+    expect(await finish()).toMatchObject({ kind: 'run', run: { id: next.startId, number: 2 } })
+  })
+
+  test('is not recorded after another runner acquired the session', async () => {
+    const { start, finish } = await lease()
+    await fixture.db.prisma.session.update({
+      where: { id: start.sessionId },
+      data: { leaseEpoch: { increment: 1 } },
+    })
+    expect(await finish()).toEqual({ kind: 'lease_lost' })
+    expect(await fixture.run(start.startId)).toMatchObject({ status: 'running' })
+  })
+})
+
+test("the runner's HTTP server answers /healthz, /readyz and /metrics, and any other path with an error", async () => {
+  const { port } = await fixture.startRunner()
+  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
+  await fixture.waitForRuns([await fixture.start(acme)])
+  expect((await get('/healthz')).status).toBe(200)
+  expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } })
+  const unknown = await get('/v1/workflows')
+  expect(unknown.status).toBe(404)
+  expect(await unknown.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
+  const metrics = await (await get('/metrics')).text()
+  for (const line of [
+    /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
+    /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,
+    /^runner_step_duration_seconds_count\{service="runner",kind="tool_result"\} 1$/m,
+    /^runner_start_wait_seconds_count\{service="runner"\} 1$/m,
+    /^runner_sessions_taken_total\{by="(message|sweep)",service="runner"\} 1$/m,
+    /^runner_leases_held\{service="runner"\} \d+$/m,
+    /^runner_leases_lost_total\{service="runner"\} 0$/m,
+    /^runner_places\{service="runner"\} 100$/m,
+    /^sessions_waiting\{service="runner"\} \d+$/m,
+    /^sessions_waiting_oldest_seconds\{service="runner"\} \d/m,
+    /^session_queue_messages\{queue="ready",service="runner"\} 0$/m,
+  ]) {
+    expect(metrics).toMatch(line)
+  }
 })

@@ -6,11 +6,9 @@ import {
   startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
-import { FAST_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
-// The usual lease: loading the AI SDK takes longer than the short one of other tests on a busy machine.
-const timing = { ...FAST_TIMING, leaseMs: 15_000, renewMs: 4_000 }
 const DESCRIPTION = 'Post the parrot to Order intake.'
 const KEY = 'sk-test-0123456789abcdef'
 const HEADER = 'receiver-key-0123456789'
@@ -91,7 +89,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       },
       { toolCalls: [end] },
     )
-    const runner = await fixture.startRunner({ timing }, env)
+    const runner = await fixture.startRunner({ timing: MODEL_TIMING }, env)
     const start = await fixture.start(acme, { context: 'A parrot for Ada Lovelace' })
     const [run] = await fixture.waitForRuns([start])
     expect(run).toMatchObject({ status: 'succeeded' })
@@ -157,7 +155,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
 
   test('an attempt that fails has the code of its error', async () => {
     const env = await envWithModel({ failure: 'status', status: 401, message: `no access with ${KEY}` })
-    const runner = await fixture.startRunner({ timing }, env)
+    const runner = await fixture.startRunner({ timing: MODEL_TIMING }, env)
     const [run] = await fixture.waitForRuns([await fixture.start(acme)])
     expect(run).toMatchObject({ status: 'failed' })
     await runner.stop()
@@ -171,7 +169,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   })
 
   test('runs at the same time have separate traces', async () => {
-    const runner = await fixture.startRunner({ timing }, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })
+    const runner = await fixture.startRunner({ timing: MODEL_TIMING }, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })
     await fixture.waitForRuns(await Promise.all(['one', 'two'].map((context) => fixture.start(acme, { context }))))
     await runner.stop()
     expect(new Set(receivedSpans().map(({ traceId }) => traceId)).size).toBe(2)
@@ -180,7 +178,10 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   test('a receiver that is unreachable changes nothing for runs, and is logged once', async () => {
     const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
     const logged = fixture.logLines.length
-    const runner = await fixture.startRunner({ timing }, { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' })
+    const runner = await fixture.startRunner(
+      { timing: MODEL_TIMING },
+      { ...env, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' },
+    )
     const [run] = await fixture.waitForRuns([await fixture.start(acme)])
     expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
     await runner.stop()
@@ -206,7 +207,7 @@ test.each([
 ])('%s', async (_name, isSet) => {
   const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
   if (!isSet) env['OTEL_EXPORTER_OTLP_ENDPOINT'] = ''
-  const runner = await fixture.startRunnerProcess(timing, { ...env, NODE_OPTIONS: REPORT_LOADED })
+  const runner = await fixture.startRunnerProcess(MODEL_TIMING, { ...env, NODE_OPTIONS: REPORT_LOADED })
   const [run] = await fixture.waitForRuns([await fixture.start(acme)])
   expect(run).toMatchObject({ status: 'succeeded' })
   expect(await runner.stop()).toMatchObject({ code: 0 })

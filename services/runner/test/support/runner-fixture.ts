@@ -29,6 +29,9 @@ export const FAST_TIMING: RunnerTiming = {
   graceMs: 5_000,
 }
 
+/** With the usual lease: loading the AI SDK takes longer than a short one on a busy machine. */
+export const MODEL_TIMING: RunnerTiming = { ...FAST_TIMING, leaseMs: 15_000, renewMs: 4_000 }
+
 /** An interval during which no test ends. */
 export const NEVER_MS = 600_000
 
