@@ -1,5 +1,5 @@
 import { escapeIdentifier } from 'pg'
-import type { Database } from './client.ts'
+import type { Db } from './client.ts'
 
 const OLDEST_VERSION = 150_000
 
@@ -13,7 +13,7 @@ interface ServerRow {
 }
 
 /** Why this server or role cannot be migrated, as a sentence with advice; undefined when it can. */
-export async function checkServer(db: Pick<Database, 'pool'>): Promise<string | undefined> {
+export async function checkServer(db: Db): Promise<string | undefined> {
   const found = await db.pool.query<ServerRow>(
     `SELECT current_setting('server_version') AS version, current_setting('server_version_num') AS number,
        current_setting('server_encoding') AS encoding, current_user AS role, current_database() AS database,

@@ -93,9 +93,15 @@ function createPrismaClient(pool: Pool, onError: (error: Error) => void): client
   })
 }
 
-/** Where a statement runs: the pool, or the connection of a transaction. */
+/** What a function needs that runs statements or transactions. */
+export type Db = Pick<Database, 'pool'>
+
+/** The pool, or the connection of a transaction. */
+export type Queryable = Pick<PoolClient, 'query'>
+
+/** What a function needs that runs one statement, also inside a transaction of the caller. */
 export interface Connection {
-  readonly pool: Pick<PoolClient, 'query'>
+  readonly pool: Queryable
 }
 
 /** Runs a named statement. */

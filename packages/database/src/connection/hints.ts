@@ -1,6 +1,6 @@
 import type { EventTopic } from '@workflow-service/contract'
 import type { Client } from 'pg'
-import type { Database } from './client.ts'
+import type { Db } from './client.ts'
 import { toPrimary } from './connect-to-primary.ts'
 
 /** What changed, as the event stream sends it to the pages of an organization. */
@@ -27,7 +27,7 @@ const ORGANIZATIONS_PER_NOTIFICATION = 50
  * change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions that notify.
  */
 export function createHintSender(options: {
-  db: Pick<Database, 'pool'>
+  db: Db
   /** Called for the first failure after a success. */
   onError: (error: unknown) => void
 }): HintSender {

@@ -1,11 +1,8 @@
 import type { PoolClient } from 'pg'
-import type { Database } from './client.ts'
+import type { Db } from './client.ts'
 
 /** Runs the work in one transaction on one connection: commits when it resolves, rolls back when it rejects. */
-export async function inTransaction<Result>(
-  db: Pick<Database, 'pool'>,
-  work: (client: PoolClient) => Promise<Result>,
-): Promise<Result> {
+export async function inTransaction<Result>(db: Db, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
   const client = await db.pool.connect()
   let rollbackError: Error | undefined
   // An unhandled `error` event (connection lost between two statements) would crash the process; the next query rejects

@@ -3,11 +3,11 @@ import { escapeLiteral } from 'pg'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import {
   BOUNDED_EXAMPLE,
-  type Connection,
-  type Database,
+  type Db,
   inTransaction,
   type NamedStatement,
   positionParams,
+  type Connection,
   runStatement,
 } from '../connection/index.ts'
 
@@ -214,7 +214,7 @@ export async function claimDeliveries(
  * made again, has one event.
  */
 export async function claimResend(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   request: DeliveryClaimRequest & { resend: Resend & { by: AuditedBy } },
 ): Promise<DeliveryClaim> {
   const { id, organizationId, sourceId, resend } = request
@@ -246,7 +246,7 @@ export async function claimResend(
  * organization must exist.
  */
 export async function recordVerification(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   delivery: Omit<NewDelivery, 'runId'>,
   test?: { readonly by: AuditedBy; readonly sourceName: string },
@@ -301,7 +301,7 @@ const RECORD_OUTCOMES: NamedStatement = {
  * delivery named twice, the first record counts.
  */
 export async function recordOutcomes(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   records: readonly DeliveryOutcomeRecord[],
 ): Promise<readonly (Date | undefined)[]> {
   const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
@@ -327,7 +327,7 @@ export async function recordOutcomes(
  * same id, which a repeated call must not remove.
  */
 export async function removeUnsentDelivery(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, id, createdAt }: Pick<Delivery, 'organizationId' | 'id' | 'createdAt'>,
 ): Promise<boolean> {
   const { rowCount } = await db.pool.query(
@@ -360,10 +360,7 @@ const FIND_DELIVERY_STATE: NamedStatement = {
  * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined` then
  * means that no delivery has the id any more.
  */
-export async function findDeliveryState(
-  db: Pick<Database, 'pool'>,
-  deliveryId: string,
-): Promise<DeliveryState | undefined> {
+export async function findDeliveryState(db: Db, deliveryId: string): Promise<DeliveryState | undefined> {
   const { rows } = await runStatement<Delivery & { ageMs: number }>(db, FIND_DELIVERY_STATE, [deliveryId])
   const [row] = rows
   if (!row) return undefined
@@ -386,11 +383,7 @@ export interface DeliveryQuery {
 }
 
 /** The source's log, newest first (contract README, "Deliveries"). */
-export async function listDeliveries(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  query: DeliveryQuery,
-): Promise<Delivery[]> {
+export async function listDeliveries(db: Db, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
   // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them. Named: to plan
   // the statement took a third of the time of a page.
@@ -420,7 +413,7 @@ export async function listDeliveries(
 
 /** What the endpoint answered to each of these deliveries that it rejected, by id. For people: an agent must not read it. */
 export async function readRejectedAnswers(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   deliveryIds: readonly string[],
 ): Promise<Map<string, string>> {
@@ -454,7 +447,7 @@ const MARK_ABANDONED_DELIVERIES: NamedStatement = {
  * deliveries. Resolves to how many. Safe when several processes do it at once.
  */
 export async function markAbandonedDeliveries(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   options: { olderThanMs: number; batchSize?: number },
 ): Promise<number> {
   const { olderThanMs, batchSize = 500 } = options

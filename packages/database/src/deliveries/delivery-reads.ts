@@ -1,8 +1,8 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import {
-  type Database,
   datesToIso,
+  type Db,
   positionParams,
   type ReadPage,
   readVisible,
@@ -53,7 +53,7 @@ const MAX_ENTRIES_READ = 4_000
 
 /** The entries of a source's log that the viewer sees, newest first. */
 export async function listVisibleDeliveries(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   query: DeliveryQuery,
 ): Promise<ReadPage<AppDeliveryOut>> {
@@ -82,7 +82,7 @@ export async function listVisibleDeliveries(
 
 /** Those of the entries with these ids that are in the source's log and that the viewer sees, newest first. */
 export async function findVisibleDeliveries(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   sourceId: string,
   ids: readonly string[],
@@ -100,11 +100,7 @@ export async function findVisibleDeliveries(
 }
 
 /** The deliveries of a run, oldest first, at most 200. The caller has checked that the run may be seen. */
-export async function listDeliveriesOfRun(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  runId: string,
-): Promise<AppDeliveryOut[]> {
+export async function listDeliveriesOfRun(db: Db, organizationId: string, runId: string): Promise<AppDeliveryOut[]> {
   const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM (
@@ -143,7 +139,7 @@ const REQUEST_URL = `CASE delivery.kind
 
 /** A delivery that the viewer sees, in full. */
 export async function findVisibleDelivery(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   deliveryId: string,
 ): Promise<DeliveryDetail | undefined> {

@@ -1,5 +1,5 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import { type Database, deriveId, inTransaction } from '../connection/index.ts'
+import { type Db, deriveId, inTransaction } from '../connection/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 import {
   type ApplyContext,
@@ -39,7 +39,7 @@ export interface ApplyOptions {
  * @throws ManifestOverwriteError when it would overwrite what a person changed; then nothing is written.
  */
 export async function applyManifests(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   manifests: readonly Manifest[],
   { isDryRun = false, overwrite = new Set(), secrets }: ApplyOptions = {},
 ): Promise<AppliedManifest[]> {

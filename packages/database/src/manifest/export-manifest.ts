@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Manifest } from '@workflow-service/contract'
 import { MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Database, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
@@ -29,7 +29,7 @@ export class ManifestTooLargeError extends Error {
  * @throws ManifestTooLargeError beyond MANIFEST_EXPORT_MAX_BYTES.
  */
 export async function exportManifest(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   options: ExportOptions = {},
 ): Promise<string | undefined> {
@@ -48,7 +48,7 @@ export async function exportManifest(
  * having written nothing, if there is no such organization or workflow.
  */
 export async function writeManifest(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { format = 'yaml', workflowId }: ExportOptions,
   write: WriteText,

@@ -1,6 +1,5 @@
-import type { PoolClient } from 'pg'
 import { OPERATOR, shortenText } from '../organizations/index.ts'
-import { newId } from '../connection/index.ts'
+import { newId, type Queryable } from '../connection/index.ts'
 import type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { writeRows } from './write-rows.ts'
@@ -61,7 +60,7 @@ const INSERT_EVENTS = `
 
 /** Records that an operator applied a manifest with these things (contract README, "Application"). */
 export async function recordApplied(
-  client: Pick<PoolClient, 'query'>,
+  client: Queryable,
   organizationId: string,
   things: readonly PlannedThing[],
 ): Promise<void> {

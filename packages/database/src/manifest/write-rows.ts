@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg'
+import type { Queryable } from '../connection/index.ts'
 
 /** Few statements for many rows, and no statement of hundreds of megabytes. */
 const MAX_CHUNK_LENGTH = 4_000_000
@@ -7,11 +7,7 @@ const MAX_CHUNK_LENGTH = 4_000_000
  * Runs a statement that reads its rows from `json_to_recordset($1)`, with as many rows in each call as fit 4 MB. A JSON
  * parameter has no limit of 65,535 values.
  */
-export async function writeRows(
-  client: Pick<PoolClient, 'query'>,
-  statement: string,
-  rows: readonly object[],
-): Promise<void> {
+export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
   for (const chunk of toChunks(rows)) await client.query(statement, [chunk])
 }
 

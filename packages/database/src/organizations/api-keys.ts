@@ -1,15 +1,16 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import {
   type Database,
   datesToIso,
+  type Db,
   inTransaction,
   isUniqueViolation,
   type NamedStatement,
   newId,
   positionParams,
+  type Queryable,
   type RowOf,
   runStatement,
   type TimePosition,
@@ -90,13 +91,13 @@ const SELECT_COLUMNS = {
  * Finds the keys with these prefixes and their organizations. Unscoped, because the organization follows from the key. The
  * caller compares the hash.
  */
-export async function findPrincipals(db: Pick<Database, 'pool'>, prefixes: readonly string[]): Promise<Principal[]> {
+export async function findPrincipals(db: Db, prefixes: readonly string[]): Promise<Principal[]> {
   const { rows } = await runStatement<Principal>(db, FIND_PRINCIPALS, [prefixes])
   return rows
 }
 
 /** Records when keys were last used, by their ids. */
-export async function touchApiKeys(db: Pick<Database, 'pool'>, usedAt: ReadonlyMap<string, Date>): Promise<void> {
+export async function touchApiKeys(db: Db, usedAt: ReadonlyMap<string, Date>): Promise<void> {
   await runStatement(db, TOUCH_API_KEYS, [[...usedAt.keys()], [...usedAt.values()]])
 }
 
@@ -117,7 +118,7 @@ export interface NewApiKey {
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function storeApiKey(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
   by?: AuditedBy,
@@ -213,7 +214,7 @@ const API_KEY_COLUMNS = `key.id, key.name, key.prefix, key.scopes,
 
 /** The organization's keys, newest first, including revoked and expired ones. */
 export async function listApiKeyPage(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { limit, after }: { readonly limit: number; readonly after?: TimePosition | undefined },
 ): Promise<readonly ApiKeyOut[]> {
@@ -228,7 +229,7 @@ export async function listApiKeyPage(
 
 /** The key of this id, without its secret part. */
 export async function findApiKey(
-  client: Pick<PoolClient, 'query'>,
+  client: Queryable,
   organizationId: string,
   apiKeyId: string,
 ): Promise<ApiKeyOut | undefined> {

@@ -1,6 +1,5 @@
 import type { AuditEventOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
-import { type Database, datesToIso, newId, type RowOf } from '../connection/index.ts'
+import { datesToIso, type Db, newId, type Queryable, type RowOf } from '../connection/index.ts'
 
 /** Every action of the audit log, as `<kind>.<verb>`. */
 export const AUDIT_ACTIONS = [
@@ -113,7 +112,7 @@ export function operatorOf(organizationId: string): AuditedBy {
 }
 
 /** Adds an entry to the audit log, in the transaction of the change that it records. */
-export async function recordAuditEvent(client: Pick<PoolClient, 'query'>, event: NewAuditEvent): Promise<void> {
+export async function recordAuditEvent(client: Queryable, event: NewAuditEvent): Promise<void> {
   const { action, target, changes = [], requestId = null } = event
   const by =
     'principal' in event
@@ -173,7 +172,7 @@ export interface AuditEventQuery {
 
 /** Lists entries of an organization's audit log, newest first. */
 export async function listAuditEvents(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   query: AuditEventQuery,
 ): Promise<AuditEventOut[]> {

@@ -3,6 +3,7 @@ import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.
 import {
   type Database,
   datesToIso,
+  type Db,
   deriveId,
   inTransaction,
   newId,
@@ -61,10 +62,7 @@ const SELECT_ORGANIZATION = `
   SELECT id, name, is_suspended, created_at FROM organizations WHERE id = $1 AND deleted_at IS NULL`
 
 /** The organization, as its people see it. */
-export async function readOrganization(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-): Promise<AppOrganizationOut | undefined> {
+export async function readOrganization(db: Db, organizationId: string): Promise<AppOrganizationOut | undefined> {
   const { rows } = await db.pool.query<RowOf<AppOrganizationOut>>(SELECT_ORGANIZATION, [organizationId])
   return rows[0] && datesToIso<AppOrganizationOut>({ ...rows[0], version: versionOf([rows[0].name]) })
 }

@@ -1,4 +1,4 @@
-import type { Database } from '../connection/index.ts'
+import type { Db } from '../connection/index.ts'
 
 /** What an organization may have a limited number of. */
 export type QuotaKind =
@@ -70,7 +70,7 @@ const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly s
  * at the same time may exceed `max` by their number.
  */
 export async function exceedsQuota(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   kind: QuotaKind,
   { organizationId, id, workflowId, bytes }: SavedThing,
   max: number,

@@ -1,5 +1,5 @@
 import type { SearchOut } from '@workflow-service/contract'
-import { type Database, foldCase, foldSearch } from '../connection/index.ts'
+import { type Db, foldCase, foldSearch } from '../connection/index.ts'
 import { isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
 
 type Found = SearchOut['data'][number]
@@ -9,11 +9,7 @@ const MAX_BY_NAME = 8
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Finds things of the organization by a part of the name, by id, or by the id of a request. At most 20. */
-export async function searchEverything(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  text: string,
-): Promise<readonly Found[]> {
+export async function searchEverything(db: Db, viewer: Viewer, text: string): Promise<readonly Found[]> {
   const wanted = text.trim()
   if (wanted === '') return []
   if (!UUID.test(wanted)) {
@@ -54,11 +50,7 @@ const FIND_BY_NAME = `
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
   )`
 
-async function findByName(
-  db: Pick<Database, 'pool'>,
-  { organizationId, memberId }: Viewer,
-  text: string,
-): Promise<Found[]> {
+async function findByName(db: Db, { organizationId, memberId }: Viewer, text: string): Promise<Found[]> {
   const values = [organizationId, memberId, foldSearch(text), text, foldCase(text.normalize('NFC')).normalize('NFC')]
   const { rows } = await db.pool.query<Found>(FIND_BY_NAME, values)
   const beginsWithText = ({ title }: Found) => Number(title.toLowerCase().startsWith(text.toLowerCase()))
@@ -94,11 +86,7 @@ const FIND_BY_ID = `
   UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys
   WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL`
 
-async function findById(
-  db: Pick<Database, 'pool'>,
-  { organizationId, memberId }: Viewer,
-  id: string,
-): Promise<Found[]> {
+async function findById(db: Db, { organizationId, memberId }: Viewer, id: string): Promise<Found[]> {
   return (await db.pool.query<Found>(FIND_BY_ID, [organizationId, memberId, id])).rows
 }
 
@@ -129,11 +117,7 @@ const FIND_BY_REQUEST = `
  * Finds runs and deliveries by their request id. Our request ids begin with their time (UUIDv7), so that only the rows of two
  * minutes are compared; for an id that a caller chose, the newest ones are.
  */
-async function findByRequestId(
-  db: Pick<Database, 'pool'>,
-  { organizationId, memberId }: Viewer,
-  requestId: string,
-): Promise<Found[]> {
+async function findByRequestId(db: Db, { organizationId, memberId }: Viewer, requestId: string): Promise<Found[]> {
   const timeMs = /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(requestId)
     ? Number.parseInt(requestId.slice(0, 8) + requestId.slice(9, 13), 16)
     : undefined

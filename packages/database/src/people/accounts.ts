@@ -1,5 +1,4 @@
 import type { Role } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import {
   type AuditedBy,
   type AuditPrincipal,
@@ -8,7 +7,7 @@ import {
   OPERATOR,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import { type Database, foldCase, inTransaction, runStatement } from '../connection/index.ts'
+import { type Database, type Db, foldCase, inTransaction, type Queryable, runStatement } from '../connection/index.ts'
 import { createSignIn, type NewSignIn } from './sign-ins.ts'
 
 /** An organization in which a person has a role. */
@@ -67,31 +66,27 @@ const FIND_BY_OIDC = {
   text: `${SELECT_ACCOUNT} WHERE a.oidc_issuer = $1 AND a.oidc_subject = $2 AND a.disabled_at IS NULL`,
 }
 
-export async function findAccountById(db: Pick<Database, 'pool'>, id: string): Promise<Account | undefined> {
+export async function findAccountById(db: Db, id: string): Promise<Account | undefined> {
   return (await runStatement<Account>(db, FIND_BY_ID, [id])).rows[0]
 }
 
 /** Finds an account by its email address, ignoring case. */
-export async function findAccountByEmail(db: Pick<Database, 'pool'>, email: string): Promise<Account | undefined> {
+export async function findAccountByEmail(db: Db, email: string): Promise<Account | undefined> {
   return (await runStatement<Account>(db, FIND_BY_EMAIL, [foldCase(email)])).rows[0]
 }
 
 /** Finds an account by its identity at an OpenID Connect provider. */
-export async function findAccountByOidc(
-  db: Pick<Database, 'pool'>,
-  issuer: string,
-  subject: string,
-): Promise<Account | undefined> {
+export async function findAccountByOidc(db: Db, issuer: string, subject: string): Promise<Account | undefined> {
   return (await runStatement<Account>(db, FIND_BY_OIDC, [issuer, subject])).rows[0]
 }
 
 /** Finds the account of a user, by the user's id. */
-export async function findAccountByUser(db: Pick<Database, 'pool'>, userId: string): Promise<Account | undefined> {
+export async function findAccountByUser(db: Db, userId: string): Promise<Account | undefined> {
   return (await runStatement<Account>(db, FIND_BY_USER, [userId])).rows[0]
 }
 
 /** Whether any account exists. Without one, a setup link makes the first owner. */
-export async function hasAccounts(db: Pick<Database, 'pool'>): Promise<boolean> {
+export async function hasAccounts(db: Db): Promise<boolean> {
   const { rows } = await db.pool.query<{ exists: boolean }>('SELECT EXISTS (SELECT FROM accounts)')
   return rows[0]?.exists ?? false
 }
@@ -128,7 +123,7 @@ export async function signIn(
 
 /** Records a failed sign-in in each organization of the account. The address that was typed is not recorded: it may be a password. */
 export async function recordFailedSignIn(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   account: Pick<Account, 'id' | 'name' | 'organizations'> | undefined,
   { principal: { address }, requestId }: VisitorRequest,
 ): Promise<void> {
@@ -150,7 +145,7 @@ export async function recordFailedSignIn(
  * after the locks of organizations. Resolves to undefined without such an account.
  */
 export async function lockAccount(
-  client: Pick<PoolClient, 'query'>,
+  client: Queryable,
   accountId: string,
 ): Promise<{ name: string; email: string; passwordHash: string | null } | undefined> {
   const { rows } = await client.query<{ name: string; email: string; passwordHash: string | null }>(
@@ -161,7 +156,7 @@ export async function lockAccount(
 }
 
 /** Ends every open link with which a person could become this account or change it. */
-export async function revokeLinks(client: Pick<PoolClient, 'query'>, accountId: string): Promise<void> {
+export async function revokeLinks(client: Queryable, accountId: string): Promise<void> {
   await client.query(
     `UPDATE one_time_links SET revoked_at = now()
      WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) AND used_at IS NULL AND revoked_at IS NULL`,
@@ -175,7 +170,7 @@ export async function revokeLinks(client: Pick<PoolClient, 'query'>, accountId: 
  * Called with the account locked, when a link is made and when it is used.
  */
 export async function mayChangeAccount(
-  client: Pick<PoolClient, 'query'>,
+  client: Queryable,
   accountId: string,
   makerId: string | null,
   kind: 'reset' | 'email',
@@ -197,7 +192,7 @@ export async function mayChangeAccount(
 
 /** Records a change of an account in the audit log of each of its organizations: what changes in one concerns all. */
 export async function recordAccountEvent(
-  client: Pick<PoolClient, 'query'>,
+  client: Queryable,
   accountId: string,
   { principal, requestId }: AuditedBy,
   event: Pick<NewAuditEvent, 'action' | 'target' | 'changes'>,
@@ -269,11 +264,7 @@ export async function changePassword(
   })
 }
 
-export async function setPassword(
-  client: Pick<PoolClient, 'query'>,
-  accountId: string,
-  passwordHash: string,
-): Promise<void> {
+export async function setPassword(client: Queryable, accountId: string, passwordHash: string): Promise<void> {
   await client.query('UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1', [
     accountId,
     passwordHash,

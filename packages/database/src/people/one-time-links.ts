@@ -9,7 +9,7 @@ import {
   type VisitorRequest,
 } from './accounts.ts'
 import { OPERATOR, recordAuditEvent } from '../organizations/index.ts'
-import { type Database, foldCase, inTransaction, isUniqueViolation, newId } from '../connection/index.ts'
+import { type Database, type Db, foldCase, inTransaction, isUniqueViolation, newId } from '../connection/index.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 import { HAS_EMAIL, inUsersTransaction, LINK_HOURS } from './users.ts'
 
@@ -59,7 +59,7 @@ export async function createSetupLink(db: Database, organizationId: string | nul
 }
 
 /** Reads what a link is for; undefined if it was used, revoked or expired, or if its user may no longer use it. */
-export async function findOneTimeLink(db: Pick<Database, 'pool'>, token: string): Promise<OneTimeLink | undefined> {
+export async function findOneTimeLink(db: Db, token: string): Promise<OneTimeLink | undefined> {
   const { rows } = await db.pool.query<OneTimeLink>(
     `SELECT l.kind, l.organization_id AS "organizationId", o.name AS "organizationName", l.expires_at AS "expiresAt",
        u.account_id AS "accountId", l.new_email AS "newEmail",
@@ -331,7 +331,7 @@ export async function acceptEmail(
 
 /** An open invitation of an email address. The addresses are compared ignoring case. */
 export async function findInvitation(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   email: string,
 ): Promise<Pick<OneTimeLink, 'organizationId' | 'user'> | undefined> {
   const { rows } = await db.pool.query<{ organizationId: string; id: string; email: string; role: Role; name: string }>(

@@ -1,8 +1,16 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Role, SignInOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import { type AuditPrincipal, recordAuditEvent } from '../organizations/index.ts'
-import { type Database, datesToIso, inTransaction, newId, type RowOf, runStatement } from '../connection/index.ts'
+import {
+  type Database,
+  datesToIso,
+  type Db,
+  inTransaction,
+  newId,
+  type Queryable,
+  type RowOf,
+  runStatement,
+} from '../connection/index.ts'
 
 /** The person of a request to the application, as a user of the organization in which the person works. */
 export interface SignedInUser {
@@ -81,10 +89,7 @@ export async function findSignedInUser(db: Database, token: string): Promise<Sig
  * Returns the organization in which the person of each sign-in works, for those that have not ended and whose person has a role
  * there. Does not count as a use.
  */
-export async function findOpenSignIns(
-  db: Pick<Database, 'pool'>,
-  signInIds: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export async function findOpenSignIns(db: Db, signInIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await db.pool.query<{ id: string; organizationId: string }>(
     `SELECT s.id, u.organization_id AS "organizationId"
      FROM sign_ins s
@@ -99,7 +104,7 @@ export async function findOpenSignIns(
 }
 
 /** Creates a sign-in, and returns the token for its cookie. */
-export async function createSignIn(client: Pick<PoolClient, 'query'>, signIn: NewSignIn): Promise<string> {
+export async function createSignIn(client: Queryable, signIn: NewSignIn): Promise<string> {
   const token = newToken()
   // Like a confirmation: the person has just signed in.
   await client.query(
@@ -123,7 +128,7 @@ const LIST_MAX_COUNT = 100
 
 /** Lists the sign-ins of the person that have not ended, the newest 100. */
 export async function listSignIns(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { accountId, signInId }: Pick<SignedInUser, 'accountId' | 'signInId'>,
 ): Promise<SignInOut[]> {
   const { rows } = await db.pool.query<RowOf<SignInOut>>(
@@ -168,7 +173,7 @@ export async function confirmSignIn(
  * undefined if it is none of the person's.
  */
 export async function switchOrganization(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   {
     principal: { accountId, signInId, name, address },
@@ -200,7 +205,7 @@ export async function switchOrganization(
 }
 
 /** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */
-export async function deleteEndedSignIns(db: Pick<Database, 'pool'>, limit: number): Promise<number> {
+export async function deleteEndedSignIns(db: Db, limit: number): Promise<number> {
   const expired = await db.pool.query(
     `DELETE FROM sign_ins WHERE token_sha256 = ANY (ARRAY(
        SELECT token_sha256 FROM sign_ins WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`,

@@ -5,8 +5,10 @@ import { type AuditPrincipal, changedFields, recordAuditEvent } from '../organiz
 import {
   type Database,
   datesToIso,
+  type Db,
   inTransaction,
   isUniqueViolation,
+  type Queryable,
   type RowOf,
   versionOf,
 } from '../connection/index.ts'
@@ -63,7 +65,7 @@ const SELECT_USER = `
 
 /** Lists the users of an organization by email address, those after the address `after`. */
 export async function listUsers(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { limit, after = '' }: { limit: number; after?: string | undefined },
 ): Promise<AppUserOut[]> {
@@ -75,11 +77,7 @@ export async function listUsers(
 }
 
 /** Reads one user; undefined if the organization has no such user. */
-async function findUser(
-  db: Pick<PoolClient, 'query'>,
-  organizationId: string,
-  userId: string,
-): Promise<StoredUser | undefined> {
+async function findUser(db: Queryable, organizationId: string, userId: string): Promise<StoredUser | undefined> {
   const { rows } = await db.query<UserRow>(`${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`, [
     organizationId,
     userId,
@@ -88,21 +86,13 @@ async function findUser(
 }
 
 /** Reads one user for the operator; undefined if the organization has no such user. */
-export async function findUserById(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  userId: string,
-): Promise<AppUserOut | undefined> {
+export async function findUserById(db: Db, organizationId: string, userId: string): Promise<AppUserOut | undefined> {
   const user = await findUser(db.pool, organizationId, userId)
   return user && toOut(user)
 }
 
 /** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
-export async function findUserByEmail(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  email: string,
-): Promise<AppUserOut | undefined> {
+export async function findUserByEmail(db: Db, organizationId: string, email: string): Promise<AppUserOut | undefined> {
   const { rows } = await db.pool.query<UserRow>(
     `${SELECT_USER} WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} ORDER BY u.email = $2 DESC LIMIT 2`,
     [organizationId, email],
@@ -112,9 +102,7 @@ export async function findUserByEmail(
 }
 
 /** Lists users whose addresses differ from another user's in case only, since before the unique index: the first 10. */
-export async function listDuplicateUsers(
-  db: Pick<Database, 'pool'>,
-): Promise<{ email: string; organizationName: string }[]> {
+export async function listDuplicateUsers(db: Db): Promise<{ email: string; organizationName: string }[]> {
   const { rows } = await db.pool.query<{ email: string; organizationName: string }>(
     `SELECT u.email, o.name AS "organizationName" FROM users u
      JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL

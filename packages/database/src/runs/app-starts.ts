@@ -8,7 +8,7 @@ import {
   type Viewer,
   viewerOf,
 } from '../organizations/index.ts'
-import { type Database, deriveId, inTransaction } from '../connection/index.ts'
+import { type Db, deriveId, inTransaction } from '../connection/index.ts'
 import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
 import type { EditingPerson } from '../workflows/index.ts'
 
@@ -77,7 +77,7 @@ const RECORD_APP_START = `
   SELECT kind, name FROM checked`
 
 /** Checks a start by the rules of the public API and records it, with its audit event. `accepted` means committed. */
-export async function recordAppStart(db: Pick<Database, 'pool'>, start: AppStart): Promise<AppStartOutcome> {
+export async function recordAppStart(db: Db, start: AppStart): Promise<AppStartOutcome> {
   try {
     return await record(db, start)
   } catch (error) {
@@ -88,7 +88,7 @@ export async function recordAppStart(db: Pick<Database, 'pool'>, start: AppStart
 }
 
 async function record(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { runId, workflowId, context, principal, requestId, trace, ...start }: AppStart,
 ): Promise<AppStartOutcome> {
   const { organizationId, userId } = principal
@@ -150,7 +150,7 @@ const READ_READINESS = `
 
 /** Reads the rules of a start for a workflow; undefined when the person cannot see it. */
 export async function readReadiness(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   workflowId: string,
 ): Promise<WorkflowReadiness | undefined> {

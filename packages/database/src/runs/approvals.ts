@@ -2,8 +2,8 @@ import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflo
 import type { PoolClient } from 'pg'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import {
-  type Database,
   datesToIso,
+  type Db,
   inTransaction,
   type NamedStatement,
   type RowOf,
@@ -46,7 +46,7 @@ export interface ApprovalRequest {
  * here, or after, and makes the parked session acquirable. Safe to repeat after a lost answer.
  */
 export async function parkForApproval(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   owner: string,
   { lease, organizationId, runId, position, payloads }: ApprovalRequest,
 ): Promise<'parked' | 'decided' | 'lease_lost'> {
@@ -135,7 +135,7 @@ const READ_APPROVAL: NamedStatement = {
 
 /** The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit event. */
 export async function readApproval(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   deliveryId: string,
 ): Promise<ApprovalState | undefined> {
@@ -164,7 +164,7 @@ export async function readApproval(
 }
 
 /** Whether an approval was requested for the delivery, of any organization. */
-export async function hasApproval(db: Pick<Database, 'pool'>, deliveryId: string): Promise<boolean> {
+export async function hasApproval(db: Db, deliveryId: string): Promise<boolean> {
   const { rowCount } = await db.pool.query('SELECT FROM approvals WHERE delivery_id = $1', [deliveryId])
   return rowCount === 1
 }
@@ -190,7 +190,7 @@ export type DecisionOutcome =
  * one of `runId` and `deliveryId` must be given.
  */
 export async function decideApprovals(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { decision, reason, runId, deliveryId }: ApprovalDecisionRequest,
   by: AuditedBy,
 ): Promise<DecisionOutcome> {
@@ -250,7 +250,7 @@ export async function decideApprovals(
  * no further approval is needed.
  */
 export async function endFirstApproval(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   version: number,
@@ -263,11 +263,7 @@ export async function endFirstApproval(
 }
 
 /** The approvals of a run, oldest first, at most 200; with the payloads and URLs of those that wait. */
-export async function listApprovalsOfRun(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  runId: string,
-): Promise<ApprovalOut[]> {
+export async function listApprovalsOfRun(db: Db, organizationId: string, runId: string): Promise<ApprovalOut[]> {
   const { rows } = await db.pool.query<RowOf<ApprovalOut>>(
     `SELECT delivery_id, source_id, source_name, source.endpoint_url, CASE WHEN status = 'waiting' THEN request_body END AS payload,
        status, reason, requested_at, expires_at, decided_at, decided_by_name AS decided_by

@@ -1,6 +1,6 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 import { nextAutoRunAt } from '../workflows/index.ts'
-import { type Database, type NamedStatement, newId, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, newId, runStatement } from '../connection/index.ts'
 
 /** A scheduled run that was started. */
 export interface AutoRunStart {
@@ -71,10 +71,7 @@ const START_DUE: NamedStatement = {
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future time.
  * Each due time is started once, by one of any number of runners. Several missed times are started once together.
  */
-export async function startDueAutoRuns(
-  db: Pick<Database, 'pool'>,
-  options: AutoRunOptions,
-): Promise<readonly AutoRunStart[]> {
+export async function startDueAutoRuns(db: Db, options: AutoRunOptions): Promise<readonly AutoRunStart[]> {
   const { now, limit, newRequestId } = options
   const { rows } = await runStatement<DueWorkflow>(db, LIST_DUE, [now ?? null, limit])
   const started: AutoRunStart[] = []

@@ -1,5 +1,5 @@
 import { draftRules, selectDraftSources, toRefusedRun } from '@workflow-service/contract'
-import type { Database } from '../connection/index.ts'
+import type { Db } from '../connection/index.ts'
 import { readWorkflowTexts } from '../workflows/index.ts'
 import { listSourceNames, readSources } from '../sources/index.ts'
 
@@ -15,7 +15,7 @@ interface RunToDraftFor {
  * agent did not refuse the run, or its workflow was deleted.
  */
 export async function draftRunRules(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { workflowId, error, steps }: RunToDraftFor,
 ): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
 import type { Lease } from './lease.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -47,7 +47,7 @@ const APPEND_STEPS: NamedStatement = {
  * each lease was still the caller's and its steps are written. Calling it again after a lost answer does no harm.
  */
 export async function appendSteps(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   owner: string,
   appends: readonly StepsToAppend[],
 ): Promise<readonly boolean[]> {
@@ -75,13 +75,13 @@ const READ_STEPS: NamedStatement = {
 }
 
 /** The journal of a run, in order. */
-export async function readSteps(db: Pick<Database, 'pool'>, runId: string): Promise<readonly JournalStep[]> {
+export async function readSteps(db: Db, runId: string): Promise<readonly JournalStep[]> {
   return (await readStepsOfRuns(db, [runId])).get(runId) ?? []
 }
 
 /** The journals of these runs, by run. A run without steps has no entry. */
 export async function readStepsOfRuns(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly JournalStep[]>> {
   const { rows } = await runStatement<JournalStep & { runId: string }>(db, READ_STEPS, [runIds])

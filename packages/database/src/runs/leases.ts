@@ -1,4 +1,4 @@
-import { type Database, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import type { Lease } from './lease.ts'
 import type { SourceForAgent } from '../sources/index.ts'
@@ -217,7 +217,7 @@ export const TOO_MANY_ATTEMPTS = `too_many_attempts: The run was started ${MAX_R
  * exist.
  */
 export async function acquireSessions(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   options: AcquireOptions,
   sessionIds: readonly string[],
 ): Promise<AcquiredSessions> {
@@ -354,7 +354,7 @@ const ACQUIRE_WAITING_SESSIONS: NamedStatement = {
  * organizations in turn, and within each to the session that has waited longest. `next` is where the next sweep continues.
  */
 export async function acquireWaitingSessions(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   options: AcquireOptions,
   from: string = NIL_UUID,
 ): Promise<AcquiredSessions & { next: string }> {
@@ -421,7 +421,7 @@ const RENEW_LEASES: NamedStatement = {
 
 /** Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are lost. */
 export async function renewLeases(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   owner: string,
   leaseMs: number,
   leases: readonly Lease[],
@@ -473,11 +473,7 @@ export interface ReleasedLease extends Lease {
  * Releases sessions whose run was interrupted between two steps: the run is queued again, and the interruption does not
  * count as an attempt. Lost leases are skipped.
  */
-export async function releaseSessions(
-  db: Pick<Database, 'pool'>,
-  owner: string,
-  leases: readonly ReleasedLease[],
-): Promise<void> {
+export async function releaseSessions(db: Db, owner: string, leases: readonly ReleasedLease[]): Promise<void> {
   await runStatement(db, RELEASE_SESSIONS, [
     owner,
     leases.map(({ sessionId }) => sessionId),
@@ -495,7 +491,7 @@ export interface Backlog {
 }
 
 /** Counts the sessions that wait for a runner. Parked ones and those of suspended organizations wait on purpose. */
-export async function measureBacklog(db: Pick<Database, 'pool'>): Promise<Backlog> {
+export async function measureBacklog(db: Db): Promise<Backlog> {
   const { rows } = await db.pool.query<Backlog>(
     `SELECT count(*)::integer AS sessions,
             (1000 * extract(epoch FROM clock_timestamp() - min(waiting_since)))::float8 AS "oldestWaitMs"

@@ -1,4 +1,4 @@
-import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
 
 /** What a caller asks of the pace of a model. */
 export interface ModelSlotOptions {
@@ -74,7 +74,7 @@ const RESERVE_MODEL_SLOT: NamedStatement = {
  * later, the caller gets a time to try again, each caller another one.
  */
 export async function reserveModelSlot(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   model: string,
   { maxDelayMs, isRepeated }: ModelSlotOptions,
 ): Promise<ModelSlot | undefined> {
@@ -100,6 +100,6 @@ const RECORD_MODEL_LIMIT: NamedStatement = {
  * Records that the model's API limited a request and asked to wait for this long. Requests that were sent together are limited
  * together, so the interval grows once in that time, and at most once a second.
  */
-export async function recordModelLimit(db: Pick<Database, 'pool'>, model: string, retryAfterMs: number): Promise<void> {
+export async function recordModelLimit(db: Db, model: string, retryAfterMs: number): Promise<void> {
   await runStatement(db, RECORD_MODEL_LIMIT, [model, retryAfterMs])
 }

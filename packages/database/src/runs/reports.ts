@@ -5,7 +5,7 @@
 import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { listApprovalsOfRun } from './approvals.ts'
-import { type Database, workflowSearchText } from '../connection/index.ts'
+import { type Db, workflowSearchText } from '../connection/index.ts'
 import { readSteps } from './journal.ts'
 import type { SessionRow } from './sessions.ts'
 
@@ -36,11 +36,7 @@ export interface RunFilter {
 }
 
 /** Runs of the organization, newest first. */
-export async function listRuns(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  filter: RunFilter,
-): Promise<RunRow[]> {
+export async function listRuns(db: Db, organizationId: string, filter: RunFilter): Promise<RunRow[]> {
   const { status, workflowId, sessionId, ids, since, until, limit } = filter
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const { rows } = await db.pool.query<RunRow>(
@@ -88,7 +84,7 @@ export interface RunDelivery {
 }
 
 /** Any run with its journal and its deliveries; null when there is none with this id. */
-export async function showRun(db: Pick<Database, 'pool'>, runId: string): Promise<RunDetails | null> {
+export async function showRun(db: Db, runId: string): Promise<RunDetails | null> {
   const found = await db.pool.query<Omit<RunDetails, 'steps' | 'deliveries' | 'approvals'>>(
     `SELECT starts.id, starts.workflow_id, starts.session_id, starts.status, starts.attempts, starts.error,
        starts.created_at, starts.started_at, starts.finished_at, starts.organization_id,
@@ -122,14 +118,14 @@ const SESSION_COLUMNS = `id, organization_id, is_open, created_at, closed_at,
       'until', to_char(lease_until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) END AS lease`
 
 /** Any session; null when there is none with this id. */
-export async function showSession(db: Pick<Database, 'pool'>, sessionId: string): Promise<SessionRow | null> {
+export async function showSession(db: Db, sessionId: string): Promise<SessionRow | null> {
   const { rows } = await db.pool.query<SessionRow>(`SELECT ${SESSION_COLUMNS} FROM sessions WHERE id = $1`, [sessionId])
   return rows[0] ?? null
 }
 
 /** Sessions of the organization, newest first. */
 export async function listSessionRows(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { isOpen, limit }: { isOpen?: boolean | undefined; limit: number },
 ): Promise<SessionRow[]> {
@@ -144,7 +140,7 @@ export async function listSessionRows(
 
 /** The ids of runs, or of sessions, that begin with these digits, at most `limit`. Hyphens are optional. */
 export async function findIdsByPrefix(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   table: 'starts' | 'sessions',
   prefix: string,
   limit: number,
@@ -168,7 +164,7 @@ export interface WorkflowName {
  * whose names differ in case.
  */
 export async function findWorkflowsByName(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   wanted: { id: string } | { name: string },
   limit: number,
@@ -197,11 +193,7 @@ export async function findWorkflowsByName(
 }
 
 /** The names of the organization's oldest workflows, for an operator to choose from. */
-export async function listWorkflowNames(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  limit: number,
-): Promise<WorkflowName[]> {
+export async function listWorkflowNames(db: Db, organizationId: string, limit: number): Promise<WorkflowName[]> {
   const { rows } = await db.pool.query<WorkflowName>(
     `SELECT id, name FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL
      ORDER BY created_at, id LIMIT $2`,

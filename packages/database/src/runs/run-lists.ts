@@ -2,8 +2,8 @@ import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/con
 import { escapeLiteral } from 'pg'
 import { listApprovalsOfRun } from './approvals.ts'
 import {
-  type Database,
   datesToIso,
+  type Db,
   positionParams,
   type ReadPage,
   readVisible,
@@ -51,11 +51,7 @@ const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', work
  * Runs that the viewer sees, newest first. Reads a bounded number of rows by an index for
  * each filter. Of a member whose workflows ran rarely, it reads the newest runs of each of them.
  */
-export async function listVisibleRuns(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  query: RunQuery,
-): Promise<readonly RunOut[]> {
+export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): Promise<readonly RunOut[]> {
   const { organizationId, memberId } = viewer
   const { status, workflowId, since, until, limit, after } = query
   const values = [organizationId, memberId, since ?? '-infinity', ...positionParams(after, until), limit]
@@ -90,7 +86,7 @@ const MAX_OF_SESSION_READ = 4_000
 
 /** Runs of one session that the viewer sees, the last one first. */
 export async function listRunsOfSession(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   sessionId: string,
   {
@@ -133,7 +129,7 @@ export async function listRunsOfSession(
 
 /** Those of the runs with these ids that the viewer sees, in the descending order of their numbers. */
 export async function findVisibleRuns(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   ids: readonly string[],
 ): Promise<RunOut[]> {
@@ -153,10 +149,7 @@ const SMALL_STEP_BYTES = 4_096
 const MAX_STEP_BYTES = 2 * 1_048_576
 
 /** The first steps of a run's journal; large ones beyond MAX_STEP_BYTES are `{ omitted_bytes }`. */
-export async function readBoundedSteps(
-  db: Pick<Database, 'pool'>,
-  runId: string,
-): Promise<RowOf<RunDetailOut['steps'][number]>[]> {
+export async function readBoundedSteps(db: Db, runId: string): Promise<RowOf<RunDetailOut['steps'][number]>[]> {
   const { rows } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
     `SELECT position, kind, created_at, CASE
          WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
@@ -176,7 +169,7 @@ export async function readBoundedSteps(
 
 /** A run that the viewer sees, with its journal and deliveries, bounded. */
 export async function findVisibleRun(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   runId: string,
 ): Promise<RunDetailOut | undefined> {

@@ -1,5 +1,5 @@
 import type { JournalStep, RunPrompt } from '@workflow-service/contract'
-import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
 import { readBoundedSteps } from './run-lists.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 
@@ -23,12 +23,7 @@ const RECORD_RUN_PROMPT: NamedStatement = {
  * Records that a model is asked with this prompt when the journal's next step is at `position`. The prompt is stored once for all
  * requests in turn that have it. Repeating the call does no harm.
  */
-export async function recordRunPrompt(
-  db: Pick<Database, 'pool'>,
-  runId: string,
-  position: number,
-  prompt: RunPrompt,
-): Promise<void> {
+export async function recordRunPrompt(db: Db, runId: string, position: number, prompt: RunPrompt): Promise<void> {
   await runStatement(db, RECORD_RUN_PROMPT, [runId, position, JSON.stringify(prompt)])
 }
 
@@ -44,7 +39,7 @@ const MAX_PROMPTS = 25
 
 /** The prompts and the journal of a run that the viewer sees, bounded as `findVisibleRun` does; undefined if there is no such run. */
 export async function findRunPrompts(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   runId: string,
 ): Promise<{ prompts: RecordedPrompt[]; steps: JournalStep[] } | undefined> {

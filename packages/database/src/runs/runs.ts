@@ -1,6 +1,6 @@
 import type { JournalStep } from '@workflow-service/contract'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
-import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
 import { readStepsOfRuns } from './journal.ts'
 import type { Lease } from './lease.ts'
 
@@ -43,7 +43,7 @@ export type NextRun =
   | { readonly kind: 'lease_lost' }
 
 /** Claims the session's next start in number order. Skips starts that were deleted with their workflow. */
-export async function claimNextRun(db: Pick<Database, 'pool'>, owner: string, lease: Lease): Promise<NextRun> {
+export async function claimNextRun(db: Db, owner: string, lease: Lease): Promise<NextRun> {
   const values = [owner, lease.sessionId, lease.epoch]
   for (;;) {
     const { rows } = await runStatement<{ number: number; hasWork: boolean; run: ClaimedRun | null }>(
@@ -135,7 +135,7 @@ const FINISH_RUNS: NamedStatement = {
  * or releases the session when it has none.
  */
 export async function finishRuns(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   owner: string,
   runs: readonly FinishedRun[],
 ): Promise<readonly FinishOutcome[]> {
@@ -174,11 +174,7 @@ const COUNT_ATTEMPT: NamedStatement = {
 }
 
 /** Increments the attempt counter of the running run. Resolves to the new count, or undefined if the lease was lost. */
-export async function countAttempt(
-  db: Pick<Database, 'pool'>,
-  owner: string,
-  lease: Lease,
-): Promise<number | undefined> {
+export async function countAttempt(db: Db, owner: string, lease: Lease): Promise<number | undefined> {
   const values = [owner, lease.sessionId, lease.epoch]
   const { rows } = await runStatement<{ attempts: number }>(db, COUNT_ATTEMPT, values)
   return rows[0]?.attempts
@@ -208,7 +204,7 @@ const LIST_EARLIER_RUNS: NamedStatement = {
 
 /** The newest `limit` finished runs of the session before run `number`, oldest first, with their journals. */
 export async function listEarlierRuns(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   range: { readonly sessionId: string; readonly number: number; readonly limit: number },
 ): Promise<readonly EarlierRun[]> {

@@ -1,7 +1,7 @@
 import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
 import {
-  type Database,
   datesToIso,
+  type Db,
   positionParams,
   type ReadPage,
   readVisible,
@@ -28,7 +28,7 @@ const MAX_SESSIONS_READ = 1_000
 
 /** The sessions that the viewer sees, newest first. */
 export async function listSessions(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   { isOpen, limit, after }: SessionQuery,
 ): Promise<ReadPage<SessionOut>> {
@@ -54,11 +54,7 @@ export async function listSessions(
 const MAX_RUNS = 100
 
 /** A session that the viewer sees, with its latest runs. */
-export async function findSession(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  sessionId: string,
-): Promise<SessionDetailOut | undefined> {
+export async function findSession(db: Db, viewer: Viewer, sessionId: string): Promise<SessionDetailOut | undefined> {
   const [session] = await findSessions(db, viewer, [sessionId])
   if (!session) return undefined
   const runs = await listRunsOfSession(db, viewer, sessionId, { limit: MAX_RUNS })
@@ -67,7 +63,7 @@ export async function findSession(
 
 /** Those of the sessions with these ids that the viewer sees, in any order. */
 export async function findSessions(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   ids: readonly string[],
 ): Promise<SessionOut[]> {

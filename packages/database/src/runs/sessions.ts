@@ -5,7 +5,7 @@ import {
   recordAuditEvent,
   type Viewer,
 } from '../organizations/index.ts'
-import { type Database, inTransaction } from '../connection/index.ts'
+import { type Db, inTransaction } from '../connection/index.ts'
 
 /** A session as `wf sessions --json` prints it, with the names of the columns. */
 export interface SessionRow {
@@ -23,7 +23,7 @@ export interface SessionRow {
 
 /** Creates an open session. False if there is one with this id, in any organization. */
 export async function createSession(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sessionId: string,
   by?: AuditedBy,
@@ -38,12 +38,7 @@ export async function createSession(
 }
 
 /** Opens a session: a new one, or a closed one again. False if it is open already, or another organization's. */
-export async function openSession(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  sessionId: string,
-  by?: AuditedBy,
-): Promise<boolean> {
+export async function openSession(db: Db, organizationId: string, sessionId: string, by?: AuditedBy): Promise<boolean> {
   if (await createSession(db, organizationId, sessionId, by)) return true
   return await changeSession(
     db,
@@ -56,7 +51,7 @@ export async function openSession(
 
 /** Closes an open session; accepted starts still run. False if the viewer sees no open session with this id. */
 export async function closeSession(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   sessionId: string,
   by?: AuditedBy,
@@ -73,7 +68,7 @@ export async function closeSession(
 
 /** Runs a statement, and records an audit event if it changes the session. Resolves to whether it did. */
 async function changeSession(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   action: AuditAction,
   statement: string,
   values: readonly [organizationId: string, sessionId: string, ...unknown[]],

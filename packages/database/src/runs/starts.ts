@@ -1,5 +1,5 @@
 import type { TraceContext } from '@workflow-service/contract'
-import { type Database, inTransaction, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, inTransaction, type NamedStatement, runStatement } from '../connection/index.ts'
 
 /** A start that the API was asked for, with the ids that it gets when it is accepted. */
 export interface NewStart {
@@ -231,11 +231,7 @@ const RECORD_STARTS_IN_NEW_SESSIONS: NamedStatement = {
  * Checks and records one start, and waits when another transaction has locked its session. `accepted` means committed. When
  * it rejects, the start may or may not have been recorded.
  */
-export async function recordStart(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  start: NewStart,
-): Promise<StartOutcome> {
+export async function recordStart(db: Db, organizationId: string, start: NewStart): Promise<StartOutcome> {
   const [outcome] = await inTransaction(db, async (client) => {
     // RECORD_STARTS skips a locked session. Once this transaction has the lock, nothing is skipped.
     const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
@@ -252,7 +248,7 @@ export async function recordStart(
  * whose session another transaction has locked is `session_locked` and not recorded: the others do not wait for it.
  */
 export async function recordStarts(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   starts: readonly { readonly organizationId: string; readonly start: NewStart }[],
 ): Promise<BatchedStartOutcome[]> {
   const areIndependent = starts.every(({ start }) => start.sessionId === null && start.idempotency === null)

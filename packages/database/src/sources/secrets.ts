@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto'
-import { type Database, NIL_UUID } from '../connection/index.ts'
+import { type Db, NIL_UUID } from '../connection/index.ts'
 
 /** The source that owns a secret. The encryption authenticates it: a secret copied to another row cannot be decrypted. */
 export interface SecretOwner {
@@ -99,7 +99,7 @@ export interface SecretRotation {
  * new list and a later rotation has found nothing to rotate.
  */
 export async function rotateSecrets(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   box: SecretBox,
   options: { batchSize?: number } = {},
 ): Promise<SecretRotation> {

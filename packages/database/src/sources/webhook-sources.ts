@@ -6,6 +6,7 @@ import {
   BOUNDED_EXAMPLE,
   type Database,
   datesToIso,
+  type Db,
   foldCase,
   inTransaction,
   type NamedStatement,
@@ -85,7 +86,7 @@ const LIST_SOURCES: NamedStatement = {
 }
 
 /** The organization's sources that are not deleted, sorted by name in code point order. */
-export async function listWebhookSources(db: Pick<Database, 'pool'>, organizationId: string): Promise<WebhookSource[]> {
+export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSource[]> {
   return (await runStatement<WebhookSource>(db, LIST_SOURCES, [organizationId])).rows
 }
 
@@ -135,7 +136,7 @@ const LIST_SMALL_SOURCES: NamedStatement = {
  * sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
  */
 export async function listSmallSources(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
   const { rows } = await runStatement<{ organizationId: string; sources: SourceForAgent[] }>(db, LIST_SMALL_SOURCES, [
@@ -152,10 +153,7 @@ const LIST_SOURCE_NAMES: NamedStatement = {
 }
 
 /** The names of the organization's sources that are not deleted, sorted by name in code point order. */
-export async function listSourceNames(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-): Promise<readonly SourceName[]> {
+export async function listSourceNames(db: Db, organizationId: string): Promise<readonly SourceName[]> {
   return (await runStatement<SourceName>(db, LIST_SOURCE_NAMES, [organizationId])).rows
 }
 
@@ -166,7 +164,7 @@ export interface FoundSource extends SourceName {
 
 /** The organization's sources whose name or description has one of the words in lower case; first those with the most of them. */
 export async function searchSources(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   words: readonly string[],
   limit: number,
@@ -190,7 +188,7 @@ export async function searchSources(
 
 /** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
 export async function listSourceStates(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
 ): Promise<readonly (SourceName & { readonly is_verified: boolean })[]> {
   const { rows } = await db.pool.query<SourceName & { is_verified: boolean }>(
@@ -211,7 +209,7 @@ const READ_SOURCES: NamedStatement = {
 
 /** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
 export async function readSources(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   ids: readonly string[],
 ): Promise<readonly SourceForAgent[]> {
@@ -220,7 +218,7 @@ export async function readSources(
 
 /** The source, unless it belongs to another organization or is deleted. */
 export async function findWebhookSource(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
@@ -274,7 +272,7 @@ const URL_CHANGED =
  * ends the approvals of payloads that were not sent yet. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSource(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   change: WebhookSourceChange,
@@ -338,7 +336,7 @@ export async function saveWebhookSource(
  * nothing. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSourceSettings(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   { approval }: WebhookSourceSettings,
@@ -410,7 +408,7 @@ export async function confirmWebhookSource(
 
 /** Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who deletes. */
 export async function deleteWebhookSource(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   by?: AuditedBy,
@@ -452,7 +450,7 @@ const lastRequest = (kind: 'verification' | 'payload') => `(
 
 /** The organization's sources with their last requests, sorted by name in code point order; or only the one of this id. */
 export async function listSourcesWithLastRequests(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   sourceId?: string,
 ): Promise<AppWebhookSourceOut[]> {

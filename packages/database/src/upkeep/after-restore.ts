@@ -1,6 +1,6 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 import { nextAutoRunAt } from '../workflows/index.ts'
-import { type Database, inTransaction } from '../connection/index.ts'
+import { type Db, inTransaction } from '../connection/index.ts'
 import { UNKNOWN_REASON } from '../deliveries/index.ts'
 
 /** What `endWorkAfterRestore` changed. */
@@ -20,7 +20,7 @@ export const INTERRUPTED_BY_RESTORE =
 const SESSIONS_PER_BATCH = 500
 
 /** The names under which services are connected to the database, sorted. */
-export async function listConnectedServices(db: Pick<Database, 'pool'>): Promise<readonly string[]> {
+export async function listConnectedServices(db: Db): Promise<readonly string[]> {
   const { rows } = await db.pool.query<{ name: string }>(
     `SELECT DISTINCT application_name AS name FROM pg_stat_activity
      WHERE datname = current_database() AND application_name IN ('gateway', 'runner', 'dispatcher', 'app')
@@ -34,7 +34,7 @@ export async function listConnectedServices(db: Pick<Database, 'pool'>): Promise
  * again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire, and due schedules
  * advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
  */
-export async function endWorkAfterRestore(db: Pick<Database, 'pool'>): Promise<EndedWork> {
+export async function endWorkAfterRestore(db: Db): Promise<EndedWork> {
   const ended = { runs: 0, deliveries: 0, schedules: 0 }
   const { rowCount } = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now() WHERE outcome = 'in_flight'`,
@@ -51,7 +51,7 @@ export async function endWorkAfterRestore(db: Pick<Database, 'pool'>): Promise<E
 }
 
 /** Ends the runs of some sessions. Resolves to their number; undefined when no session has work. */
-async function endRuns(db: Pick<Database, 'pool'>): Promise<number | undefined> {
+async function endRuns(db: Db): Promise<number | undefined> {
   return await inTransaction(db, async (client) => {
     const { rows: sessions } = await client.query<{ id: string }>(
       `SELECT id FROM sessions WHERE last_finished_number < last_start_number LIMIT $1 FOR NO KEY UPDATE`,
@@ -79,7 +79,7 @@ async function endRuns(db: Pick<Database, 'pool'>): Promise<number | undefined> 
 }
 
 /** A due time after the restored moment may have been started before the restore. */
-async function skipDueSchedules(db: Pick<Database, 'pool'>): Promise<number> {
+async function skipDueSchedules(db: Db): Promise<number> {
   const { rows } = await db.pool.query<{ id: string; frequency: AutoRunFrequency; anchorAt: Date; now: Date }>(
     `SELECT id, auto_run_frequency AS frequency, auto_run_anchor_at AS "anchorAt", now()
      FROM workflows

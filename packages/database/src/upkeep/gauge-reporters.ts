@@ -1,4 +1,4 @@
-import type { Database } from '../connection/index.ts'
+import type { Db } from '../connection/index.ts'
 
 /** The gauges of the whole system: the backlog and the queue. */
 const SYSTEM = 'system'
@@ -13,7 +13,7 @@ export const REPORTER_LEASE_MS = 90_000
  * Says whether this process exports the gauges of the whole system: it does already, or no other process did lately. To be called
  * at each scrape. `owner` is unique per process start.
  */
-export async function isGaugeReporter(db: Pick<Database, 'pool'>, owner: string): Promise<boolean> {
+export async function isGaugeReporter(db: Db, owner: string): Promise<boolean> {
   const { rowCount } = await db.pool.query(
     `INSERT INTO gauge_reporters AS reporter (name, owner, until)
      VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
@@ -25,6 +25,6 @@ export async function isGaugeReporter(db: Pick<Database, 'pool'>, owner: string)
 }
 
 /** Lets another process take over at once, when this one stops. */
-export async function stopReportingGauges(db: Pick<Database, 'pool'>, owner: string): Promise<void> {
+export async function stopReportingGauges(db: Db, owner: string): Promise<void> {
   await db.pool.query('DELETE FROM gauge_reporters WHERE name = $1 AND owner = $2', [SYSTEM, owner])
 }

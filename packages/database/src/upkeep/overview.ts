@@ -1,5 +1,5 @@
 import type { OverviewOut } from '@workflow-service/contract'
-import { type Database, datesToIso, type RowOf } from '../connection/index.ts'
+import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
 import { countLastDay } from './usage.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 
@@ -102,7 +102,7 @@ const COUNT_WAITING_RUNS = `
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
 /** The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index. */
-export async function readOverview(db: Pick<Database, 'pool'>, viewer: Viewer): Promise<OverviewOut> {
+export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut> {
   const { organizationId, memberId } = viewer
   const [steps, attention, waiting, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),

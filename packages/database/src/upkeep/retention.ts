@@ -1,4 +1,4 @@
-import { type Database, type NamedStatement, NIL_UUID, runStatement, type TimePosition } from '../connection/index.ts'
+import { type Db, type NamedStatement, NIL_UUID, runStatement, type TimePosition } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage.ts'
 
@@ -86,7 +86,7 @@ const DELETE_OLD_RUNS: NamedStatement = {
  * flight, a start whose Idempotency-Key is still answered (contract README, "Retention"), and what the usage has not counted yet.
  * Safe when several processes do it at once.
  */
-export async function deleteOldRuns(db: Pick<Database, 'pool'>, batch: RetentionBatch): Promise<RetentionResult> {
+export async function deleteOldRuns(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   return await deleteBatch(db, DELETE_OLD_RUNS, batch)
 }
 
@@ -119,7 +119,7 @@ const DELETE_OLD_JOURNALS: NamedStatement = {
  * Deletes the journals of runs that ended before the age, and remembers how far it came: no journal is looked for twice. That of a run
  * which had not ended when its turn came is deleted with the run. Safe when several processes do it at once.
  */
-export async function deleteOldJournals(db: Pick<Database, 'pool'>, batch: RetentionBatch): Promise<RetentionResult> {
+export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   // Looks first: with ON CONFLICT alone it waits for another process that is updating the row.
   await db.pool.query(
     `INSERT INTO retention_progress (organization_id, created_at, run_id)
@@ -162,12 +162,12 @@ const DELETE_OLD_SESSIONS: NamedStatement = {
  * Deletes sessions whose last start is older than the age and whose runs are deleted, open or closed. Safe when several processes do it
  * at once, and against starts that continue the session.
  */
-export async function deleteOldSessions(db: Pick<Database, 'pool'>, batch: RetentionBatch): Promise<RetentionResult> {
+export async function deleteOldSessions(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   return await deleteBatch(db, DELETE_OLD_SESSIONS, batch)
 }
 
 async function deleteBatch(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   statement: NamedStatement,
   { organizationId, olderThanDays, batchSize, after }: RetentionBatch,
 ): Promise<RetentionResult> {
@@ -196,7 +196,7 @@ const DELETE_OLD_AUDIT_EVENTS: NamedStatement = {
 
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
 export async function deleteOldAuditEvents(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
 ): Promise<number> {
   const firstId = firstIdAt(Date.now() - olderThanDays * DAY_MS + 60_000)
@@ -205,7 +205,7 @@ export async function deleteOldAuditEvents(
 }
 
 /** The next 500 organizations after this id, in the order of their ids. */
-export async function listOrganizationIds(db: Pick<Database, 'pool'>, after: string = NIL_UUID): Promise<string[]> {
+export async function listOrganizationIds(db: Db, after: string = NIL_UUID): Promise<string[]> {
   const { rows } = await db.pool.query<{ id: string }>(
     'SELECT id FROM organizations WHERE id > $1 ORDER BY id LIMIT 500',
     [after],
@@ -234,7 +234,7 @@ const DELETE_OLD_DELIVERIES: NamedStatement = {
  * resumed, however late, a payload whose delivery were gone would be sent again. Safe when several processes do it at once.
  */
 export async function deleteOldDeliveries(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   options: { olderThanDays: number; batchSize: number },
 ): Promise<number> {
   const { rowCount } = await runStatement(db, DELETE_OLD_DELIVERIES, [options.olderThanDays, options.batchSize])
@@ -253,7 +253,7 @@ const DELETE_OLD_IDEMPOTENCY_KEYS: NamedStatement = {
 }
 
 /** Deletes at most `limit` Idempotency-Keys that are older than 24 hours. Resolves to how many. */
-export async function deleteOldIdempotencyKeys(db: Pick<Database, 'pool'>, limit: number): Promise<number> {
+export async function deleteOldIdempotencyKeys(db: Db, limit: number): Promise<number> {
   const { rowCount } = await runStatement(db, DELETE_OLD_IDEMPOTENCY_KEYS, [limit])
   return rowCount ?? 0
 }

@@ -1,4 +1,4 @@
-import { type Database, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 
@@ -116,7 +116,7 @@ class UsageCounter {
 }
 
 /** Counts in batches; `maxRows` bounds the rows of one kind that are read. */
-async function countPeriod(db: Pick<Database, 'pool'>, period: Period, maxRows = Infinity): Promise<UsageCounter> {
+async function countPeriod(db: Db, period: Period, maxRows = Infinity): Promise<UsageCounter> {
   const counter = new UsageCounter()
   await forEachBatch(db, COUNT_STARTS, period, [], maxRows, (group) => {
     const things = [
@@ -141,7 +141,7 @@ async function countPeriod(db: Pick<Database, 'pool'>, period: Period, maxRows =
 }
 
 async function forEachBatch(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   statement: string,
   { organizationId, since, until }: Period,
   further: readonly unknown[],
@@ -162,10 +162,7 @@ async function forEachBatch(
 }
 
 /** The sources, also the deleted ones, that have a delivery in the period. */
-async function listActiveSources(
-  db: Pick<Database, 'pool'>,
-  { organizationId, since, until }: Period,
-): Promise<string[]> {
+async function listActiveSources(db: Db, { organizationId, since, until }: Period): Promise<string[]> {
   const { rows } = await db.pool.query<{ id: string }>(
     `SELECT source.id FROM webhook_sources AS source
      CROSS JOIN LATERAL (
@@ -203,7 +200,7 @@ export const HOURS_COUNTED_AGAIN = `(
  * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one process does
  * it at a time, and a process that dies leaves nothing half-written: the next one repeats the hour. Resolves to the hours.
  */
-export async function rollUpUsage(db: Pick<Database, 'pool'>, signal?: AbortSignal): Promise<readonly Date[]> {
+export async function rollUpUsage(db: Db, signal?: AbortSignal): Promise<readonly Date[]> {
   const client = await db.pool.connect()
   client.on('error', ignore)
   let failure: Error | undefined
@@ -234,7 +231,7 @@ export async function rollUpUsage(db: Pick<Database, 'pool'>, signal?: AbortSign
 
 function ignore(): void {}
 
-async function findHourToRollUp(db: Pick<Database, 'pool'>): Promise<Date | undefined> {
+async function findHourToRollUp(db: Db): Promise<Date | undefined> {
   const { rows } = await db.pool.query<{ hour: Date | null }>(
     `WITH closed AS (SELECT date_trunc('hour', now() - interval '${DELAY_MINUTES} minutes') AS until),
      next AS (
@@ -259,7 +256,7 @@ async function findHourToRollUp(db: Pick<Database, 'pool'>): Promise<Date | unde
 }
 
 /** Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. */
-async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date, signal: AbortSignal | undefined): Promise<boolean> {
+async function rollUpHour(db: Db, hour: Date, signal: AbortSignal | undefined): Promise<boolean> {
   const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
   let hasUnfinished = false
   let after = NIL_UUID
@@ -289,7 +286,7 @@ async function rollUpHour(db: Pick<Database, 'pool'>, hour: Date, signal: AbortS
 
 /** The next 500 organizations by id, and whether each has a start or a delivery in the period. */
 async function listOrganizationsAfter(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   id: string,
   { since, until }: Pick<Period, 'since' | 'until'>,
 ): Promise<{ id: string; isActive: boolean }[]> {
@@ -312,12 +309,7 @@ async function listOrganizationsAfter(
   return rows
 }
 
-async function writeHour(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  hour: Date,
-  rows: readonly UsageRow[],
-): Promise<void> {
+async function writeHour(db: Db, organizationId: string, hour: Date, rows: readonly UsageRow[]): Promise<void> {
   await inTransaction(db, async (client) => {
     await client.query(
       `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
@@ -339,7 +331,7 @@ async function writeHour(
 }
 
 /** The end of the hours that are rolled up, at the earliest `since`. */
-async function findLiveSince(db: Pick<Database, 'pool'>, since: Date): Promise<Date> {
+async function findLiveSince(db: Db, since: Date): Promise<Date> {
   const { rows } = await db.pool.query<{ hour: Date }>(
     `SELECT greatest($1, max(hour) + interval '1 hour') AS hour FROM usage_rollups`,
     [since],
@@ -349,7 +341,7 @@ async function findLiveSince(db: Pick<Database, 'pool'>, since: Date): Promise<D
 
 /** Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows that the member sees. */
 export async function countLastDay(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   viewer: Viewer,
 ): Promise<Record<'starts' | 'deliveries', Record<string, number>>> {
   const now = Date.now()
@@ -364,7 +356,7 @@ export async function countLastDay(
   return counts
 }
 
-async function countKind(db: Pick<Database, 'pool'>, period: Period, kind: UsageKind): Promise<UsageRow[]> {
+async function countKind(db: Db, period: Period, kind: UsageKind): Promise<UsageRow[]> {
   const { rows } = await countPeriod(db, period, MAX_LIVE_ROWS)
   return [...rows.values()].filter((row) => row.kind === kind)
 }
@@ -410,7 +402,7 @@ type HourRow = UsageRow & { readonly bucket: Date }
  * totals of a member are those of the workflows that the member sees, and of deliveries without one.
  */
 async function readRows(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { memberId }: Viewer,
   period: Period,
   kind: UsageKind,
@@ -466,11 +458,7 @@ const DAY_MS = 24 * HOUR_MS
  * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the member sees;
  * by webhook source or API key it has nothing, because what others do with them is not the member's to see.
  */
-export async function readUsage(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  { since, until, by }: UsageQuery,
-): Promise<UsageOut> {
+export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: UsageQuery): Promise<UsageOut> {
   const now = Date.now()
   const end = Math.min(until?.getTime() ?? now, now)
   const begin = Math.max(since?.getTime() ?? end - 7 * DAY_MS, end - MAX_HISTORY_DAYS * DAY_MS)
@@ -501,12 +489,7 @@ const NO_THING = {
   api_key: 'Schedule and people',
 } as const
 
-async function readGroups(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  period: Period,
-  by: UsageQuery['by'],
-): Promise<UsageOut['groups']> {
+async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
   const { organizationId, memberId } = viewer
   if (memberId !== null && by !== 'workflow') return []
   const byThing = Map.groupBy(await readRows(db, viewer, period, by), (row) => row.thing_id)

@@ -1,5 +1,5 @@
 import { RULES_FILE_NAME, RULES_MAX_BYTES } from '@workflow-service/contract'
-import { type Database, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
 
 /** A file of a workflow, without its content. */
 export interface WorkflowFile {
@@ -20,7 +20,7 @@ const LIST_FILES: NamedStatement = {
 
 /** The files of a workflow, sorted by folder, then by name, in code point order. */
 export async function listWorkflowFiles(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   workflowId: string,
 ): Promise<readonly WorkflowFile[]> {
@@ -56,7 +56,7 @@ const READ_WORKFLOW_TEXTS: NamedStatement = {
 
 /** The texts of those of the workflows that exist, by name. */
 export async function readWorkflowTexts(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   workflowIds: readonly string[],
 ): Promise<readonly WorkflowTexts[]> {
@@ -65,7 +65,7 @@ export async function readWorkflowTexts(
 
 /** The content of a file; undefined when the workflow has no such file. */
 export async function readWorkflowFile(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   workflowId: string,
   fileId: string,

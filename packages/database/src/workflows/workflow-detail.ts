@@ -1,13 +1,7 @@
 import type { AutoRunFrequency, WorkflowDetailOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import { nextAutoRunAt } from './auto-run-schedule.ts'
-import { versionOf } from '../connection/index.ts'
+import { type Connection, versionOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
-
-/** The pool, or the connection of a transaction. */
-export interface Reader {
-  readonly pool: Pick<PoolClient, 'query'>
-}
 
 type TriggerOut = WorkflowDetailOut['triggers'][number]
 export type TriggerValues = Omit<TriggerOut, 'id' | 'version'>
@@ -69,7 +63,7 @@ const READ_DETAIL = `
 
 /** Reads a workflow as the editor shows it; undefined when the person cannot see it. */
 export async function readWorkflowDetail(
-  db: Reader,
+  db: Connection,
   { organizationId, memberId }: Viewer,
   workflowId: string,
 ): Promise<WorkflowDetailOut | undefined> {

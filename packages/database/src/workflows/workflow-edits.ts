@@ -9,7 +9,7 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
-import { type Database, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
+import { type Db, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
 import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
 
 /** A person's change of a workflow. */
@@ -71,7 +71,7 @@ export interface AuditedEdit {
  * @throws EditRefused
  */
 export async function editWorkflow(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   work: (client: PoolClient, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
 ): Promise<WorkflowDetailOut> {
@@ -143,11 +143,7 @@ export function isChange(
 type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
 
 /** Creates an inactive workflow with the person as its user. Repeated with the same values, it answers the same. */
-export async function createWorkflow(
-  db: Pick<Database, 'pool'>,
-  edit: WorkflowEdit,
-  values: WorkflowValues,
-): Promise<WorkflowDetailOut> {
+export async function createWorkflow(db: Db, edit: WorkflowEdit, values: WorkflowValues): Promise<WorkflowDetailOut> {
   const { name, description, scope } = values
   return await inTransaction(db, async (client) => {
     if (await insertWorkflow(client, edit, values)) {
@@ -165,7 +161,7 @@ export async function createWorkflow(
  * user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   { id, name }: { readonly id: string; readonly name: string },
 ): Promise<WorkflowDetailOut> {
@@ -242,7 +238,7 @@ async function readCreated(
 }
 
 export async function saveWorkflow(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   { version, ...values }: SaveWorkflowIn,
 ): Promise<WorkflowDetailOut> {
@@ -266,11 +262,7 @@ export async function saveWorkflow(
   })
 }
 
-export async function setWorkflowActive(
-  db: Pick<Database, 'pool'>,
-  edit: WorkflowEdit,
-  isActive: boolean,
-): Promise<WorkflowDetailOut> {
+export async function setWorkflowActive(db: Db, edit: WorkflowEdit, isActive: boolean): Promise<WorkflowDetailOut> {
   return await editWorkflow(db, edit, async (client, before) => {
     if (before.is_active === isActive) return undefined
     await client.query('UPDATE workflows SET is_active = $2 WHERE id = $1', [before.id, isActive])
@@ -283,7 +275,7 @@ export async function setWorkflowActive(
 
 /** Saves the schedule. It counts from now when it is switched on or gets another frequency. */
 export async function saveAutoRun(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   { version, ...schedule }: SaveAutoRunIn,
 ): Promise<WorkflowDetailOut> {
@@ -309,7 +301,7 @@ export async function saveAutoRun(
 }
 
 export async function saveWorkflowUsers(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   { userIds, version }: { readonly userIds: readonly string[]; readonly version: string },
 ): Promise<WorkflowDetailOut> {
@@ -358,7 +350,7 @@ const FIND_UNFINISHED_RUN = `
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.
  * @throws EditRefused `workflow_busy` while a run has not ended.
  */
-export async function deleteWorkflow(db: Pick<Database, 'pool'>, edit: WorkflowEdit): Promise<void> {
+export async function deleteWorkflow(db: Db, edit: WorkflowEdit): Promise<void> {
   await inTransaction(db, async (client) => {
     const { name } = await lockWorkflow(client, edit, 'FOR UPDATE')
     const unfinished = await client.query(FIND_UNFINISHED_RUN, [edit.principal.organizationId, edit.workflowId])
@@ -384,7 +376,7 @@ const DELETE_RUNS = `
  * Deletes up to `batchSize` runs, with their journals, of each of up to 100 deleted workflows, and those workflows without
  * runs. A run that was accepted while its workflow was deleted ends first. Resolves to the number of deleted rows.
  */
-export async function purgeDeletedWorkflows(db: Pick<Database, 'pool'>, batchSize: number): Promise<number> {
+export async function purgeDeletedWorkflows(db: Db, batchSize: number): Promise<number> {
   const { rows } = await db.pool.query<{ id: string }>(
     'SELECT id FROM workflows WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 100',
   )

@@ -1,8 +1,8 @@
 import type { AppFileOut, FieldError, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
-import type { Database } from '../connection/index.ts'
-import { type Reader, type TriggerValues, triggerVersion } from './workflow-detail.ts'
+import type { Connection, Db } from '../connection/index.ts'
+import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import { EditRefused, editWorkflow, isChange, type WorkflowEdit } from './workflow-edits.ts'
 
 // The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they are.
@@ -24,7 +24,7 @@ const INSERT_SUBAGENT_SOURCES = `
 
 /** Saves a trigger: a new one when `version` is null. */
 export async function saveTrigger(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   triggerId: string,
   { version, ...values }: SaveTriggerIn,
@@ -72,7 +72,7 @@ function removedFields(old: object): AuditChange[] {
 }
 
 export async function deleteTrigger(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   triggerId: string,
   version: string,
@@ -94,7 +94,7 @@ const READ_FILE = `
 
 /** Reads a file with its content; undefined when the person cannot see it. */
 export async function readAppFile(
-  db: Reader,
+  db: Connection,
   { organizationId, memberId }: Viewer,
   workflowId: string,
   fileId: string,
@@ -113,7 +113,7 @@ const UPSERT_FILE = `
 
 /** Saves a file: a new one when `version` is null. */
 export async function saveFile(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   fileId: string,
   { version, ...wanted }: SaveFileIn,
@@ -145,7 +145,7 @@ function valuesOf({ name, path, content }: Omit<AppFileOut, 'id' | 'version'>) {
 }
 
 export async function deleteFile(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   edit: WorkflowEdit,
   fileId: string,
   version: string,

@@ -1,4 +1,4 @@
-import { type Database, foldSearch, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
+import { type Db, foldSearch, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
 import type { WorkflowRowOut } from '@workflow-service/contract'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { listWorkflows, type WorkflowPosition, type WorkflowQuery } from './workflows.ts'
@@ -80,7 +80,7 @@ const LIST_VISIBLE_WORKFLOWS: NamedStatement = {
 
 /** Lists the positions of the workflows that a person sees. */
 async function listPositions(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   query: WorkflowQuery,
 ): Promise<{ readonly workflows: readonly WorkflowPosition[]; readonly hasMore: boolean }> {
@@ -124,11 +124,7 @@ export interface WorkflowRows {
 }
 
 /** Lists the workflows that a person sees with their last runs (contract README, "Pagination and search"). */
-export async function listWorkflowRows(
-  db: Pick<Database, 'pool'>,
-  viewer: Viewer,
-  query: WorkflowQuery,
-): Promise<WorkflowRows> {
+export async function listWorkflowRows(db: Db, viewer: Viewer, query: WorkflowQuery): Promise<WorkflowRows> {
   const { workflows, hasMore } = await listPositions(db, viewer, query)
   const ids = workflows.map(({ id }) => id)
   return { rows: await findWorkflowRows(db, viewer, ids), next: hasMore ? workflows.at(-1) : undefined }
@@ -136,7 +132,7 @@ export async function listWorkflowRows(
 
 /** Those of the workflows with these ids that a person sees, in the order of the ids. */
 export async function findWorkflowRows(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   { organizationId, memberId }: Viewer,
   ids: readonly string[],
 ): Promise<readonly WorkflowRowOut[]> {

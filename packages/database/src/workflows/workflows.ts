@@ -1,4 +1,4 @@
-import { type Database, foldSearch, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
+import { type Db, foldSearch, type NamedStatement, NIL_UUID, runStatement } from '../connection/index.ts'
 
 /** A position in the list: continues after this workflow. Both values never change, and their pair is unique. */
 export interface WorkflowPosition {
@@ -170,7 +170,7 @@ const ALL_USERS = '"users":null'
  * @param known The users of organizations from earlier documents: if they have not changed, they are not read again.
  */
 export async function findWorkflows(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   lookUps: readonly WorkflowLookUp[],
   known: Pick<ReadonlyMap<string, OrganizationUsers>, 'get'> = new Map<string, OrganizationUsers>(),
 ): Promise<(WorkflowDocument | null)[]> {
@@ -204,10 +204,7 @@ const FIND_WORKFLOW_VERSIONS: NamedStatement = {
 }
 
 /** The versions of the workflows, in the order of the look-ups; null for one that the organization does not have. */
-export async function findWorkflowVersions(
-  db: Pick<Database, 'pool'>,
-  lookUps: readonly WorkflowLookUp[],
-): Promise<(string | null)[]> {
+export async function findWorkflowVersions(db: Db, lookUps: readonly WorkflowLookUp[]): Promise<(string | null)[]> {
   const values = [toJson(lookUps)]
   const { rows } = await runStatement<{ position: number; version: string | null }>(db, FIND_WORKFLOW_VERSIONS, values)
   const found = lookUps.map((): string | null => null)
@@ -299,7 +296,7 @@ const SEARCH_WORKFLOWS: NamedStatement = {
  * no workflow, and omit none that existed all the time.
  */
 export async function listWorkflows(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   { limit, after, search = '' }: WorkflowQuery,
 ): Promise<WorkflowPageRows> {
