@@ -1,7 +1,32 @@
 /**
  * Storage: all SQL of the service. Functions take the database first and the organization second.
  */
-export * from './connection/index.ts'
+export {
+  checkServer,
+  createDatabase,
+  createHintSender,
+  type Database,
+  type DatabaseOptions,
+  deriveId,
+  foldCase,
+  type Hint,
+  type HintListener,
+  type HintSender,
+  inTransaction,
+  isDatabaseUnavailable,
+  isDeliveryIdOfRun,
+  isStatementError,
+  isStatementTimeout,
+  listenToHints,
+  migrate,
+  newDeliveryId,
+  newId,
+  NIL_UUID,
+  type ReadPage,
+  statements,
+  type TimePosition,
+  workflowSearchText,
+} from './connection/index.ts'
 export * from './organizations/index.ts'
 export * from './people/index.ts'
 export * from './workflows/index.ts'

@@ -6,7 +6,7 @@ import { newId } from '../src/connection/ids.ts'
 import { applyManifests } from '../src/manifest/apply-manifests.ts'
 import type { AppliedManifest } from '../src/manifest/applied-manifest.ts'
 import { ManifestError, toManifest } from '../src/manifest/manifest-errors.ts'
-import { saveWebhookSource } from '../src/sources/webhook-sources.ts'
+import { saveWebhookSource } from '../src/sources/index.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
 let db: Database

@@ -6,7 +6,7 @@ import type { AppliedManifest } from '../src/manifest/applied-manifest.ts'
 import { toManifest } from '../src/manifest/manifest-errors.ts'
 import { ManifestOverwriteError } from '../src/manifest/person-edits.ts'
 import { createSecretBox, type SecretBox } from '../src/sources/secrets.ts'
-import { saveWebhookSource } from '../src/sources/webhook-sources.ts'
+import { saveWebhookSource } from '../src/sources/index.ts'
 
 const database = useTestDatabase()
 beforeEach(async () => {

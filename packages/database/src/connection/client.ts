@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type * as adapter from '@prisma/adapter-pg'
-import { Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg'
+import { Pool, type PoolClient } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
 import type * as client from '../generated/client.ts'
 
@@ -27,12 +27,6 @@ export interface Database {
   /** Rejects unless PostgreSQL answers a query. */
   ping(): Promise<void>
   close(): Promise<void>
-}
-
-/** A statement that PostgreSQL parses and plans once for each connection. */
-export interface NamedStatement {
-  readonly name: string
-  readonly text: string
 }
 
 /**
@@ -102,13 +96,4 @@ export type Queryable = Pick<PoolClient, 'query'>
 /** What a function needs that runs one statement, also inside a transaction of the caller. */
 export interface Connection {
   readonly pool: Queryable
-}
-
-/** Runs a named statement. */
-export function runStatement<Row extends QueryResultRow>(
-  db: Connection,
-  statement: NamedStatement,
-  values: unknown[],
-): Promise<QueryResult<Row>> {
-  return db.pool.query<Row>({ name: statement.name, text: statement.text, values })
 }

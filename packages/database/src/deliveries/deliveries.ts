@@ -1,15 +1,24 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import {
+  boolean,
   BOUNDED_EXAMPLE,
-  type Db,
-  inTransaction,
-  type NamedStatement,
-  positionParams,
+  bytea,
   type Connection,
+  type Db,
+  float8,
+  integer,
+  inTransaction,
+  json,
+  orNull,
+  positionParams,
   runStatement,
+  statement,
+  text,
+  timestamptz,
+  uuid,
 } from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 
 /** One outbound request and its outcome (contract README, "Deliveries"). */
 export interface Delivery {
@@ -35,6 +44,28 @@ export interface Delivery {
   resendOf: string | null
   /** The user who sent it again. */
   sentBy: string | null
+}
+
+/** The columns of a `Delivery`. */
+const DELIVERY_COLUMNS = {
+  id: uuid,
+  organizationId: uuid,
+  sourceId: uuid,
+  kind: text<DeliveryKind>(),
+  outcome: text<DeliveryOutcome>(),
+  status: orNull(integer),
+  reason: orNull(text()),
+  mismatches: orNull(json<FieldError[]>()),
+  durationMs: orNull(integer),
+  answer: orNull(text()),
+  requestBody: json<Record<string, unknown>>(),
+  sessionId: orNull(uuid),
+  runId: orNull(uuid),
+  requestId: orNull(text()),
+  createdAt: timestamptz,
+  finishedAt: orNull(timestamptz),
+  resendOf: orNull(uuid),
+  sentBy: orNull(uuid),
 }
 
 /** A delivery to record as `in_flight` before the first byte is sent. */
@@ -109,71 +140,20 @@ export interface Resend {
 /** Whether the webhook source `source` asks for an approval of a payload that is sent now. */
 export const NEEDS_APPROVAL = `(source.approval = 'always' OR (source.approval = 'first' AND source.approved_at IS NULL))`
 
-// Who may approve, and the operator, approves a payload by sending it again. Scalar subqueries find the approval and the person by their
-// keys, and only for a source that needs an approval. The lock orders the claim and an edit of the URL, which ends the approval.
-const IS_APPROVED = `CASE WHEN NOT ${NEEDS_APPROVAL} THEN true
-  WHEN request.resend_of IS NULL THEN coalesce((
-    SELECT true FROM approvals
-    WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
-      AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
-    LIMIT 1 FOR SHARE
-  ), false)
-  ELSE request.sent_by IS NULL OR coalesce((
-    SELECT role IN ('owner', 'admin') AND deactivated_at IS NULL FROM users
-    WHERE users.organization_id = request.organization_id AND users.id = request.sent_by
-  ), false) END`
-
-// Inserts in the order of the ids, so that two batches with the same ids do not deadlock. The last case of `kind`: a claim
-// that committed after this statement's snapshot is the only other reason why the row was not inserted.
-const CLAIM_DELIVERIES: NamedStatement = {
-  name: 'claim-deliveries',
-  text: `
-    WITH request AS MATERIALIZED (
-      SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
-        $9::uuid[], $10::uuid[])
-        WITH ORDINALITY
-        AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
-    ),
-    checked AS MATERIALIZED (
-      SELECT request.*, source.endpoint_url, source.signing_secret, ${BOUNDED_EXAMPLE} AS example, source.version,
-        source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
-        request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
-        coalesce(organization.is_suspended, false) AS is_suspended,
-        ${IS_APPROVED} AS is_approved,
-        coalesce(${NEEDS_APPROVAL} AND source.approval = 'first', false) AS is_first_approval
-      FROM request
-      LEFT JOIN organizations AS organization ON organization.id = request.organization_id
-      LEFT JOIN webhook_sources AS source
-        ON source.organization_id = request.organization_id AND source.id = request.source_id
-      LEFT JOIN sessions AS session
-        ON session.organization_id = request.organization_id AND session.id = request.session_id
-        AND session.lease_epoch = request.epoch
-    ),
-    claimed AS (
-      INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
-        resend_of, sent_by, request_url)
-      SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of,
-        sent_by, endpoint_url
-      FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved
-      ORDER BY id
-      ON CONFLICT (id) DO NOTHING
-      RETURNING id, created_at
-    )
-    SELECT checked.id,
-      CASE
-        WHEN claimed.id IS NOT NULL THEN 'claimed'
-        WHEN EXISTS (SELECT FROM deliveries WHERE deliveries.id = checked.id) THEN 'known'
-        WHEN NOT has_source THEN 'no_source'
-        WHEN NOT has_lease THEN 'lease_lost'
-        WHEN is_suspended THEN 'organization_suspended'
-        WHEN NOT is_approved THEN 'approval_required'
-        ELSE 'known'
-      END AS kind,
-      claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",
-      example AS "exampleRequestBody", version, is_first_approval AS "isFirstApproval"
-    FROM checked LEFT JOIN claimed ON claimed.id = checked.id
-    ORDER BY position`,
-}
+const CLAIM_DELIVERIES = statement(
+  'deliveries/claim-deliveries',
+  {
+    id: uuid,
+    kind: text<DeliveryClaim['kind']>(),
+    createdAt: timestamptz,
+    endpointUrl: text(),
+    signingSecret: orNull(bytea),
+    exampleRequestBody: orNull(json<Record<string, unknown>>()),
+    version: integer,
+    isFirstApproval: boolean,
+  },
+  { BOUNDED_EXAMPLE, NEEDS_APPROVAL },
+)
 
 /**
  * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it, that the
@@ -183,22 +163,18 @@ export async function claimDeliveries(
   db: Connection,
   requests: readonly DeliveryClaimRequest[],
 ): Promise<readonly DeliveryClaim[]> {
-  const { rows } = await runStatement<{ id: string; kind: DeliveryClaim['kind']; createdAt: Date } & DeliveryTarget>(
-    db,
-    CLAIM_DELIVERIES,
-    [
-      requests.map(({ id }) => id),
-      requests.map(({ organizationId }) => organizationId),
-      requests.map(({ sourceId }) => sourceId),
-      requests.map(({ requestBody }) => requestBody),
-      requests.map(({ lease, resend }) => (lease ?? resend)?.sessionId ?? null),
-      requests.map(({ lease }) => lease?.epoch ?? null),
-      requests.map(({ runId }) => runId),
-      requests.map(({ requestId }) => requestId),
-      requests.map(({ resend }) => resend?.of ?? null),
-      requests.map(({ resend }) => resend?.sentBy ?? null),
-    ],
-  )
+  const { rows } = await runStatement(db, CLAIM_DELIVERIES, [
+    requests.map(({ id }) => id),
+    requests.map(({ organizationId }) => organizationId),
+    requests.map(({ sourceId }) => sourceId),
+    requests.map(({ requestBody }) => requestBody),
+    requests.map(({ lease, resend }) => (lease ?? resend)?.sessionId ?? null),
+    requests.map(({ lease }) => lease?.epoch ?? null),
+    requests.map(({ runId }) => runId),
+    requests.map(({ requestId }) => requestId),
+    requests.map(({ resend }) => resend?.of ?? null),
+    requests.map(({ resend }) => resend?.sentBy ?? null),
+  ])
   const seen = new Set<string>()
   return rows.map(({ id, kind, createdAt, ...target }): DeliveryClaim => {
     // One row was inserted for an id that the batch contains twice; the first request gets it.
@@ -278,22 +254,7 @@ export interface DeliveryOutcomeRecord {
   result: DeliveryResult
 }
 
-const RECORD_OUTCOMES: NamedStatement = {
-  name: 'record-delivery-outcomes',
-  text: `
-    UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
-      mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer,
-      rejected_answer = result.rejected_answer, finished_at = now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[])
-      AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer, rejected_answer)
-    WHERE deliveries.id = result.id AND deliveries.organization_id = result.organization_id
-      AND CASE deliveries.outcome
-        WHEN 'in_flight' THEN true
-        WHEN 'unknown' THEN result.outcome <> 'unknown'
-        ELSE false
-      END
-    RETURNING deliveries.id, deliveries.finished_at AS "finishedAt"`,
-}
+const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', { id: uuid, finishedAt: timestamptz })
 
 /**
  * Records the outcomes of any number of deliveries in one statement. Resolves to the time of the record for each, or
@@ -306,7 +267,7 @@ export async function recordOutcomes(
 ): Promise<readonly (Date | undefined)[]> {
   const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
   const distinct = [...firsts.values()]
-  const { rows } = await runStatement<{ id: string; finishedAt: Date }>(db, RECORD_OUTCOMES, [
+  const { rows } = await runStatement(db, RECORD_OUTCOMES, [
     distinct.map(({ id }) => id),
     distinct.map(({ organizationId }) => organizationId),
     distinct.map(({ result }) => result.outcome),
@@ -345,23 +306,14 @@ export interface DeliveryState {
   ageMs: number
 }
 
-const FIND_DELIVERY_STATE: NamedStatement = {
-  name: 'find-delivery-state',
-  text: `
-    SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
-      duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
-      request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
-      resend_of AS "resendOf", sent_by AS "sentBy",
-      (1000 * extract(epoch FROM clock_timestamp() - created_at))::float8 AS "ageMs"
-    FROM deliveries WHERE id = $1`,
-}
+const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: float8 })
 
 /**
  * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined` then
  * means that no delivery has the id any more.
  */
 export async function findDeliveryState(db: Db, deliveryId: string): Promise<DeliveryState | undefined> {
-  const { rows } = await runStatement<Delivery & { ageMs: number }>(db, FIND_DELIVERY_STATE, [deliveryId])
+  const { rows } = await runStatement(db, FIND_DELIVERY_STATE, [deliveryId])
   const [row] = rows
   if (!row) return undefined
   const { ageMs, ...delivery } = row
@@ -382,32 +334,23 @@ export interface DeliveryQuery {
   after?: { createdAt: Date; id: string }
 }
 
+const NO_FILTER = '/* no filter */'
+const LIST_DELIVERIES = statement('deliveries/list-deliveries', DELIVERY_COLUMNS, { FILTER: NO_FILTER })
+
 /** The source's log, newest first (contract README, "Deliveries"). */
 export async function listDeliveries(db: Db, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
-  // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them. Named: to plan
-  // the statement took a third of the time of a page.
-  const statement: NamedStatement = {
-    name: ['list-deliveries', outcome, kind].filter((part) => part !== undefined).join('-'),
-    text: `
-      SELECT id, organization_id AS "organizationId", source_id AS "sourceId", kind, outcome, status, reason, mismatches,
-        duration_ms AS "durationMs", answer, request_body AS "requestBody", session_id AS "sessionId", run_id AS "runId",
-        request_id AS "requestId", created_at AS "createdAt", finished_at AS "finishedAt",
-        resend_of AS "resendOf", sent_by AS "sentBy"
-      FROM deliveries
-      WHERE organization_id = $1 AND source_id = $2
-        AND created_at >= $3 AND (created_at, id) < ($4, $5)
-        ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
-        ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-      ORDER BY created_at DESC, id DESC LIMIT $6`,
+  const filters = [
+    ...(outcome ? [`AND outcome = ${escapeLiteral(outcome)}`] : []),
+    ...(kind ? [`AND kind = ${escapeLiteral(kind)}`] : []),
+  ]
+  const filtered = {
+    ...LIST_DELIVERIES,
+    name: [LIST_DELIVERIES.name, outcome, kind].filter((part) => part !== undefined).join('-'),
+    text: LIST_DELIVERIES.text.replace(NO_FILTER, filters.join(' ')),
   }
-  const { rows } = await runStatement<Delivery>(db, statement, [
-    organizationId,
-    sourceId,
-    since ?? '-infinity',
-    ...positionParams(after, until),
-    limit,
-  ])
+  const values = [organizationId, sourceId, since ?? '-infinity', ...positionParams(after, until), limit]
+  const { rows } = await runStatement(db, filtered, values)
   return rows
 }
 
@@ -417,30 +360,19 @@ export async function readRejectedAnswers(
   organizationId: string,
   deliveryIds: readonly string[],
 ): Promise<Map<string, string>> {
-  const { rows } = await db.pool.query<{ id: string; text: string }>(
-    `SELECT id, rejected_answer AS text FROM deliveries
+  const { rows } = await db.pool.query<{ id: string; answer: string }>(
+    `SELECT id, rejected_answer AS answer FROM deliveries
      WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND rejected_answer IS NOT NULL`,
     [organizationId, deliveryIds],
   )
-  return new Map(rows.map(({ id, text }) => [id, text]))
+  return new Map(rows.map(({ id, answer }) => [id, answer]))
 }
 
 /** The reason of an `unknown` delivery. */
 export const UNKNOWN_REASON =
   'The service was interrupted while it was sending: the request may have arrived or not. It is not sent again.'
 
-// ARRAY(…) is evaluated once. With IN, PostgreSQL may join the batch to the table and evaluate it again for each row: the
-// statement then takes seconds, and writes more rows than a batch.
-const MARK_ABANDONED_DELIVERIES: NamedStatement = {
-  name: 'mark-abandoned-deliveries',
-  text: `
-    UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now()
-    WHERE id = ANY (ARRAY(
-      SELECT id FROM deliveries
-      WHERE outcome = 'in_flight' AND created_at < now() - $2 * interval '1 millisecond'
-      ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED
-    ))`,
-}
+const MARK_ABANDONED_DELIVERIES = statement('deliveries/mark-abandoned-deliveries', {})
 
 /**
  * Records as `unknown` what has been in flight for longer than any exchange takes: its dispatcher died. At most `batchSize`

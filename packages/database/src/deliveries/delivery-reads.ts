@@ -9,8 +9,8 @@ import {
   type RowOf,
   type TimePosition,
 } from '../connection/index.ts'
-import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
 const LISTED_BODY_MAX_BYTES = 8_192

@@ -1,6 +1,7 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { type Db, deriveId, inTransaction } from '../connection/index.ts'
 import type { SecretBox } from '../sources/index.ts'
+import type { AppliedManifest } from './applied-manifest.ts'
 import {
   type ApplyContext,
   changesBetween,
@@ -13,9 +14,8 @@ import {
   rowsWithOutcome,
 } from './apply-context.ts'
 import { emailKey, findByEmail } from './find-by-email.ts'
-import type { AppliedManifest } from './applied-manifest.ts'
-import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { ManifestError } from './manifest-errors.ts'
+import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { planApiKeys } from './plan-api-keys.ts'
 import { planWebhookSources } from './plan-webhook-sources.ts'
 import { planWorkflows } from './plan-workflows.ts'

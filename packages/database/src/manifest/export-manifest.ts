@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Manifest } from '@workflow-service/contract'
-import { MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
+import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'

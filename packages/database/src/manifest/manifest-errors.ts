@@ -1,6 +1,6 @@
 import {
-  findExampleErrors,
   FILE_CONTENT_MAX_BYTES,
+  findExampleErrors,
   findRulesNameError,
   isStorableText,
   type Manifest,
@@ -8,8 +8,8 @@ import {
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { parseApiKey } from '../organizations/index.ts'
-import { emailKey } from './find-by-email.ts'
 import { normalizedName } from '../sources/index.ts'
+import { emailKey } from './find-by-email.ts'
 
 /** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
 export class ManifestError extends Error {

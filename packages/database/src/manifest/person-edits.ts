@@ -1,5 +1,5 @@
-import { OPERATOR, shortenText } from '../organizations/index.ts'
 import { newId, type Queryable } from '../connection/index.ts'
+import { OPERATOR, shortenText } from '../organizations/index.ts'
 import type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { writeRows } from './write-rows.ts'

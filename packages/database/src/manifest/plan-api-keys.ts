@@ -1,6 +1,6 @@
-import { type Manifest, SCOPES, type Scope } from '@workflow-service/contract'
-import { createApiKey, hashApiKey, parseApiKey } from '../organizations/index.ts'
+import { type Manifest, type Scope, SCOPES } from '@workflow-service/contract'
 import { newId } from '../connection/index.ts'
+import { createApiKey, hashApiKey, parseApiKey } from '../organizations/index.ts'
 import {
   type ApplyContext,
   changesBetween,

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type AutoRunFrequency, findSimilar, type Manifest } from '@workflow-service/contract'
-import { scheduleAutoRun } from '../workflows/index.ts'
 import { deriveId, workflowSearchText } from '../connection/index.ts'
 import { normalizedName } from '../sources/index.ts'
+import { scheduleAutoRun } from '../workflows/index.ts'
 import {
   type ApplyContext,
   changesBetween,

@@ -1,20 +1,27 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
-import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
-import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import {
+  boolean,
+  bytea,
   type Database,
   datesToIso,
   type Db,
+  float8,
   inTransaction,
   isUniqueViolation,
-  type NamedStatement,
   newId,
+  orNull,
   positionParams,
   type Queryable,
   type RowOf,
   runStatement,
+  statement,
+  text,
+  textArray,
   type TimePosition,
+  uuid,
 } from '../connection/index.ts'
+import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
+import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { USER_NAME } from './visibility.ts'
 
 /** A key without its secret part, which is not stored. */
@@ -48,33 +55,19 @@ export class ApiKeyExistsError extends Error {
   override name = 'ApiKeyExistsError'
 }
 
-const FIND_PRINCIPALS: NamedStatement = {
-  name: 'find-principals',
-  text: `
-    SELECT api_keys.id AS "apiKeyId", api_keys.prefix, api_keys.key_sha256 AS "keySha256", api_keys.scopes,
-      CASE WHEN isfinite(api_keys.expires_at)
-        THEN (extract(epoch FROM api_keys.expires_at - clock_timestamp()) * 1000)::double precision
-      END AS "expiresInMs",
-      api_keys.revoked_at IS NOT NULL AS "isRevoked",
-      organizations.id AS "organizationId", organizations.name AS "organizationName",
-      organizations.is_suspended AS "isSuspended"
-    FROM api_keys JOIN organizations ON organizations.id = api_keys.organization_id
-    WHERE api_keys.prefix = ANY ($1::text[])`,
-}
+const FIND_PRINCIPALS = statement('organizations/find-principals', {
+  apiKeyId: uuid,
+  prefix: text(),
+  keySha256: bytea,
+  scopes: textArray<Scope>(),
+  expiresInMs: orNull(float8),
+  isRevoked: boolean,
+  organizationId: uuid,
+  organizationName: text(),
+  isSuspended: boolean,
+})
 
-// Another gateway may have written a later time, which stays. Rows are locked in the order of their ids, so that two gateways
-// do not deadlock.
-const TOUCH_API_KEYS: NamedStatement = {
-  name: 'touch-api-keys',
-  text: `
-    WITH used AS (SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS used (id, used_at)),
-    locked AS (
-      SELECT api_keys.id, used.used_at FROM api_keys JOIN used ON used.id = api_keys.id
-      WHERE api_keys.last_used_at IS NULL OR api_keys.last_used_at < used.used_at
-      ORDER BY api_keys.id FOR NO KEY UPDATE OF api_keys
-    )
-    UPDATE api_keys SET last_used_at = locked.used_at FROM locked WHERE api_keys.id = locked.id`,
-}
+const TOUCH_API_KEYS = statement('organizations/touch-api-keys', {})
 
 const SELECT_COLUMNS = {
   id: true,
@@ -92,7 +85,7 @@ const SELECT_COLUMNS = {
  * caller compares the hash.
  */
 export async function findPrincipals(db: Db, prefixes: readonly string[]): Promise<Principal[]> {
-  const { rows } = await runStatement<Principal>(db, FIND_PRINCIPALS, [prefixes])
+  const { rows } = await runStatement(db, FIND_PRINCIPALS, [prefixes])
   return rows
 }
 

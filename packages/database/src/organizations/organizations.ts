@@ -1,5 +1,4 @@
 import type { AppOrganizationOut } from '@workflow-service/contract'
-import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
 import {
   type Database,
   datesToIso,
@@ -10,6 +9,7 @@ import {
   type RowOf,
   versionOf,
 } from '../connection/index.ts'
+import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {

@@ -1,4 +1,6 @@
 import type { Role } from '@workflow-service/contract'
+import type { Prisma } from '../generated/client.ts'
+import { type Database, type Db, foldCase, inTransaction, type Queryable } from '../connection/index.ts'
 import {
   type AuditedBy,
   type AuditPrincipal,
@@ -7,7 +9,6 @@ import {
   OPERATOR,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import { type Database, type Db, foldCase, inTransaction, type Queryable, runStatement } from '../connection/index.ts'
 import { createSignIn, type NewSignIn } from './sign-ins.ts'
 
 /** An organization in which a person has a role. */
@@ -43,52 +44,61 @@ export interface VisitorRequest {
   readonly requestId: string
 }
 
-const SELECT_ACCOUNT = `
-  SELECT a.id, a.email, a.name, a.password_hash AS "passwordHash", a.oidc_subject IS NOT NULL AS "hasOidc",
-    coalesce((
-      SELECT json_agg(json_build_object('id', o.id, 'name', o.name, 'isSuspended', o.is_suspended, 'role', u.role,
-        'userId', u.id) ORDER BY o.name, o.id)
-      FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-      WHERE u.account_id = a.id AND u.role IS NOT NULL AND u.deactivated_at IS NULL
-    ), '[]') AS organizations
-  FROM accounts a`
-const FIND_BY_ID = { name: 'find_account', text: `${SELECT_ACCOUNT} WHERE a.id = $1 AND a.disabled_at IS NULL` }
-const FIND_BY_USER = {
-  name: 'find_account_by_user',
-  text: `${SELECT_ACCOUNT} WHERE a.id = (SELECT account_id FROM users WHERE id = $1) AND a.disabled_at IS NULL`,
-}
-const FIND_BY_EMAIL = {
-  name: 'find_account_by_email',
-  text: `${SELECT_ACCOUNT} WHERE a.email_key = $1 AND a.disabled_at IS NULL`,
-}
-const FIND_BY_OIDC = {
-  name: 'find_account_by_oidc',
-  text: `${SELECT_ACCOUNT} WHERE a.oidc_issuer = $1 AND a.oidc_subject = $2 AND a.disabled_at IS NULL`,
+/** Finds an account that is not disabled, with the organizations in which the person has a role. */
+async function findAccount(
+  db: Pick<Database, 'prisma'>,
+  where: Prisma.AccountWhereInput,
+): Promise<Account | undefined> {
+  const found = await db.prisma.account.findFirst({
+    where: { ...where, disabledAt: null },
+    select: {
+      id: true,
+      email: true,
+      name: true,
+      passwordHash: true,
+      oidcSubject: true,
+      users: {
+        where: { role: { not: null }, deactivatedAt: null, organization: { deletedAt: null } },
+        select: { id: true, role: true, organization: { select: { id: true, name: true, isSuspended: true } } },
+        orderBy: [{ organization: { name: 'asc' } }, { organizationId: 'asc' }],
+      },
+    },
+  })
+  if (!found) return undefined
+  const { users, oidcSubject, ...account } = found
+  return {
+    ...account,
+    hasOidc: oidcSubject !== null,
+    organizations: users.map(({ id: userId, role, organization }) => ({ ...organization, role: role as Role, userId })),
+  }
 }
 
-export async function findAccountById(db: Db, id: string): Promise<Account | undefined> {
-  return (await runStatement<Account>(db, FIND_BY_ID, [id])).rows[0]
+export async function findAccountById(db: Pick<Database, 'prisma'>, id: string): Promise<Account | undefined> {
+  return await findAccount(db, { id })
 }
 
 /** Finds an account by its email address, ignoring case. */
-export async function findAccountByEmail(db: Db, email: string): Promise<Account | undefined> {
-  return (await runStatement<Account>(db, FIND_BY_EMAIL, [foldCase(email)])).rows[0]
+export async function findAccountByEmail(db: Pick<Database, 'prisma'>, email: string): Promise<Account | undefined> {
+  return await findAccount(db, { emailKey: foldCase(email) })
 }
 
 /** Finds an account by its identity at an OpenID Connect provider. */
-export async function findAccountByOidc(db: Db, issuer: string, subject: string): Promise<Account | undefined> {
-  return (await runStatement<Account>(db, FIND_BY_OIDC, [issuer, subject])).rows[0]
+export async function findAccountByOidc(
+  db: Pick<Database, 'prisma'>,
+  oidcIssuer: string,
+  oidcSubject: string,
+): Promise<Account | undefined> {
+  return await findAccount(db, { oidcIssuer, oidcSubject })
 }
 
 /** Finds the account of a user, by the user's id. */
-export async function findAccountByUser(db: Db, userId: string): Promise<Account | undefined> {
-  return (await runStatement<Account>(db, FIND_BY_USER, [userId])).rows[0]
+export async function findAccountByUser(db: Pick<Database, 'prisma'>, userId: string): Promise<Account | undefined> {
+  return await findAccount(db, { users: { some: { id: userId } } })
 }
 
 /** Whether any account exists. Without one, a setup link makes the first owner. */
-export async function hasAccounts(db: Db): Promise<boolean> {
-  const { rows } = await db.pool.query<{ exists: boolean }>('SELECT EXISTS (SELECT FROM accounts)')
-  return rows[0]?.exists ?? false
+export async function hasAccounts(db: Pick<Database, 'prisma'>): Promise<boolean> {
+  return (await db.prisma.account.findFirst({ select: { id: true } })) !== null
 }
 
 /**

@@ -1,5 +1,7 @@
 import type { Role } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import { type Database, type Db, foldCase, inTransaction, isUniqueViolation, newId } from '../connection/index.ts'
+import { OPERATOR, recordAuditEvent } from '../organizations/index.ts'
 import {
   lockAccount,
   mayChangeAccount,
@@ -8,8 +10,6 @@ import {
   setPassword,
   type VisitorRequest,
 } from './accounts.ts'
-import { OPERATOR, recordAuditEvent } from '../organizations/index.ts'
-import { type Database, type Db, foldCase, inTransaction, isUniqueViolation, newId } from '../connection/index.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 import { HAS_EMAIL, inUsersTransaction, LINK_HOURS } from './users.ts'
 

@@ -1,16 +1,22 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Role, SignInOut } from '@workflow-service/contract'
-import { type AuditPrincipal, recordAuditEvent } from '../organizations/index.ts'
 import {
+  boolean,
   type Database,
   datesToIso,
   type Db,
   inTransaction,
   newId,
+  orNull,
   type Queryable,
   type RowOf,
   runStatement,
+  statement,
+  text,
+  timestamptz,
+  uuid,
 } from '../connection/index.ts'
+import { type AuditPrincipal, recordAuditEvent } from '../organizations/index.ts'
 
 /** The person of a request to the application, as a user of the organization in which the person works. */
 export interface SignedInUser {
@@ -43,26 +49,23 @@ export const CONFIRMATION_MINUTES = 10
 /** A sign-in made before the person was signed out of the organization does not count there, wherever it was at that moment. */
 const IS_AFTER_SIGN_OUT = '(u.signed_out_at IS NULL OR s.created_at >= u.signed_out_at)'
 
-const FIND_SIGNED_IN_USER = {
-  name: 'find_signed_in_user',
-  text: `
-SELECT s.id AS "signInId", s.account_id AS "accountId", u.id AS "userId", u.organization_id AS "organizationId", u.role,
-       a.name, a.email,
-       CASE WHEN s.confirmed_at > now() - interval '${CONFIRMATION_MINUTES} minutes'
-         THEN s.confirmed_at + interval '${CONFIRMATION_MINUTES} minutes' END AS "confirmedUntil",
-       s.last_seen_at < now() - interval '1 minute' AS "isStale"
-FROM sign_ins s
-JOIN accounts a ON a.id = s.account_id AND a.disabled_at IS NULL
-JOIN users u ON u.organization_id = s.organization_id AND u.account_id = s.account_id
-  AND u.role IS NOT NULL AND u.deactivated_at IS NULL AND ${IS_AFTER_SIGN_OUT}
-JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-WHERE s.token_sha256 = $1 AND s.expires_at > now() AND s.last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`,
-}
+const FIND_SIGNED_IN_USER = statement(
+  'people/find-signed-in-user',
+  {
+    signInId: uuid,
+    accountId: uuid,
+    userId: uuid,
+    organizationId: uuid,
+    role: text<Role>(),
+    name: text(),
+    email: text(),
+    confirmedUntil: orNull(timestamptz),
+    isStale: boolean,
+  },
+  { CONFIRMATION_MINUTES, SIGN_IN_IDLE_DAYS, IS_AFTER_SIGN_OUT },
+)
 
-const TOUCH_SIGN_IN = {
-  name: 'touch_sign_in',
-  text: `UPDATE sign_ins SET last_seen_at = now() WHERE token_sha256 = $1 AND last_seen_at < now() - interval '1 minute'`,
-}
+const TOUCH_SIGN_IN = statement('people/touch-sign-in', {})
 
 /** Returns the hash under which a token of a cookie or of a link is stored. */
 export function hashToken(token: string): Buffer {
@@ -77,7 +80,7 @@ export function newToken(): string {
 /** Finds the person of a sign-in's token; undefined if it ended or the person lost the role. Notes the use, to the minute. */
 export async function findSignedInUser(db: Database, token: string): Promise<SignedInUser | undefined> {
   const tokenSha256 = hashToken(token)
-  const { rows } = await runStatement<SignedInUser & { isStale: boolean }>(db, FIND_SIGNED_IN_USER, [tokenSha256])
+  const { rows } = await runStatement(db, FIND_SIGNED_IN_USER, [tokenSha256])
   const [found] = rows
   if (!found) return undefined
   const { isStale, ...user } = found

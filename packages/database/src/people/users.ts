@@ -1,7 +1,5 @@
 import type { AppUserOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
-import { type AuditPrincipal, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import {
   type Database,
   datesToIso,
@@ -12,6 +10,8 @@ import {
   type RowOf,
   versionOf,
 } from '../connection/index.ts'
+import { type AuditPrincipal, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 
 /** The values that a person edits. */

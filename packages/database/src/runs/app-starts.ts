@@ -1,5 +1,6 @@
 import type { TraceContext } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
+import { type Db, deriveId, inTransaction, runStatement, statement, text } from '../connection/index.ts'
 import {
   type AuditPrincipal,
   isSessionVisible,
@@ -8,9 +9,8 @@ import {
   type Viewer,
   viewerOf,
 } from '../organizations/index.ts'
-import { type Db, deriveId, inTransaction } from '../connection/index.ts'
-import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
 import type { EditingPerson } from '../workflows/index.ts'
+import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
 
 /** A start by a person in the application, or by the operator. */
 export interface AppStart {
@@ -36,45 +36,16 @@ const FIND_START = `
   SELECT organization_id = $1 AND workflow_id = $3 AND session_id = $4 AND context = $5 AND user_id IS NOT DISTINCT FROM $6 AS "isSame"
   FROM starts WHERE id = $2`
 
-// The session's row is locked by the statement before, so that numbers are in commit order.
-const RECORD_APP_START = `
-  WITH checked AS MATERIALIZED (
-    SELECT workflow.name, trigger.id AS trigger_id, trigger.input_message,
-      CASE
-        WHEN organization.is_suspended THEN 'organization_suspended'
-        WHEN workflow.id IS NULL THEN 'workflow_not_found'
-        ${WORKFLOW_REFUSALS}
-        WHEN NOT $4 AND (session.id IS NULL OR NOT ${isSessionVisible('session', '$9')}) THEN 'session_not_found'
-        WHEN NOT $4 AND NOT session.is_open THEN 'session_closed'
-        ELSE 'accepted'
-      END AS kind
-    FROM organizations AS organization
-    LEFT JOIN workflows AS workflow
-      ON workflow.organization_id = organization.id AND workflow.id = $3 AND ${isVisible('workflow', '$9')}
-    ${JOIN_API_TRIGGER}
-    LEFT JOIN sessions AS session ON session.organization_id = organization.id AND session.id = $5
-    WHERE organization.id = $1
-  ),
-  opened AS (
-    INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
-    SELECT $5, $1, 1, now() FROM checked WHERE kind = 'accepted' AND $4
-  ),
-  counted AS (
-    UPDATE sessions SET
-      last_start_number = last_start_number + 1,
-      last_used_at = now(),
-      waiting_since = CASE WHEN last_finished_number < last_start_number THEN waiting_since ELSE now() END
-    FROM checked WHERE kind = 'accepted' AND NOT $4 AND sessions.id = $5
-    RETURNING last_start_number
-  ),
-  recorded AS (
-    INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
-      user_id, request_id, traceparent, tracestate)
-    SELECT $2, $1, $3, $5, coalesce((SELECT last_start_number FROM counted), 1), 'app', $6, trigger_id, input_message, $7, $8,
-      $10, $11
-    FROM checked WHERE kind = 'accepted'
-  )
-  SELECT kind, name FROM checked`
+const RECORD_APP_START = statement(
+  'runs/record-app-start',
+  { kind: text<AppStartOutcome['kind']>(), name: text() },
+  {
+    WORKFLOW_REFUSALS,
+    JOIN_API_TRIGGER,
+    IS_SESSION_VISIBLE: isSessionVisible('session', '$9'),
+    IS_VISIBLE: isVisible('workflow', '$9'),
+  },
+)
 
 /** Checks a start by the rules of the public API and records it, with its audit event. `accepted` means committed. */
 export async function recordAppStart(db: Db, start: AppStart): Promise<AppStartOutcome> {
@@ -100,7 +71,7 @@ async function record(
     if (earlier) return earlier.isSame ? { kind: 'replayed', sessionId } : { kind: 'id_taken' }
     const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
     if (start.sessionId !== null) await client.query(lock, [organizationId, sessionId])
-    const { rows } = await client.query<{ kind: AppStartOutcome['kind']; name: string }>(RECORD_APP_START, [
+    const { rows } = await runStatement({ pool: client }, RECORD_APP_START, [
       organizationId,
       runId,
       workflowId,

@@ -1,14 +1,17 @@
 import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import {
+  boolean,
   datesToIso,
   type Db,
   inTransaction,
-  type NamedStatement,
+  orNull,
   type RowOf,
   runStatement,
+  statement,
+  text,
 } from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
 /** A planned payload of a run that may need an approval. */
@@ -126,12 +129,12 @@ async function recordRequests(
   )
 }
 
-const READ_APPROVAL: NamedStatement = {
-  name: 'read-approval',
-  text: `
-    SELECT status, decided_by_name AS "decidedBy", reason, status = 'waiting' AND expires_at <= now() AS "isOverdue"
-    FROM approvals WHERE organization_id = $1 AND delivery_id = $2`,
-}
+const READ_APPROVAL = statement('runs/read-approval', {
+  status: text<ApprovalState['status']>(),
+  decidedBy: orNull(text()),
+  reason: orNull(text()),
+  isOverdue: boolean,
+})
 
 /** The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit event. */
 export async function readApproval(
@@ -140,7 +143,7 @@ export async function readApproval(
   deliveryId: string,
 ): Promise<ApprovalState | undefined> {
   const values = [organizationId, deliveryId]
-  const { rows } = await runStatement<ApprovalState & { isOverdue: boolean }>(db, READ_APPROVAL, values)
+  const { rows } = await runStatement(db, READ_APPROVAL, values)
   const [row] = rows
   if (!row) return undefined
   if (!row.isOverdue) return { status: row.status, decidedBy: row.decidedBy, reason: row.reason }

@@ -1,6 +1,6 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
+import { type Db, newId, runStatement, statement, text, timestamptz, uuid } from '../connection/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
-import { type Db, type NamedStatement, newId, runStatement } from '../connection/index.ts'
 
 /** A scheduled run that was started. */
 export interface AutoRunStart {
@@ -31,41 +31,16 @@ interface DueWorkflow {
   readonly now: Date
 }
 
-// The list of all frequencies makes the index workflows_auto_run usable, which begins with the frequency.
-const LIST_DUE: NamedStatement = {
-  name: 'list-due-auto-runs',
-  text: `
-    SELECT id AS "workflowId", organization_id AS "organizationId", auto_run_frequency AS frequency,
-      auto_run_anchor_at AS "anchorAt", auto_run_next_at AS "dueAt", coalesce($1::timestamptz, clock_timestamp()) AS now
-    FROM workflows
-    WHERE auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly')
-      AND auto_run_next_at <= coalesce($1::timestamptz, clock_timestamp())
-    ORDER BY auto_run_next_at LIMIT $2`,
-}
+const LIST_DUE = statement('runs/list-due-auto-runs', {
+  workflowId: uuid,
+  organizationId: uuid,
+  frequency: text<AutoRunFrequency>(),
+  anchorAt: timestamptz,
+  dueAt: timestamptz,
+  now: timestamptz,
+})
 
-// Of several runners, the one whose UPDATE still finds the due time starts the run. The schedule of an inactive workflow or
-// a suspended organization advances without a run.
-const START_DUE: NamedStatement = {
-  name: 'start-due-auto-run',
-  text: `
-    WITH due AS (
-      UPDATE workflows SET auto_run_next_at = $4
-      WHERE organization_id = $1 AND id = $2 AND auto_run_next_at = $3
-      RETURNING organization_id, id, is_active
-    ),
-    allowed AS (
-      SELECT due.organization_id, due.id FROM due
-      JOIN organizations ON organizations.id = due.organization_id
-      WHERE due.is_active AND NOT organizations.is_suspended
-    ),
-    opened AS (
-      INSERT INTO sessions (id, organization_id, last_start_number, waiting_since)
-      SELECT $5, organization_id, 1, now() FROM allowed
-    )
-    INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-    SELECT $6, organization_id, id, $5, 1, 'auto_run', $7, $8 FROM allowed
-    RETURNING id`,
-}
+const START_DUE = statement('runs/start-due-auto-run', { id: uuid })
 
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future time.
@@ -73,7 +48,7 @@ const START_DUE: NamedStatement = {
  */
 export async function startDueAutoRuns(db: Db, options: AutoRunOptions): Promise<readonly AutoRunStart[]> {
   const { now, limit, newRequestId } = options
-  const { rows } = await runStatement<DueWorkflow>(db, LIST_DUE, [now ?? null, limit])
+  const { rows } = await runStatement(db, LIST_DUE, [now ?? null, limit])
   const started: AutoRunStart[] = []
   for (const due of rows) {
     const { organizationId, workflowId, dueAt } = due

@@ -1,4 +1,5 @@
 import { RULES_FILE_NAME, type TraceContext } from '@workflow-service/contract'
+import { sql } from '../connection/index.ts'
 
 /** How many times a run is attempted before it fails (contract README, "Runs"). */
 export const MAX_RUN_ATTEMPTS = 5
@@ -36,27 +37,4 @@ export interface ClaimedRun {
 }
 
 /** SQL for a ClaimedRun, from `starts` as `claimed` and `workflows`. */
-export const CLAIMED_RUN = `json_build_object(
-  'id', claimed.id,
-  'organizationId', claimed.organization_id,
-  'sessionId', claimed.session_id,
-  'number', claimed.number,
-  'workflow', json_build_object(
-    'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
-    'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = '${RULES_FILE_NAME}'),
-    'rulesLikeFiles', (
-      SELECT json_agg(json_build_object('name', file.name, 'path', file.path))
-      FROM (SELECT name, path FROM files WHERE workflow_id = workflows.id AND name ILIKE '%rules.y%' LIMIT 20) AS file
-    )
-  ),
-  'inputMessage', claimed.input_message,
-  'context', claimed.context,
-  'acceptedAt', claimed.created_at,
-  'requestId', claimed.request_id,
-  'trace', CASE WHEN claimed.traceparent IS NOT NULL
-    THEN json_build_object('traceparent', claimed.traceparent, 'tracestate', claimed.tracestate) END,
-  'attempts', claimed.attempts,
-  'isFirst', claimed.started_at = now(),
-  'waitedMs', CASE WHEN claimed.started_at = now()
-    THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
-)`
+export const CLAIMED_RUN = sql('runs/claimed-run', { RULES_FILE_NAME })

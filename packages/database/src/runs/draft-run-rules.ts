@@ -1,7 +1,7 @@
 import { draftRules, selectDraftSources, toRefusedRun } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
-import { readWorkflowTexts } from '../workflows/index.ts'
 import { listSourceNames, readSources } from '../sources/index.ts'
+import { readWorkflowTexts } from '../workflows/index.ts'
 
 /** What a draft is made of: the run's error and its journal. */
 interface RunToDraftFor {

@@ -1,5 +1,15 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
+import {
+  type Db,
+  float8,
+  integer,
+  json,
+  runStatement,
+  statement,
+  text,
+  timestamptz,
+  uuid,
+} from '../connection/index.ts'
 import type { Lease } from './lease.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -20,26 +30,7 @@ export function serializeStep({ kind, data }: NewJournalStep): SerializedStep {
   return { kind, data: JSON.stringify(data) }
 }
 
-const APPEND_STEPS: NamedStatement = {
-  name: 'append-steps',
-  text: `
-    WITH step AS MATERIALIZED (
-      SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::integer[], $6::text[], $7::text[])
-        AS step (session_id, epoch, run_id, position, kind, data)
-    ),
-    leased AS MATERIALIZED (
-      SELECT id, lease_epoch FROM sessions
-      WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
-      ORDER BY id FOR NO KEY UPDATE
-    ),
-    appended AS (
-      INSERT INTO run_steps (run_id, position, kind, data, epoch)
-      SELECT step.run_id, step.position, step.kind, step.data::json, step.epoch
-      FROM step JOIN leased ON leased.id = step.session_id AND leased.lease_epoch = step.epoch
-      ON CONFLICT (run_id, position) DO NOTHING
-    )
-    SELECT id AS "sessionId", lease_epoch::float8 AS epoch FROM leased`,
-}
+const APPEND_STEPS = statement('runs/append-steps', { sessionId: uuid, epoch: float8 })
 
 /**
  * Appends steps of any number of runs in one statement, each only under its own lease (contract README, "The journal"). The
@@ -54,7 +45,7 @@ export async function appendSteps(
   const rows = appends.flatMap(({ lease, runId, position, steps }) =>
     steps.map((step, index) => ({ lease, runId, position: position + index, step })),
   )
-  const leased = await runStatement<{ sessionId: string; epoch: number }>(db, APPEND_STEPS, [
+  const leased = await runStatement(db, APPEND_STEPS, [
     owner,
     rows.map(({ lease }) => lease.sessionId),
     rows.map(({ lease }) => lease.epoch),
@@ -67,12 +58,13 @@ export async function appendSteps(
   return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)
 }
 
-const READ_STEPS: NamedStatement = {
-  name: 'read-steps',
-  text: `
-    SELECT run_id AS "runId", position, kind, data, created_at AS "createdAt" FROM run_steps
-    WHERE run_id = ANY ($1::uuid[]) ORDER BY run_id, position`,
-}
+const READ_STEPS = statement('runs/read-steps', {
+  runId: uuid,
+  position: integer,
+  kind: text<JournalStep['kind']>(),
+  data: json<JournalStep['data']>(),
+  createdAt: timestamptz,
+})
 
 /** The journal of a run, in order. */
 export async function readSteps(db: Db, runId: string): Promise<readonly JournalStep[]> {
@@ -84,9 +76,11 @@ export async function readStepsOfRuns(
   db: Db,
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, readonly JournalStep[]>> {
-  const { rows } = await runStatement<JournalStep & { runId: string }>(db, READ_STEPS, [runIds])
+  const { rows } = await runStatement(db, READ_STEPS, [runIds])
   const journals = new Map<string, JournalStep[]>()
-  for (const { runId, ...step } of rows) {
+  for (const { runId, ...row } of rows) {
+    // The kind says which data it is.
+    const step = row as JournalStep
     const journal = journals.get(runId)
     if (journal) journal.push(step)
     else journals.set(runId, [step])

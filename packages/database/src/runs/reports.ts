@@ -4,8 +4,8 @@
  */
 import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { listApprovalsOfRun } from './approvals.ts'
 import { type Db, workflowSearchText } from '../connection/index.ts'
+import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
 import type { SessionRow } from './sessions.ts'
 

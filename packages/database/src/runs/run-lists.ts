@@ -1,6 +1,5 @@
 import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { listApprovalsOfRun } from './approvals.ts'
 import {
   datesToIso,
   type Db,
@@ -12,6 +11,7 @@ import {
 } from '../connection/index.ts'
 import { listDeliveriesOfRun } from '../deliveries/index.ts'
 import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+import { listApprovalsOfRun } from './approvals.ts'
 
 /** Which runs to list: those that match every given filter. */
 export interface RunQuery {

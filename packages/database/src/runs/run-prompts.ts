@@ -1,23 +1,9 @@
 import type { JournalStep, RunPrompt } from '@workflow-service/contract'
-import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
-import { readBoundedSteps } from './run-lists.ts'
+import { type Db, runStatement, statement } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
+import { readBoundedSteps } from './run-lists.ts'
 
-// A run that was deleted meanwhile gets no row.
-const RECORD_RUN_PROMPT: NamedStatement = {
-  name: 'record-run-prompt',
-  text: `
-    WITH last AS MATERIALIZED (
-      SELECT position, prompt::text AS prompt FROM run_prompts WHERE run_id = $1 ORDER BY position DESC LIMIT 1
-    ),
-    used_again AS (
-      UPDATE run_prompts SET asked_position = $2
-      WHERE run_id = $1 AND position = (SELECT position FROM last WHERE prompt = $3) RETURNING position
-    )
-    INSERT INTO run_prompts (run_id, position, asked_position, prompt)
-    SELECT id, $2, $2, $3::json FROM starts WHERE id = $1 AND (SELECT true FROM used_again) IS NULL
-    ON CONFLICT (run_id, position) DO UPDATE SET prompt = excluded.prompt`,
-}
+const RECORD_RUN_PROMPT = statement('runs/record-run-prompt', {})
 
 /**
  * Records that a model is asked with this prompt when the journal's next step is at `position`. The prompt is stored once for all

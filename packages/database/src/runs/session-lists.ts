@@ -8,8 +8,8 @@ import {
   type RowOf,
   type TimePosition,
 } from '../connection/index.ts'
-import { listRunsOfSession } from './run-lists.ts'
 import { isSessionVisible, type Viewer } from '../organizations/index.ts'
+import { listRunsOfSession } from './run-lists.ts'
 
 const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
   (last_start_number - last_finished_number)::float8 AS waiting_count, created_at, closed_at`

@@ -1,3 +1,4 @@
+import { type Db, inTransaction } from '../connection/index.ts'
 import {
   type AuditAction,
   type AuditedBy,
@@ -5,7 +6,6 @@ import {
   recordAuditEvent,
   type Viewer,
 } from '../organizations/index.ts'
-import { type Db, inTransaction } from '../connection/index.ts'
 
 /** A session as `wf sessions --json` prints it, with the names of the columns. */
 export interface SessionRow {

@@ -1,3 +1,5 @@
 /** Webhook sources, and the encryption of their secrets. */
 export * from './secrets.ts'
-export * from './webhook-sources.ts'
+export * from './source-edits.ts'
+export * from './source-lists.ts'
+export * from './sources-for-agent.ts'

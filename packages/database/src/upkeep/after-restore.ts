@@ -1,7 +1,7 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
-import { nextAutoRunAt } from '../workflows/index.ts'
 import { type Db, inTransaction } from '../connection/index.ts'
 import { UNKNOWN_REASON } from '../deliveries/index.ts'
+import { nextAutoRunAt } from '../workflows/index.ts'
 
 /** What `endWorkAfterRestore` changed. */
 export interface EndedWork {

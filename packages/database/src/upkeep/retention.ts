@@ -1,4 +1,17 @@
-import { type Db, type NamedStatement, NIL_UUID, runStatement, type TimePosition } from '../connection/index.ts'
+import {
+  boolean,
+  type Db,
+  integer,
+  NIL_UUID,
+  runStatement,
+  sql,
+  statement,
+  type TimePosition,
+  timestamptz,
+  uuid,
+  type Statement,
+  type RowOfStatement,
+} from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage.ts'
 
@@ -31,55 +44,17 @@ function isCounted(time: string): string {
   return `date_trunc('hour', ${time}) <> ALL (ARRAY${HOURS_COUNTED_AGAIN})`
 }
 
-/**
- * The CTE `batch` has the oldest runs after a position, as many as `$5` and as the rows of their journals allow; `is_last`: it has all
- * that are left. PostgreSQL stores a large value in pieces of about 2,000 bytes.
- */
-const oldRuns = (limit: string, after: string) => `
-    read AS MATERIALIZED (
-      SELECT id, created_at, status IN ('succeeded', 'failed') AND finished_at < ${limit} AS has_ended
-      FROM starts
-      WHERE organization_id = $2 AND created_at < ${limit} AND (created_at, id) > ${after}
-      ORDER BY created_at, id LIMIT $5
-    ),
-    weighed AS MATERIALIZED (
-      SELECT read.*, row_number() OVER in_order AS position, sum(step_rows) OVER in_order AS step_rows
-      FROM read CROSS JOIN LATERAL (
-        SELECT count(*) + coalesce(sum(pg_column_size(data) / 2000), 0) AS step_rows FROM run_steps WHERE run_id = read.id
-      ) AS journal
-      WINDOW in_order AS (ORDER BY created_at, id)
-    ),
-    batch AS MATERIALIZED (
-      SELECT id, created_at, has_ended, position FROM weighed WHERE step_rows <= ${MAX_STEP_ROWS} OR position = 1
-    )`
+const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, MAX_STEP_ROWS })
 
-const LAST_OF_BATCH = `
-    SELECT created_at AS "createdAt", id, (SELECT count(*)::integer FROM deleted) AS deleted,
-      position < $5 AND position = (SELECT count(*) FROM read) AS "isLast"
-    FROM batch ORDER BY position DESC LIMIT 1`
+const LAST_OF_BATCH = sql('upkeep/last-of-batch')
+/** The columns of LAST_OF_BATCH. */
+const BATCH = { createdAt: timestamptz, id: uuid, deleted: integer, isLast: boolean }
 
-// ARRAY(…) is evaluated once. Scalar subqueries find their rows by key; for NOT EXISTS, PostgreSQL may read the whole table.
-const DELETE_OLD_RUNS: NamedStatement = {
-  name: 'delete-old-runs',
-  text: `
-    WITH ${oldRuns(RETENTION_LIMIT, '($3, $4)')},
-    deleted AS (
-      DELETE FROM starts WHERE id = ANY (ARRAY(
-        SELECT id FROM starts WHERE id = ANY (ARRAY(
-          SELECT id FROM batch
-          WHERE has_ended AND ${isCounted('created_at')}
-            AND (SELECT true FROM deliveries WHERE run_id = batch.id AND outcome IN ('unknown', 'in_flight') LIMIT 1) IS NULL
-            AND (
-              SELECT true FROM idempotency_keys
-              WHERE start_id = batch.id AND created_at > now() - interval '24 hours' LIMIT 1
-            ) IS NULL
-        ))
-        FOR UPDATE SKIP LOCKED
-      ))
-      RETURNING id
-    )
-    ${LAST_OF_BATCH}`,
-}
+const DELETE_OLD_RUNS = statement('upkeep/delete-old-runs', BATCH, {
+  OLD_RUNS: oldRuns(RETENTION_LIMIT, '($3, $4)'),
+  IS_COUNTED: isCounted('created_at'),
+  LAST_OF_BATCH,
+})
 
 /**
  * Deletes runs that ended before the age, with their journals and approvals. Keeps a run of which a delivery in the log is unknown or in
@@ -93,27 +68,10 @@ export async function deleteOldRuns(db: Db, batch: RetentionBatch): Promise<Rete
 /** Up to the first hour that may be counted again: the deletion of journals does not return to the runs that it passed. */
 const JOURNAL_LIMIT = `least(${RETENTION_LIMIT}, (SELECT min(hour) FROM ${HOURS_COUNTED_AGAIN} AS counted_again))`
 
-// The row of retention_progress is locked, so that two processes do not delete the same journals: the second one finds nothing.
-const DELETE_OLD_JOURNALS: NamedStatement = {
-  name: 'delete-old-journals',
-  text: `
-    WITH progress AS MATERIALIZED (
-      SELECT created_at, run_id FROM retention_progress WHERE organization_id = $2
-        AND (created_at, run_id) >= ($3, $4) FOR UPDATE SKIP LOCKED
-    ),
-    ${oldRuns(JOURNAL_LIMIT, '(SELECT created_at, run_id FROM progress)')},
-    deleted AS (
-      DELETE FROM run_steps WHERE run_id = ANY (ARRAY(SELECT id FROM batch WHERE has_ended)) RETURNING run_id
-    ),
-    deleted_prompts AS (
-      DELETE FROM run_prompts WHERE run_id = ANY (ARRAY(SELECT id FROM batch WHERE has_ended))
-    ),
-    advanced AS (
-      UPDATE retention_progress SET (created_at, run_id) = (SELECT created_at, id FROM batch ORDER BY position DESC LIMIT 1)
-      WHERE organization_id = $2 AND (SELECT true FROM batch LIMIT 1)
-    )
-    ${LAST_OF_BATCH}`,
-}
+const DELETE_OLD_JOURNALS = statement('upkeep/delete-old-journals', BATCH, {
+  OLD_RUNS: oldRuns(JOURNAL_LIMIT, '(SELECT created_at, run_id FROM progress)'),
+  LAST_OF_BATCH,
+})
 
 /**
  * Deletes the journals of runs that ended before the age, and remembers how far it came: no journal is looked for twice. That of a run
@@ -130,33 +88,7 @@ export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<
   return await deleteBatch(db, DELETE_OLD_JOURNALS, batch)
 }
 
-// `locked` compares columns of the session's row, which PostgreSQL reads again under the lock: a start that was recorded since the
-// snapshot, which does not show it, has changed last_used_at.
-const DELETE_OLD_SESSIONS: NamedStatement = {
-  name: 'delete-old-sessions',
-  text: `
-    WITH read AS MATERIALIZED (
-      SELECT id, created_at FROM sessions
-      WHERE organization_id = $2 AND created_at < now() - make_interval(days => $1) AND (created_at, id) > ($3, $4)
-      ORDER BY created_at, id LIMIT $5
-    ),
-    batch AS MATERIALIZED (
-      SELECT read.*, row_number() OVER (ORDER BY created_at, id) AS position FROM read
-    ),
-    locked AS MATERIALIZED (
-      SELECT id FROM sessions
-      WHERE id = ANY (ARRAY(
-          SELECT id FROM batch WHERE (SELECT true FROM starts WHERE session_id = batch.id LIMIT 1) IS NULL
-        ))
-        AND last_used_at < now() - make_interval(days => $1)
-        AND last_finished_number = last_start_number AND lease_owner IS NULL
-      FOR UPDATE SKIP LOCKED
-    ),
-    deleted AS (
-      DELETE FROM sessions WHERE id = ANY (ARRAY(SELECT id FROM locked)) RETURNING id
-    )
-    ${LAST_OF_BATCH}`,
-}
+const DELETE_OLD_SESSIONS = statement('upkeep/delete-old-sessions', BATCH, { LAST_OF_BATCH })
 
 /**
  * Deletes sessions whose last start is older than the age and whose runs are deleted, open or closed. Safe when several processes do it
@@ -168,10 +100,10 @@ export async function deleteOldSessions(db: Db, batch: RetentionBatch): Promise<
 
 async function deleteBatch(
   db: Db,
-  statement: NamedStatement,
+  deletion: Statement<RowOfStatement<typeof DELETE_OLD_RUNS>>,
   { organizationId, olderThanDays, batchSize, after }: RetentionBatch,
 ): Promise<RetentionResult> {
-  const { rows } = await runStatement<TimePosition & { deleted: number; isLast: boolean }>(db, statement, [
+  const { rows } = await runStatement(db, deletion, [
     olderThanDays,
     organizationId,
     after?.createdAt ?? '-infinity',
@@ -184,15 +116,7 @@ async function deleteBatch(
   return { deleted, next: isLast ? undefined : { createdAt, id } }
 }
 
-// Ids are made a little before or after `at`; the id only keeps the search short.
-const DELETE_OLD_AUDIT_EVENTS: NamedStatement = {
-  name: 'delete-old-audit-events',
-  text: `
-    DELETE FROM audit_events WHERE id = ANY (ARRAY(
-      SELECT id FROM audit_events WHERE id < $1 AND at < now() - make_interval(days => $2)
-      ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
-    ))`,
-}
+const DELETE_OLD_AUDIT_EVENTS = statement('upkeep/delete-old-audit-events', {})
 
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
 export async function deleteOldAuditEvents(
@@ -213,20 +137,11 @@ export async function listOrganizationIds(db: Db, after: string = NIL_UUID): Pro
   return rows.map(({ id }) => id)
 }
 
-// Only whole days, for the index deliveries_day: with the exact time, a batch that finds few entries reads those of a whole day. ARRAY(…)
-// as above. A scalar subquery finds each start by its key; for NOT EXISTS, a plan that was made on an empty table reads all starts.
-const DELETE_OLD_DELIVERIES: NamedStatement = {
-  name: 'delete-old-deliveries',
-  text: `
-    DELETE FROM deliveries WHERE id = ANY (ARRAY(
-      SELECT id FROM deliveries
-      WHERE (created_at AT TIME ZONE 'UTC')::date < (${RETENTION_LIMIT} AT TIME ZONE 'UTC')::date
-        AND ${isCounted('created_at')}
-        AND outcome <> 'in_flight'
-        AND coalesce((SELECT status IN ('succeeded', 'failed') FROM starts WHERE starts.id = deliveries.run_id), true)
-      LIMIT $2 FOR UPDATE SKIP LOCKED
-    ))`,
-}
+const DELETE_OLD_DELIVERIES = statement(
+  'upkeep/delete-old-deliveries',
+  {},
+  { RETENTION_LIMIT, IS_COUNTED: isCounted('created_at') },
+)
 
 /**
  * Deletes at most `batchSize` entries of the log that were recorded on a day (UTC) before the age, and that the usage has counted. Resolves
@@ -241,16 +156,7 @@ export async function deleteOldDeliveries(
   return rowCount ?? 0
 }
 
-// ARRAY(…) is evaluated once. With IN, PostgreSQL may evaluate the batch again for each row, and delete more than the limit.
-const DELETE_OLD_IDEMPOTENCY_KEYS: NamedStatement = {
-  name: 'delete-old-idempotency-keys',
-  text: `
-    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM idempotency_keys
-      WHERE created_at <= now() - interval '24 hours'
-      ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED
-    ))`,
-}
+const DELETE_OLD_IDEMPOTENCY_KEYS = statement('upkeep/delete-old-idempotency-keys', {})
 
 /** Deletes at most `limit` Idempotency-Keys that are older than 24 hours. Resolves to how many. */
 export async function deleteOldIdempotencyKeys(db: Db, limit: number): Promise<number> {

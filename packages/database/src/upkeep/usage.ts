@@ -1,5 +1,20 @@
-import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
+import {
+  type Db,
+  float8,
+  integer,
+  inTransaction,
+  json,
+  NIL_UUID,
+  orNull,
+  type RowOfStatement,
+  runStatement,
+  statement,
+  text,
+  timestamptz,
+  uuid,
+  type Statement,
+} from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 
 type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
@@ -43,58 +58,20 @@ interface Group {
   readonly tokens: number
 }
 
-interface Batch {
-  readonly groups: readonly Group[]
-  readonly rows: number
-  readonly last_created_at: Date
-  readonly last_id: string
-}
+type Batch = RowOfStatement<typeof COUNT_STARTS>
 
-const COUNT_STARTS = `
-  WITH batch AS MATERIALIZED (
-    SELECT id, created_at, workflow_id, api_key_id, status,
-      (1000 * extract(epoch FROM finished_at - started_at))::bigint AS run_ms
-    FROM starts
-    WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3 AND (created_at, id) > ($4, $5)
-    ORDER BY created_at, id LIMIT $6
-  )
-  SELECT (
-      SELECT json_agg(grouped) FROM (
-        SELECT workflow_id, api_key_id, status AS label,
-          round(power(${CLASS_FACTOR}, ceil(ln(greatest(run_ms, 1)) / ln(${CLASS_FACTOR})) - 0.5))::bigint::text AS run_class,
-          count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens
-        FROM (
-          SELECT *, (
-            SELECT sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0))
-            FROM run_steps WHERE run_id = batch.id AND kind = 'model_answer'
-          ) AS tokens FROM batch
-        ) AS measured
-        GROUP BY 1, 2, 3, 4
-      ) AS grouped
-    ) AS groups,
-    count(*)::integer AS rows, max(created_at) AS last_created_at,
-    (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
-  FROM batch`
+const COUNT_STARTS = statement(
+  'upkeep/count-starts',
+  { groups: orNull(json<readonly Group[]>()), rows: integer, last_created_at: timestamptz, last_id: uuid },
+  { CLASS_FACTOR },
+)
 
-// Verifications are no usage.
-const COUNT_DELIVERIES = `
-  WITH batch AS MATERIALIZED (
-    SELECT id, created_at, run_id, kind, outcome FROM deliveries
-    WHERE source_id = $7 AND organization_id = $1 AND created_at >= $2 AND created_at < $3 AND (created_at, id) > ($4, $5)
-    ORDER BY created_at, id LIMIT $6
-  )
-  SELECT (
-      SELECT json_agg(grouped) FROM (
-        SELECT start.workflow_id, start.api_key_id, batch.outcome AS label, NULL AS run_class,
-          count(*)::float8 AS count, 0 AS sum_ms, 0 AS tokens
-        FROM batch LEFT JOIN starts AS start ON start.id = batch.run_id
-        WHERE batch.kind = 'payload'
-        GROUP BY 1, 2, 3
-      ) AS grouped
-    ) AS groups,
-    count(*)::integer AS rows, max(created_at) AS last_created_at,
-    (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
-  FROM batch`
+const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
+  groups: orNull(json<readonly Group[]>()),
+  rows: integer,
+  last_created_at: timestamptz,
+  last_id: uuid,
+})
 
 /** Counts rows by the columns of `usage_hours`. */
 class UsageCounter {
@@ -142,7 +119,7 @@ async function countPeriod(db: Db, period: Period, maxRows = Infinity): Promise<
 
 async function forEachBatch(
   db: Db,
-  statement: string,
+  counting: Statement<Batch>,
   { organizationId, since, until }: Period,
   further: readonly unknown[],
   maxRows: number,
@@ -152,7 +129,7 @@ async function forEachBatch(
   let id = NIL_UUID
   for (let read = 0; read < maxRows;) {
     const values: unknown[] = [organizationId, since, until, createdAt, id, BATCH_SIZE, ...further]
-    const batch: Batch | undefined = (await db.pool.query<Batch>(statement, values)).rows[0]
+    const batch: Batch | undefined = (await runStatement(db, counting, values)).rows[0]
     for (const group of batch?.groups ?? []) onGroup(group)
     if (!batch || batch.rows < BATCH_SIZE) return
     read += batch.rows
@@ -365,35 +342,19 @@ async function countKind(db: Db, period: Period, kind: UsageKind): Promise<Usage
 const isSeen = (workflowId: string) =>
   `(SELECT ${isVisible('workflow', '$4')} FROM workflows AS workflow WHERE workflow.id = ${workflowId})`
 
-/**
- * The totals of starts and deliveries alone: an admin's need no look-up for each of them, those of a member one for the workflow
- * of each delivery.
- */
-const COUNT_TOTALS = `
-  SELECT 'organization' AS kind, '${NIL_UUID}' AS thing_id, 'starts' AS measure, label, sum(count)::float8 AS count,
-    0 AS sum_ms, 0 AS tokens
-  FROM (
-    SELECT workflow_id, status AS label, count(*) AS count
-    FROM (
-      SELECT workflow_id, status FROM starts WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
-      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
-    ) AS start GROUP BY 1, 2
-  ) AS counted
-  WHERE $4::uuid IS NULL OR ${isSeen('counted.workflow_id')}
-  GROUP BY label
-  UNION ALL
-  SELECT 'organization', '${NIL_UUID}', 'deliveries', label, sum(count)::float8, 0, 0
-  FROM (
-    SELECT delivery.run_id IS NOT NULL AS has_run, delivery.outcome AS label, count(*) AS count,
-      CASE WHEN $4::uuid IS NOT NULL THEN (SELECT workflow_id FROM starts WHERE id = delivery.run_id) END AS workflow_id
-    FROM webhook_sources AS source CROSS JOIN LATERAL (
-      SELECT outcome, kind, run_id FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3
-      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LIVE_ROWS}
-    ) AS delivery
-    WHERE source.organization_id = $1 AND delivery.kind = 'payload' GROUP BY 1, 2, 4
-  ) AS counted
-  WHERE $4::uuid IS NULL OR NOT has_run OR ${isSeen('counted.workflow_id')}
-  GROUP BY label`
+const COUNT_TOTALS = statement(
+  'upkeep/count-totals',
+  {
+    kind: text<UsageKind>(),
+    thing_id: text(),
+    measure: text<Measure>(),
+    label: text(),
+    count: float8,
+    sum_ms: integer,
+    tokens: integer,
+  },
+  { NIL_UUID, MAX_LIVE_ROWS, IS_SEEN: isSeen('counted.workflow_id') },
+)
 
 type HourRow = UsageRow & { readonly bucket: Date }
 
@@ -435,7 +396,7 @@ async function readRows(
   for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
     const counted = isTotal
-      ? (await db.pool.query<UsageRow>(COUNT_TOTALS, [organizationId, hour.since, hour.until, memberId])).rows
+      ? (await runStatement(db, COUNT_TOTALS, [organizationId, hour.since, hour.until, memberId])).rows
       : await countKind(db, hour, kind)
     const bucket = new Date(unit === 'day' ? from - (from % (24 * HOUR_MS)) : from)
     for (const row of counted) rows.push({ ...row, bucket })

@@ -1,5 +1,5 @@
 import { RULES_FILE_NAME, RULES_MAX_BYTES } from '@workflow-service/contract'
-import { type Db, type NamedStatement, runStatement } from '../connection/index.ts'
+import { type Db, orNull, runStatement, statement, text, textArray, uuid } from '../connection/index.ts'
 
 /** A file of a workflow, without its content. */
 export interface WorkflowFile {
@@ -9,14 +9,7 @@ export interface WorkflowFile {
   readonly path: readonly string[]
 }
 
-const LIST_FILES: NamedStatement = {
-  name: 'list-workflow-files',
-  text: `
-    SELECT files.id, files.name, files.path
-    FROM files JOIN workflows ON workflows.id = files.workflow_id
-    WHERE workflows.organization_id = $1 AND workflows.id = $2
-    ORDER BY files.path, files.name, files.id`,
-}
+const LIST_FILES = statement('workflows/list-workflow-files', { id: uuid, name: text(), path: textArray() })
 
 /** The files of a workflow, sorted by folder, then by name, in code point order. */
 export async function listWorkflowFiles(
@@ -24,16 +17,10 @@ export async function listWorkflowFiles(
   organizationId: string,
   workflowId: string,
 ): Promise<readonly WorkflowFile[]> {
-  return (await runStatement<WorkflowFile>(db, LIST_FILES, [organizationId, workflowId])).rows
+  return (await runStatement(db, LIST_FILES, [organizationId, workflowId])).rows
 }
 
-const READ_FILE: NamedStatement = {
-  name: 'read-workflow-file',
-  text: `
-    SELECT files.content
-    FROM files JOIN workflows ON workflows.id = files.workflow_id
-    WHERE workflows.organization_id = $1 AND workflows.id = $2 AND files.id = $3`,
-}
+const READ_FILE = statement('workflows/read-workflow-file', { content: text() })
 
 /** What the built-in agent reads of a workflow before it plans a run. */
 export interface WorkflowTexts {
@@ -44,15 +31,11 @@ export interface WorkflowTexts {
   readonly rules: string | null
 }
 
-const READ_WORKFLOW_TEXTS: NamedStatement = {
-  name: 'read-workflow-texts',
-  text: `
-    SELECT workflow.id, workflow.name, workflow.description, left(file.content, ${RULES_MAX_BYTES + 1}) AS rules
-    FROM workflows AS workflow
-    LEFT JOIN files AS file ON file.workflow_id = workflow.id AND file.path = '{}' AND file.name = '${RULES_FILE_NAME}'
-    WHERE workflow.organization_id = $1 AND workflow.id = ANY ($2::uuid[]) AND workflow.deleted_at IS NULL
-    ORDER BY workflow.name, workflow.id`,
-}
+const READ_WORKFLOW_TEXTS = statement(
+  'workflows/read-workflow-texts',
+  { id: uuid, name: text(), description: text(), rules: orNull(text()) },
+  { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
+)
 
 /** The texts of those of the workflows that exist, by name. */
 export async function readWorkflowTexts(
@@ -60,7 +43,7 @@ export async function readWorkflowTexts(
   organizationId: string,
   workflowIds: readonly string[],
 ): Promise<readonly WorkflowTexts[]> {
-  return (await runStatement<WorkflowTexts>(db, READ_WORKFLOW_TEXTS, [organizationId, workflowIds])).rows
+  return (await runStatement(db, READ_WORKFLOW_TEXTS, [organizationId, workflowIds])).rows
 }
 
 /** The content of a file; undefined when the workflow has no such file. */
@@ -70,6 +53,6 @@ export async function readWorkflowFile(
   workflowId: string,
   fileId: string,
 ): Promise<string | undefined> {
-  const { rows } = await runStatement<{ content: string }>(db, READ_FILE, [organizationId, workflowId, fileId])
+  const { rows } = await runStatement(db, READ_FILE, [organizationId, workflowId, fileId])
   return rows[0]?.content
 }

@@ -1,7 +1,7 @@
 import type { AutoRunFrequency, WorkflowDetailOut } from '@workflow-service/contract'
-import { nextAutoRunAt } from './auto-run-schedule.ts'
 import { type Connection, versionOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
+import { nextAutoRunAt } from './auto-run-schedule.ts'
 
 type TriggerOut = WorkflowDetailOut['triggers'][number]
 export type TriggerValues = Omit<TriggerOut, 'id' | 'version'>

@@ -1,5 +1,6 @@
 import type { FieldError, Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import { type Db, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
 import {
   type AuditAction,
   type AuditChange,
@@ -9,7 +10,6 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
-import { type Db, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
 import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
 
 /** A person's change of a workflow. */

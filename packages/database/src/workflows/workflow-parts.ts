@@ -1,7 +1,7 @@
 import type { AppFileOut, FieldError, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import type { Connection, Db } from '../connection/index.ts'
+import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import { EditRefused, editWorkflow, isChange, type WorkflowEdit } from './workflow-edits.ts'
 

@@ -1,18 +1,22 @@
-import { type ApprovalMode, type AppWebhookSourceOut, trimWhiteSpace } from '@workflow-service/contract'
+import { type ApprovalMode, trimWhiteSpace } from '@workflow-service/contract'
 import { DatabaseError } from 'pg'
-import { endApprovalsOfSource } from './end-approvals.ts'
-import { type AuditedBy, changedFields, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import {
-  BOUNDED_EXAMPLE,
+  boolean,
   type Database,
-  datesToIso,
   type Db,
   foldCase,
+  integer,
   inTransaction,
-  type NamedStatement,
-  type RowOf,
+  json,
+  orNull,
   runStatement,
+  statement,
+  text,
+  timestamptz,
+  uuid,
 } from '../connection/index.ts'
+import { type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { endApprovalsOfSource } from './end-approvals.ts'
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
 export interface WebhookSource {
@@ -77,143 +81,28 @@ const COLUMNS = `id, organization_id AS "organizationId", name, description, end
   signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
   created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
 
-const LIST_SOURCES: NamedStatement = {
-  name: 'list-webhook-sources',
-  text: `
-    SELECT ${COLUMNS}
-    FROM webhook_sources
-    WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
-}
+const LIST_SOURCES = statement(
+  'sources/list-webhook-sources',
+  {
+    id: uuid,
+    organizationId: uuid,
+    name: text(),
+    description: text(),
+    endpointUrl: text(),
+    hasSigningSecret: boolean,
+    exampleRequestBody: json<Record<string, unknown>>(),
+    createdAt: timestamptz,
+    updatedAt: timestamptz,
+    verifiedAt: orNull(timestamptz),
+    version: integer,
+    approval: text<ApprovalMode>(),
+  },
+  { COLUMNS },
+)
 
 /** The organization's sources that are not deleted, sorted by name in code point order. */
 export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSource[]> {
-  return (await runStatement<WebhookSource>(db, LIST_SOURCES, [organizationId])).rows
-}
-
-/** What an agent may know of a source: neither the URL nor the secret. */
-export interface SourceForAgent {
-  readonly id: string
-  readonly name: string
-  readonly description: string
-  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
-  readonly exampleRequestBody: Record<string, unknown> | null
-}
-
-/** A webhook source that an agent may read. */
-export interface SourceName {
-  readonly id: string
-  readonly name: string
-}
-
-// At most 20 sources with 16 KiB of descriptions and examples, the most that an acquisition reads too. pg_column_size reads no
-// large value: a compressed example of more than 2 KiB counts as too large.
-const LIST_SMALL_SOURCES: NamedStatement = {
-  name: 'list-small-sources',
-  text: `
-    SELECT organization_id AS "organizationId", coalesce(json_agg(json_build_object(
-      'id', id, 'name', name, 'description', description, 'exampleRequestBody', example_request_body
-    ) ORDER BY name COLLATE "C", id) FILTER (WHERE id IS NOT NULL), '[]') AS sources
-    FROM (
-      SELECT organization.id AS organization_id, source.*, count(*) OVER in_organization AS count,
-        sum(source.bytes) OVER in_organization AS total_bytes
-      FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) AS organization
-      LEFT JOIN LATERAL (
-        SELECT id, name, description, example_request_body, octet_length(description) +
-          CASE WHEN pg_column_size(example_request_body) <= 2048
-            THEN octet_length(example_request_body::text) ELSE 1048576 END AS bytes
-        FROM webhook_sources
-        WHERE organization_id = organization.id AND deleted_at IS NULL
-        LIMIT 21
-      ) AS source ON true
-      WINDOW in_organization AS (PARTITION BY organization.id)
-    ) AS counted
-    WHERE count <= 20 AND coalesce(total_bytes, 0) <= 16384
-    GROUP BY organization_id`,
-}
-
-/**
- * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An organization whose
- * sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
- */
-export async function listSmallSources(
-  db: Db,
-  organizationIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
-  const { rows } = await runStatement<{ organizationId: string; sources: SourceForAgent[] }>(db, LIST_SMALL_SOURCES, [
-    organizationIds,
-  ])
-  return new Map(rows.map(({ organizationId, sources }) => [organizationId, sources]))
-}
-
-const LIST_SOURCE_NAMES: NamedStatement = {
-  name: 'list-source-names',
-  text: `
-    SELECT id, name FROM webhook_sources
-    WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
-}
-
-/** The names of the organization's sources that are not deleted, sorted by name in code point order. */
-export async function listSourceNames(db: Db, organizationId: string): Promise<readonly SourceName[]> {
-  return (await runStatement<SourceName>(db, LIST_SOURCE_NAMES, [organizationId])).rows
-}
-
-/** A source that a search found, with the first 1,000 characters of its description. */
-export interface FoundSource extends SourceName {
-  readonly description: string
-}
-
-/** The organization's sources whose name or description has one of the words in lower case; first those with the most of them. */
-export async function searchSources(
-  db: Db,
-  organizationId: string,
-  words: readonly string[],
-  limit: number,
-): Promise<readonly FoundSource[]> {
-  // OFFSET 0 keeps the planner from computing the lower case for each word: 20 words in 1,000 long descriptions took 1 s, not 0.2 s.
-  const { rows } = await db.pool.query<FoundSource>(
-    `SELECT id, name, left(description, 1000) AS description
-     FROM (
-       SELECT id, name, description, lower(name || ' ' || description) AS searched FROM webhook_sources
-       WHERE organization_id = $1 AND deleted_at IS NULL
-       OFFSET 0
-     ) AS source, LATERAL (
-       SELECT count(*) AS hits FROM unnest($2::text[]) AS word WHERE position(word IN searched) > 0
-     ) AS counted
-     WHERE hits > 0
-     ORDER BY hits DESC, name COLLATE "C", id LIMIT $3`,
-    [organizationId, words, limit],
-  )
-  return rows
-}
-
-/** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
-export async function listSourceStates(
-  db: Db,
-  organizationId: string,
-): Promise<readonly (SourceName & { readonly is_verified: boolean })[]> {
-  const { rows } = await db.pool.query<SourceName & { is_verified: boolean }>(
-    `SELECT id, name, verified_at IS NOT NULL AS is_verified FROM webhook_sources
-     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
-    [organizationId],
-  )
-  return rows
-}
-
-const READ_SOURCES: NamedStatement = {
-  name: 'read-sources',
-  text: `
-    SELECT id, name, description, ${BOUNDED_EXAMPLE} AS "exampleRequestBody" FROM webhook_sources
-    WHERE id = ANY ($2::uuid[]) AND organization_id = $1 AND deleted_at IS NULL
-    ORDER BY array_position($2::uuid[], id)`,
-}
-
-/** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
-export async function readSources(
-  db: Db,
-  organizationId: string,
-  ids: readonly string[],
-): Promise<readonly SourceForAgent[]> {
-  return (await runStatement<SourceForAgent>(db, READ_SOURCES, [organizationId, ids])).rows
+  return (await runStatement(db, LIST_SOURCES, [organizationId])).rows
 }
 
 /** The source, unless it belongs to another organization or is deleted. */
@@ -429,39 +318,4 @@ export async function deleteWebhookSource(
 /** A name as it is compared: names differ neither by case, nor by the encoding of accents, nor by white space at the ends. */
 export function normalizedName(name: string): string {
   return foldCase(trimWhiteSpace(name).normalize('NFC')).normalize('NFC')
-}
-
-/** The newest request of a kind to a source, as far as a member may see it. 100 entries of the log are read at most. */
-const lastRequest = (kind: 'verification' | 'payload') => `(
-  SELECT json_build_object('id', delivery.id, 'outcome', delivery.outcome, 'reason', delivery.reason,
-    'created_at', to_char(delivery.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-  FROM (
-    SELECT id, organization_id, kind, run_id, outcome, reason, created_at FROM deliveries
-    WHERE source_id = source.id ${kind === 'verification' ? "AND kind = 'verification'" : ''}
-    ORDER BY created_at DESC, id DESC LIMIT ${kind === 'verification' ? 1 : 100}
-  ) AS delivery
-  WHERE delivery.kind = '${kind}' AND delivery.organization_id = $1
-    AND ($2::uuid IS NULL OR delivery.run_id IS NULL OR (
-      SELECT ${isVisible('workflow', '$2')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
-      WHERE starts.id = delivery.run_id
-    ))
-  ORDER BY delivery.created_at DESC, delivery.id DESC LIMIT 1
-)`
-
-/** The organization's sources with their last requests, sorted by name in code point order; or only the one of this id. */
-export async function listSourcesWithLastRequests(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  sourceId?: string,
-): Promise<AppWebhookSourceOut[]> {
-  const { rows } = await db.pool.query<RowOf<AppWebhookSourceOut>>(
-    `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
-       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval,
-       ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
-     FROM webhook_sources AS source
-     WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}
-     ORDER BY name COLLATE "C", id`,
-    sourceId === undefined ? [organizationId, memberId] : [organizationId, memberId, sourceId],
-  )
-  return rows.map((row) => datesToIso<AppWebhookSourceOut>(row))
 }

@@ -1,0 +1,65 @@
+-- Records payloads as `in_flight` before a byte is sent: the source of each must exist, its lease must be the
+--   session's, its organization not suspended, and the approval that the source asks for given. Who may approve, and
+--   the operator, approves a payload by sending it again.
+-- By hand: the bench's deliveries; one statement for a batch. It inserts in the order of the ids, so that two batches
+--   with the same ids do not deadlock. Scalar subqueries find the approval and the person by their keys, and only for
+--   a source that needs an approval; FOR SHARE orders the claim and an edit of the URL, which ends the approval. The
+--   last case of `kind`: a claim that committed after this statement's snapshot is the only other reason why a row
+--   was not inserted.
+-- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 sessions, $6 epochs, $7 runs, $8
+--   request ids, $9 what is sent again, $10 by whom. Rows: one for each request, in their order.
+WITH request AS MATERIALIZED (
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
+    $9::uuid[], $10::uuid[])
+    WITH ORDINALITY
+    AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
+),
+checked AS MATERIALIZED (
+  SELECT request.*, source.endpoint_url, source.signing_secret, :BOUNDED_EXAMPLE AS example, source.version,
+    source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
+    request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
+    coalesce(organization.is_suspended, false) AS is_suspended,
+    CASE WHEN NOT :NEEDS_APPROVAL THEN true
+        WHEN request.resend_of IS NULL THEN coalesce((
+          SELECT true FROM approvals
+          WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
+            AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
+          LIMIT 1 FOR SHARE
+        ), false)
+        ELSE request.sent_by IS NULL OR coalesce((
+          SELECT role IN ('owner', 'admin') AND deactivated_at IS NULL FROM users
+          WHERE users.organization_id = request.organization_id AND users.id = request.sent_by
+        ), false) END AS is_approved,
+    coalesce(:NEEDS_APPROVAL AND source.approval = 'first', false) AS is_first_approval
+  FROM request
+  LEFT JOIN organizations AS organization ON organization.id = request.organization_id
+  LEFT JOIN webhook_sources AS source
+    ON source.organization_id = request.organization_id AND source.id = request.source_id
+  LEFT JOIN sessions AS session
+    ON session.organization_id = request.organization_id AND session.id = request.session_id
+    AND session.lease_epoch = request.epoch
+),
+claimed AS (
+  INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
+    resend_of, sent_by, request_url)
+  SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of,
+    sent_by, endpoint_url
+  FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved
+  ORDER BY id
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, created_at
+)
+SELECT checked.id,
+  CASE
+    WHEN claimed.id IS NOT NULL THEN 'claimed'
+    WHEN EXISTS (SELECT FROM deliveries WHERE deliveries.id = checked.id) THEN 'known'
+    WHEN NOT has_source THEN 'no_source'
+    WHEN NOT has_lease THEN 'lease_lost'
+    WHEN is_suspended THEN 'organization_suspended'
+    WHEN NOT is_approved THEN 'approval_required'
+    ELSE 'known'
+  END AS kind,
+  claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",
+  example AS "exampleRequestBody", version, is_first_approval AS "isFirstApproval"
+FROM checked LEFT JOIN claimed ON claimed.id = checked.id
+ORDER BY position

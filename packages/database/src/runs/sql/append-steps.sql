@@ -1,0 +1,21 @@
+-- Appends steps to journals, each only under its own lease. The sessions are locked, so that the next owner of a
+--   lease reads either none of the steps or all.
+-- By hand: the bench's runs; one statement for a batch. Repeating it does no harm.
+-- Parameters: $1 owner; lists, one entry for each step: $2 sessions, $3 epochs, $4 runs, $5 positions, $6 kinds, $7
+--   data. Rows: the leases that are the owner's.
+WITH step AS MATERIALIZED (
+  SELECT * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::integer[], $6::text[], $7::text[])
+    AS step (session_id, epoch, run_id, position, kind, data)
+),
+leased AS MATERIALIZED (
+  SELECT id, lease_epoch FROM sessions
+  WHERE id = ANY ($2::uuid[]) AND lease_owner = $1
+  ORDER BY id FOR NO KEY UPDATE
+),
+appended AS (
+  INSERT INTO run_steps (run_id, position, kind, data, epoch)
+  SELECT step.run_id, step.position, step.kind, step.data::json, step.epoch
+  FROM step JOIN leased ON leased.id = step.session_id AND leased.lease_epoch = step.epoch
+  ON CONFLICT (run_id, position) DO NOTHING
+)
+SELECT id AS "sessionId", lease_epoch::float8 AS epoch FROM leased

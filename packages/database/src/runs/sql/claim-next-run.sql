@@ -1,0 +1,19 @@
+-- Claims the next start of a session under its lease. By hand: the bench's runs; the counters are in the locked row.
+-- Parameters: $1 owner, $2 session, $3 epoch. Rows: one if the lease is the owner's.
+WITH leased AS MATERIALIZED (
+  SELECT id, last_finished_number + 1 AS number, last_finished_number < last_start_number AS has_work
+  FROM sessions
+  WHERE id = $2 AND lease_epoch = $3 AND lease_owner = $1
+  FOR NO KEY UPDATE
+),
+claimed AS (
+  UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
+  FROM leased
+  WHERE leased.has_work AND starts.session_id = leased.id AND starts.number = leased.number
+  RETURNING starts.*
+)
+SELECT leased.number::float8 AS number, leased.has_work AS "hasWork",
+  CASE WHEN workflows.id IS NOT NULL THEN :CLAIMED_RUN END AS run
+FROM leased
+LEFT JOIN claimed ON claimed.session_id = leased.id
+LEFT JOIN workflows ON workflows.id = claimed.workflow_id

@@ -1,0 +1,52 @@
+import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
+import { isVisible, type Viewer } from '../organizations/index.ts'
+import type { SourceName } from './sources-for-agent.ts'
+
+/** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
+export async function listSourceStates(
+  db: Db,
+  organizationId: string,
+): Promise<readonly (SourceName & { readonly is_verified: boolean })[]> {
+  const { rows } = await db.pool.query<SourceName & { is_verified: boolean }>(
+    `SELECT id, name, verified_at IS NOT NULL AS is_verified FROM webhook_sources
+     WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name COLLATE "C", id`,
+    [organizationId],
+  )
+  return rows
+}
+
+/** The newest request of a kind to a source, as far as a member may see it. 100 entries of the log are read at most. */
+const lastRequest = (kind: 'verification' | 'payload') => `(
+  SELECT json_build_object('id', delivery.id, 'outcome', delivery.outcome, 'reason', delivery.reason,
+    'created_at', to_char(delivery.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+  FROM (
+    SELECT id, organization_id, kind, run_id, outcome, reason, created_at FROM deliveries
+    WHERE source_id = source.id ${kind === 'verification' ? "AND kind = 'verification'" : ''}
+    ORDER BY created_at DESC, id DESC LIMIT ${kind === 'verification' ? 1 : 100}
+  ) AS delivery
+  WHERE delivery.kind = '${kind}' AND delivery.organization_id = $1
+    AND ($2::uuid IS NULL OR delivery.run_id IS NULL OR (
+      SELECT ${isVisible('workflow', '$2')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
+      WHERE starts.id = delivery.run_id
+    ))
+  ORDER BY delivery.created_at DESC, delivery.id DESC LIMIT 1
+)`
+
+/** The organization's sources with their last requests, sorted by name in code point order; or only the one of this id. */
+export async function listSourcesWithLastRequests(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  sourceId?: string,
+): Promise<AppWebhookSourceOut[]> {
+  const { rows } = await db.pool.query<RowOf<AppWebhookSourceOut>>(
+    `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
+       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval,
+       ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
+     FROM webhook_sources AS source
+     WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}
+     ORDER BY name COLLATE "C", id`,
+    sourceId === undefined ? [organizationId, memberId] : [organizationId, memberId, sourceId],
+  )
+  return rows.map((row) => datesToIso<AppWebhookSourceOut>(row))
+}

@@ -1,0 +1,113 @@
+import {
+  BOUNDED_EXAMPLE,
+  type Db,
+  json,
+  orNull,
+  runStatement,
+  sql,
+  statement,
+  text,
+  uuid,
+} from '../connection/index.ts'
+
+/** What an agent may know of a source: neither the URL nor the secret. */
+export interface SourceForAgent {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
+  readonly exampleRequestBody: Record<string, unknown> | null
+}
+
+/** A webhook source that an agent may read. */
+export interface SourceName {
+  readonly id: string
+  readonly name: string
+}
+
+/** Of how many sources, with how many bytes of descriptions and examples in all, an agent is told without a search. */
+const MAX_COUNT = 20
+const MAX_BYTES = 16_384
+/** A stored example of more bytes counts as too large: it is compressed, and its size is not known without reading it. */
+const COMPRESSED_MAX_BYTES = 2_048
+
+/** SQL for the sources of these organizations (rows with an `id`), as `listSmallSources` and the acquisition of sessions read them. */
+export const smallSources = (organizations: string) =>
+  sql('sources/small-sources', {
+    ORGANIZATIONS: organizations,
+    COMPRESSED_MAX_BYTES,
+    // More than MAX_BYTES, whatever the others have.
+    TOO_LARGE: 1_048_576,
+    READ_MAX: MAX_COUNT + 1,
+    MAX_COUNT,
+    MAX_BYTES,
+  })
+
+const LIST_SMALL_SOURCES = statement(
+  'sources/list-small-sources',
+  { organizationId: uuid, sources: json<SourceForAgent[]>() },
+  { SMALL_SOURCES: smallSources('(SELECT DISTINCT unnest($1::uuid[]) AS id)') },
+)
+
+/**
+ * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An organization whose
+ * sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
+ */
+export async function listSmallSources(
+  db: Db,
+  organizationIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly SourceForAgent[]>> {
+  const { rows } = await runStatement(db, LIST_SMALL_SOURCES, [organizationIds])
+  return new Map(rows.map(({ organizationId, sources }) => [organizationId, sources]))
+}
+
+const LIST_SOURCE_NAMES = statement('sources/list-source-names', { id: uuid, name: text() })
+
+/** The names of the organization's sources that are not deleted, sorted by name in code point order. */
+export async function listSourceNames(db: Db, organizationId: string): Promise<readonly SourceName[]> {
+  return (await runStatement(db, LIST_SOURCE_NAMES, [organizationId])).rows
+}
+
+/** A source that a search found, with the first 1,000 characters of its description. */
+export interface FoundSource extends SourceName {
+  readonly description: string
+}
+
+/** The organization's sources whose name or description has one of the words in lower case; first those with the most of them. */
+export async function searchSources(
+  db: Db,
+  organizationId: string,
+  words: readonly string[],
+  limit: number,
+): Promise<readonly FoundSource[]> {
+  // OFFSET 0 keeps the planner from computing the lower case for each word: 20 words in 1,000 long descriptions took 1 s, not 0.2 s.
+  const { rows } = await db.pool.query<FoundSource>(
+    `SELECT id, name, left(description, 1000) AS description
+     FROM (
+       SELECT id, name, description, lower(name || ' ' || description) AS searched FROM webhook_sources
+       WHERE organization_id = $1 AND deleted_at IS NULL
+       OFFSET 0
+     ) AS source, LATERAL (
+       SELECT count(*) AS hits FROM unnest($2::text[]) AS word WHERE position(word IN searched) > 0
+     ) AS counted
+     WHERE hits > 0
+     ORDER BY hits DESC, name COLLATE "C", id LIMIT $3`,
+    [organizationId, words, limit],
+  )
+  return rows
+}
+
+const READ_SOURCES = statement(
+  'sources/read-sources',
+  { id: uuid, name: text(), description: text(), exampleRequestBody: orNull(json<Record<string, unknown>>()) },
+  { BOUNDED_EXAMPLE },
+)
+
+/** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
+export async function readSources(
+  db: Db,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<readonly SourceForAgent[]> {
+  return (await runStatement(db, READ_SOURCES, [organizationId, ids])).rows
+}
