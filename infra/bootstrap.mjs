@@ -102,10 +102,8 @@ async function runCheck(name, args) {
 async function runJest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'workflow-service-counts-'))
   const countsFile = join(folder, 'counts.json')
-  const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js']
-  const status = await runNode([...jest, '--config', 'infra/jest.config.mjs', ...args], {
-    TEST_COUNTS_FILE: countsFile,
-  })
+  const jest = ['node_modules/jest/bin/jest.js', '--config', 'infra/jest.config.mjs']
+  const status = await runNode([...jest, ...args], { TEST_COUNTS_FILE: countsFile })
   const counts = existsSync(countsFile) ? readJson(countsFile) : { passed: 0, failed: 0 }
   rmSync(folder, { recursive: true, force: true })
   return { status, ...counts }

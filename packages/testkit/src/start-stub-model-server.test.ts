@@ -127,7 +127,7 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     })
 
     test('resets the connection', async () => {
-      await expect(ask(createModel(), { failure: 'reset' }, isStreaming)).rejects.toThrow('fetch failed')
+      await expect(ask(createModel(), { failure: 'reset' }, isStreaming)).rejects.toThrow('Cannot connect to API')
     })
   })
 
