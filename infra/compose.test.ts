@@ -82,7 +82,7 @@ describe('.env.example', () => {
     expect(example.map((line) => line.name).toSorted()).toEqual([...used].toSorted())
   })
 
-  test('leaves every secret empty, and docker-compose.yml rejects an empty one and names infra/README.md', () => {
+  test('leaves every secret empty, and docker-compose.yml rejects an empty one and names docs/operations.md', () => {
     expect(secrets.length).toBeGreaterThan(0)
     for (const { name, value } of secrets) {
       expect(value).toBe('')
@@ -90,7 +90,7 @@ describe('.env.example', () => {
         (variable) => variable.name === name && variable.operator === '?',
       )
       expect([name, messages.length]).not.toEqual([name, 0])
-      for (const { text } of messages) expect(text).toContain('infra/README.md')
+      for (const { text } of messages) expect(text).toContain('docs/operations.md')
       expect(() => interpolate(composeText, { ...makeSecrets(), [name]: '' })).toThrow(name)
     }
   })
@@ -102,8 +102,8 @@ describe('.env.example', () => {
     }
   })
 
-  test('names the command that makes each secret, and infra/README.md runs it', () => {
-    const readme = readFileSync(join(root, 'infra/README.md'), 'utf8')
+  test('names the command that makes each secret, and docs/operations.md runs it', () => {
+    const readme = readFileSync(join(root, 'docs/operations.md'), 'utf8')
     for (const { name, comment } of secrets) {
       const command = /openssl rand -\w+ \d+/.exec(comment)?.[0]
       expect([name, command]).toEqual([name, expect.any(String)])

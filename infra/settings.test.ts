@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { envExample, withSettingsTable } from './generate-settings.ts'
+import { envExample, withGeneratedTables } from './generate-settings.ts'
 import { SERVICE_NAMES, SERVICE_SETTINGS } from './service-settings.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -14,9 +14,9 @@ describe('the settings', () => {
     expect(metaSchema.validateSchema(SERVICE_SETTINGS[service].schema)).toBe(true)
   })
 
-  test('are in infra/README.md as `pnpm generate:settings` writes them', () => {
-    const readme = readFileSync(join(root, 'infra/README.md'), 'utf8')
-    expect(readme).toBe(withSettingsTable(readme))
+  test('are in docs/operations.md as `pnpm generate:settings` writes them, and so are the log events', () => {
+    const operations = readFileSync(join(root, 'docs/operations.md'), 'utf8')
+    expect(operations).toBe(withGeneratedTables(operations))
   })
 
   test('are in .env.example as `pnpm generate:settings` writes them', () => {

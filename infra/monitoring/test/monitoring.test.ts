@@ -147,8 +147,8 @@ test.each(['sessions_waiting', 'sessions_waiting_oldest_seconds', 'session_queue
   },
 )
 
-test('each alert has a severity, a summary and a row in the troubleshooting of infra/README.md', () => {
-  const troubleshooting = read('../../README.md').split('## Troubleshooting')[1] ?? ''
+test('each alert has a severity, a summary and a row in the troubleshooting of docs/operations.md', () => {
+  const troubleshooting = read('../../../docs/operations.md').split('## Troubleshooting')[1] ?? ''
   const firstCells = [...troubleshooting.matchAll(/^\|(.*?)\|/gm)].map(([, cell = '']) => cell).join('\n')
   expect(alerts).not.toEqual([])
   for (const { alert, labels, annotations } of alerts) {

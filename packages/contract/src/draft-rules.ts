@@ -52,7 +52,7 @@ export function selectDraftSources<Source extends Named>(
 }
 
 /**
- * Drafts the `rules.yaml` that a refused run needs (packages/rules/README.md): a delivery for each source, with the names that may be
+ * Drafts the `rules.yaml` that a refused run needs (docs/rules.md): a delivery for each source, with the names that may be
  * meant for the missing fields, and `todo("…")` for what only a person knows. The text is valid; a run with an open `todo` fails with
  * `rule_failed` and sends nothing.
  */

@@ -25,7 +25,7 @@ export async function findRabbitMq(log?: (line: string) => void): Promise<Rabbit
   if (installed) return installed
   throw new Error(
     `RabbitMQ is needed and not installed${failure ? ` (${failure})` : ''}: install rabbitmq-server, or for tests run ` +
-      '"docker compose up -d rabbitmq" and set AMQP_URL as infra/README.md says under "Working on the code"',
+      '"docker compose up -d rabbitmq" and set AMQP_URL as CONTRIBUTING.md says under "Set-up"',
   )
 }
 

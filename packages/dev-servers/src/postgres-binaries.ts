@@ -69,7 +69,7 @@ function installedBinaries(): PostgresBinaries {
   } catch (error) {
     throw new EmbeddedPostgresError(
       `There is no embedded PostgreSQL for ${platform}-${process.arch} (${name} is not installed): ` +
-        'use another machine, or run the services without npm start, on a PostgreSQL of your own (infra/README.md, "Without containers")',
+        'use another machine, or run the services without npm start, on a PostgreSQL of your own (docs/operations.md, "Without containers")',
       { cause: error },
     )
   }

@@ -15,7 +15,7 @@ export interface RuleConversions {
   list(value: JsonValue): readonly JsonValue[]
 }
 
-/** What the expressions of a run see (README, "Variables"). */
+/** What the expressions of a run see (docs/rules.md, "Variables"). */
 export interface RuleInput {
   /** The values that the context names. A Map whose `get` folds names finds them in any spelling; if it throws, no operator absorbs that. */
   readonly fields: ReadonlyMap<string, unknown>

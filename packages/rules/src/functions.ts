@@ -5,7 +5,7 @@ import { type JsonValue, toJson } from './to-json.ts'
 const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
 const LIST = listType(DYN)
 
-/** Creates the functions of rules beyond those of CEL (README, "Functions"). */
+/** Creates the functions of rules beyond those of CEL (docs/rules.md, "Functions"). */
 export function createFunctions(
   evaluation: () => Evaluation,
   capture: (text: string, pattern: string) => string | undefined,

@@ -65,7 +65,7 @@ export interface Rule {
 /** The rules, or every error of the file. */
 export type ParsedRules = { readonly rules: Rules } | { readonly errors: readonly RuleError[] }
 
-/** Parses and compiles a `rules.yaml` (README, "The file"). Lets other work of the process go on every 5 ms. */
+/** Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). Lets other work of the process go on every 5 ms. */
 export async function parseRules(text: string): Promise<ParsedRules> {
   const file = readYaml(text)
   if ('errors' in file) return { errors: file.errors.slice(0, MAX_ERRORS) }

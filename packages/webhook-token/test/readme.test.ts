@@ -9,7 +9,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { checkServiceToken, createServiceToken } from '../src/index.js'
 
-const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8')
+const readme = ['../README.md', '../OTHER_LANGUAGES.md']
+  .map((path) => readFileSync(join(import.meta.dirname, path), 'utf8'))
+  .join('\n')
 
 const secret = 'whsec-example-3f9d1c7b5a2e8046'
 const timestamp = 1_750_000_000
@@ -175,11 +177,11 @@ function base64(text: string): string {
 function readSnippet(fence: string, contains = ''): string {
   const blocks = [...readme.matchAll(/```(\w+)\n([^]*?)```/gu)]
   const block = blocks.find((match) => match[1] === fence && match[2]?.includes(contains))
-  if (block?.[2] === undefined) throw new Error(`The README has no ${fence} snippet`)
+  if (block?.[2] === undefined) throw new Error(`The documents have no ${fence} snippet`)
   return block[2]
 }
 
-describe('the README', () => {
+describe('the documents', () => {
   const skipped = missing.length === 0 ? '' : `; not installed and not run: ${missing.join(', ')}`
   test(`shows the check in ${languages.length} languages; run here: ${installed.map(({ name }) => name).join(', ')}${skipped}`, () => {
     for (const { fence } of languages) expect(readSnippet(fence)).toMatch(/sha256/iu)

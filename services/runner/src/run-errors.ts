@@ -1,7 +1,7 @@
 /** What people of the organization read about an error that only the operator of the service can repair. */
 export const NOT_AVAILABLE = "The run cannot go on: the service's model is not available"
 
-/** The run failed and another attempt would not help. `code` is stable (README, "Why a run failed"). */
+/** The run failed and another attempt would not help. `code` is stable (docs/agents.md, "Why a run failed"). */
 export class RunError extends Error {
   readonly code: string
 

@@ -22,7 +22,7 @@ export interface SelectedSources {
 }
 
 /**
- * Selects the sources that get tools (README, "Least privilege"): those that the workflow's description or `rules.yaml` names, and no
+ * Selects the sources that get tools (docs/agents.md, "Least privilege"): those that the workflow's description or `rules.yaml` names, and no
  * others. If none is named: all of a few; of many, those that searches found, which are in the journal.
  */
 export async function selectSources(

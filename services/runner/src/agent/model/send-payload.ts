@@ -32,7 +32,7 @@ export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
 
 /**
  * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have arrived there: then
- * only `sendAgain` sends it (README, "No payload is sent twice by accident").
+ * only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by accident").
  */
 export async function deliver(ctx: Context, part: ToolCallPart, sourceId: string): Promise<void> {
   const { steps } = ctx

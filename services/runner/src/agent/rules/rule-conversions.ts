@@ -2,7 +2,7 @@ import type { JsonValue, RuleConversions } from '@workflow-service/rules'
 import { describeValue, toNumber } from '../builtin/convert-value.ts'
 import { type ContextValue, NumberText } from '../builtin/read-context.ts'
 
-/** The conversions of the functions of rules (packages/rules/README.md, "Functions"). No value becomes an empty one. */
+/** The conversions of the functions of rules (docs/rules.md, "Functions"). No value becomes an empty one. */
 export const RULE_CONVERSIONS: RuleConversions = {
   number: (value) => toAmount(value),
   text: (value) => toText(value),

@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
-import { agentSettings } from '../src/agent/agent-settings.ts'
 import { createBuiltinAgent } from '../src/agent/builtin/builtin-agent.ts'
 import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
-const readme = ['../README.md', '../src/agent/README.md']
-  .map((path) => readFileSync(new URL(path, import.meta.url), 'utf8'))
-  .join('\n')
+const agentsDocument = readFileSync(new URL('../../../docs/agents.md', import.meta.url), 'utf8')
 const agent = createBuiltinAgent()
 
 /** The fenced blocks of one kind, in order. */
 function blocks(kind: string): string[] {
-  return [...readme.matchAll(new RegExp(`^\`\`\`${kind}\\n(.*?)\\n\`\`\`$`, 'gms'))].map(([, text = '']) => text)
+  return [...agentsDocument.matchAll(new RegExp(`^\`\`\`${kind}\\n(.*?)\\n\`\`\`$`, 'gms'))].map(
+    ([, text = '']) => text,
+  )
 }
 
 /** The rows of the table with that first heading. */
 function rows(heading: string): string[][] {
-  const [, table = ''] = new RegExp(`^\\| ${heading} +\\|.*\\n\\|[ |-]+\\n((?:\\|.*\\n)+)`, 'm').exec(readme) ?? []
+  const [, table = ''] =
+    new RegExp(`^\\| ${heading} +\\|.*\\n\\|[ |-]+\\n((?:\\|.*\\n)+)`, 'm').exec(agentsDocument) ?? []
   return table
     .trimEnd()
     .split('\n')
@@ -42,7 +42,7 @@ async function resultOf(example: unknown, context: string): Promise<unknown> {
   return error ? `${(error as { code: string }).code}: ${(error as Error).message}` : run.sent[0]?.payload
 }
 
-describe('the READMEs of the runner and its agents', () => {
+describe('docs/agents.md', () => {
   const results = blocks('(?:json payload|text refusal)')
   const examples = blocks('json example').map((example, index) => [
     example,
@@ -92,7 +92,7 @@ describe('the READMEs of the runner and its agents', () => {
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
     })
     const error = (await run.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
-    expect(readme).toContain(`\`${error.code}: ${error.message}\``)
+    expect(agentsDocument).toContain(`\`${error.code}: ${error.message}\``)
   })
 
   test('lists every outcome of a delivery that fails a run', () => {
@@ -100,10 +100,6 @@ describe('the READMEs of the runner and its agents', () => {
     expect(rows('code').map(([code]) => code)).toEqual(
       expect.arrayContaining(failed.map((outcome) => `\`delivery_${outcome}\``)),
     )
-  })
-
-  test('lists every setting of the agent', () => {
-    expect(rows('setting').map(([name]) => name)).toEqual(Object.keys(agentSettings).map((name) => `\`${name}\``))
   })
 })
 
@@ -115,11 +111,11 @@ function convert(example = '', text = ''): Promise<unknown> {
   return resultOf({ field: JSON.parse(example.slice(1, -1)) as unknown }, `field: ${text.slice(1, -1)}`)
 }
 
-const rulesReadme = readFileSync(new URL('../../../packages/rules/README.md', import.meta.url), 'utf8')
-const rulesContext = /^```text\n(.*?)\n```$/ms.exec(rulesReadme)?.[1] ?? ''
+const rulesDocument = readFileSync(new URL('../../../docs/rules.md', import.meta.url), 'utf8')
+const rulesContext = /^```text\n(.*?)\n```$/ms.exec(rulesDocument)?.[1] ?? ''
 
 /** The last two cells of each row whose both are code. */
-const expressions = [...rulesReadme.matchAll(/\| `([^`]+)` +\| `([^`]+)` +\|$/gm)].map(
+const expressions = [...rulesDocument.matchAll(/\| `([^`]+)` +\| `([^`]+)` +\|$/gm)].map(
   ([, source = '', result = '']) => [source, result],
 )
 
@@ -136,7 +132,7 @@ function ruledRun(rules: string, options: { context: string }) {
   })
 }
 
-describe('the README of rules', () => {
+describe('docs/rules.md', () => {
   test('has examples', () => {
     expect(expressions.length).toBeGreaterThan(15)
   })
@@ -150,7 +146,7 @@ describe('the README of rules', () => {
   })
 
   test('has a file that sends to one source or the other', async () => {
-    const rules = /^```yaml\n(.*?)\n```$/ms.exec(rulesReadme)?.[1] ?? ''
+    const rules = /^```yaml\n(.*?)\n```$/ms.exec(rulesDocument)?.[1] ?? ''
     const large = ruledRun(rules, { context: 'Total: 250.50\nCustomer: Ada\nCustomer city: Rome' })
     await large.execute(agent)
     expect(large.sent.map(({ payload }) => payload)).toEqual([
@@ -161,6 +157,6 @@ describe('the README of rules', () => {
     expect(small.sent.map(({ payload }) => payload)).toEqual([{ total: 99.99 }])
     const none = ruledRun(rules, { context: 'Customer: Ada' })
     const error = (await none.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
-    expect(rulesReadme).toContain(`\`${error.code}: ${error.message}\``)
+    expect(rulesDocument).toContain(`\`${error.code}: ${error.message}\``)
   })
 })
