@@ -1,5 +1,5 @@
 /**
- * Starts PostgreSQL, RabbitMQ, Redis and HAProxy on this machine, without containers, for development and tests. A server ends
+ * Starts PostgreSQL, RabbitMQ and Redis on this machine, without containers, for development and tests. A server ends
  * with the process that started it, also when that process is killed. Never part of the image.
  */
 export { EmbeddedPostgresError } from './embedded-postgres-error.ts'
@@ -20,6 +20,5 @@ export {
 } from './start-embedded-postgres.ts'
 export { type PrivatePostgres, startPostgres } from './start-postgres.ts'
 export { type PrivateRabbitMq, rabbitMqFolders, startRabbitMq } from './start-rabbitmq.ts'
-export { type Haproxy, type HaproxyServer, startHaproxy } from './start-haproxy.ts'
 export { startRedis } from './start-redis.ts'
 export { waitUntil, type WaitOptions } from './wait-until.ts'

@@ -5,18 +5,15 @@
  *
  * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest run
  * starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others to use instead.
- * `startPostgres`, `startRabbitMq`, `startRedis` and `startHaproxy` start servers that one test may kill, pause and restart. Every server
+ * `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart. Every server
  * and process started here ends with the process that started it, also when that process is killed.
  */
 export { hearHints } from './hear-hints.ts'
 export {
   freePort,
-  type Haproxy,
-  type HaproxyServer,
   type PrivatePostgres,
   type PrivateRabbitMq,
   type PrivateServer,
-  startHaproxy,
   startPostgres,
   startRabbitMq,
   startRedis,

@@ -42,6 +42,11 @@ export interface CustomerEndpointOptions {
   /** Answers by path (without the query string); other paths get `answer`. */
   paths?: Record<string, AnswerSource>
   /**
+   * False where requests arrive for hours: only `answer` sees them.
+   * @default true
+   */
+  keepsRequests?: boolean
+  /**
    * Serves HTTPS with this certificate.
    * @default HTTP
    */
@@ -76,9 +81,11 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
   const requests: RecordedRequest[] = []
   let answer = options.answer ?? { status: 204 }
   let connections = 0
+  let received = 0
   const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
     const request = await record(incoming)
-    const index = requests.push(request) - 1
+    const index = received++
+    if (options.keepsRequests !== false) requests.push(request)
     const chosen = options.paths?.[request.path.split('?')[0] ?? ''] ?? answer
     await send(response, typeof chosen === 'function' ? await chosen(request, index) : chosen)
   }

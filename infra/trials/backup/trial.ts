@@ -1,0 +1,220 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { makeRunFolder, removeDeadRunFolders } from '@workflow-service/dev-servers'
+import { startProcess } from '@workflow-service/testkit'
+import { makeServerFolder, restoreBaseBackup, saveLastWal, takeBaseBackup } from '../shared/base-backup.ts'
+import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
+import { FIELD } from '../shared/check-record.ts'
+import { createCustomer, type Customer } from '../shared/customers.ts'
+import { defineTrial, flag, type Log } from '../shared/define-trial.ts'
+import { secondsSince } from '../shared/figures.ts'
+import { createRandom } from '../shared/random.ts'
+import { type Receiver, startReceiver } from '../shared/receiver.ts'
+import { type Service, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+
+export const trial = defineTrial({
+  name: 'backup',
+  summary:
+    'restores backups that were taken under load, and counts starts that were lost and payloads that were sent twice',
+  options: { 'without-after-restore': flag('show what `wf after-restore` prevents') },
+  async run({ options, log }) {
+    const violations: string[] = []
+    for (const until of ['end of the backup', 'end of the WAL'] as const) {
+      log(`Restore to the ${until}`)
+      const runsAfterRestore = !options['without-after-restore']
+      violations.push(...(await runBackupTrial({ until, runsAfterRestore, ...PRODUCTION, log })))
+    }
+    return violations
+  },
+})
+
+export interface BackupOptions {
+  /** How far the restored database goes. */
+  readonly until: 'end of the backup' | 'end of the WAL'
+  /** False shows what `wf after-restore` prevents. Only the restore to the end of the backup needs it. */
+  readonly runsAfterRestore: boolean
+  /** How long the load lasts before the backup, between backup and kill (which is not in the backup), and on the restored database. */
+  readonly loadMs: readonly [before: number, afterwards: number, restored: number]
+  readonly customers: readonly PlannedCustomer[]
+  readonly log: Log
+  /** Default: starts one, and stops it. */
+  readonly rabbitMq?: SystemOptions['rabbitMq']
+}
+
+interface PlannedCustomer {
+  readonly name: string
+  /** The last part of its second source's path, by which the receiver answers. */
+  readonly second: string
+  readonly callers: number
+  readonly pauseMs: readonly [number, number]
+}
+
+const QUICK = { name: 'Quick', second: 'audit', callers: 6, pauseMs: [100, 500] } as const
+// A run takes 2 s and a caller pauses for 1 s: some starts wait, some payloads are in flight at any moment.
+const SLOW = { name: 'Slow', second: 'slow', callers: 8, pauseMs: [500, 1_500] } as const
+const PRODUCTION = { loadMs: [10_000, 8_000, 5_000], customers: [QUICK, SLOW] } as const
+/** One customer, and seconds of load. */
+export const SMALL = { loadMs: [1_500, 1_000, 1_000], customers: [QUICK] } as const
+
+/** The load of a customer before the kill and, later, after the restore. */
+interface Lives {
+  readonly plan: PlannedCustomer
+  readonly customer: Customer
+  readonly before: Callers
+  after?: Callers
+}
+
+/**
+ * Takes a base backup under load, goes on for a while, kills everything, restores the database, starts the services on it under
+ * load again, and compares the records of callers, endpoint and database over both lives. Resolves to the broken promises.
+ */
+export async function runBackupTrial(options: BackupOptions): Promise<string[]> {
+  const { until, runsAfterRestore, loadMs, rabbitMq, log } = options
+  await removeDeadRunFolders()
+  const folder = await makeRunFolder()
+  const archive = join(folder, 'archive')
+  const receiver = await startReceiver()
+  const postgresSettings = {
+    // A restored server accepts connections only when its recovery has ended.
+    hot_standby: 'off',
+    archive_mode: 'on',
+    archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
+    restore_command: `cp ${archive}/%f %p`,
+  }
+  try {
+    return await withSystem({ postgresSettings, rabbitMq }, async (system) => {
+      const { pool, postgres } = system
+      await makeServerFolder(archive, postgres.dataDir)
+      const services = [await system.start('dispatcher'), await system.start('gateway'), await system.start('runner')]
+      const lives = await startLives(system, services, receiver, options)
+      log(`load for ${loadMs[0] / 1_000} s, then a base backup`)
+      await pause(loadMs[0])
+      const startedAt = performance.now()
+      const backup = await takeBaseBackup(postgres.adminUrl, postgres.dataDir, join(folder, 'backup'))
+      log(`base backup: ${secondsSince(startedAt)} s; load for ${loadMs[1] / 1_000} s, then everything is killed`)
+      await pause(loadMs[1])
+      await postgres.kill()
+      for (const service of services) await service.kill()
+      await Promise.all(lives.map(({ before }) => before.stop()))
+
+      const restoredAt = performance.now()
+      if (until === 'end of the WAL') await saveLastWal(postgres.dataDir, archive)
+      await restoreBaseBackup(backup, postgres.dataDir, until)
+      await postgres.restart()
+      log(
+        `restored to the ${until}: ${secondsSince(restoredAt)} s; at that moment: ${await describeUnfinished(system)}`,
+      )
+      if (until === 'end of the backup' && runsAfterRestore) log((await afterRestore(postgres.url)).trim())
+      for (const service of services) await service.restart()
+      for (const life of lives) life.after = startLoad(system, services, life.customer, life.plan, 'after')
+      await pause(loadMs[2])
+      for (const { after } of lives) await after?.stop()
+      await untilAllEnded(pool)
+      const isPromised = (answeredAt: number): boolean => until === 'end of the WAL' || answeredAt < backup.endedAt
+      const violations: string[] = []
+      for (const life of lives) violations.push(...(await compare(system, life, { receiver, isPromised, log })))
+      log(`${violations.length} broken promises`)
+      return violations
+    })
+  } finally {
+    await receiver.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function startLives(
+  system: System,
+  services: readonly Service[],
+  { url: endpointUrl }: Receiver,
+  { customers }: BackupOptions,
+): Promise<Lives[]> {
+  const lives: Lives[] = []
+  for (const plan of customers) {
+    const paths = [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`]
+    const customer = await createCustomer(system, services[0]!, { endpointUrl, paths })
+    lives.push({ plan, customer, before: startLoad(system, services, customer, plan, 'before') })
+  }
+  return lives
+}
+
+function startLoad(
+  { pool }: System,
+  services: readonly Service[],
+  customer: Customer,
+  { name, callers, pauseMs }: PlannedCustomer,
+  life: string,
+): Callers {
+  return startCallers({
+    gatewayUrls: services.flatMap((service) => (service.name === 'gateway' ? service.url : [])),
+    customer,
+    name: `${name} ${life} `,
+    callers,
+    pauseMs,
+    startsPerSession: 5,
+    random: createRandom(name.length),
+    pool,
+  })
+}
+
+async function afterRestore(databaseUrl: string): Promise<string> {
+  const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url))
+  const process = await startProcess({ args: [main, 'after-restore', '--yes'], env: { DATABASE_URL: databaseUrl } })
+  const { code } = await process.exited
+  if (code !== 0) throw new Error(`wf after-restore failed: ${process.stderr}`)
+  return process.stdout
+}
+
+async function describeUnfinished({ pool }: System): Promise<string> {
+  const { rows } = await pool.query<{ queued: number; running: number; inFlight: number }>(
+    `SELECT (SELECT count(*)::int FROM starts WHERE status = 'queued') AS queued,
+       (SELECT count(*)::int FROM starts WHERE status = 'running') AS running,
+       (SELECT count(*)::int FROM deliveries WHERE outcome = 'in_flight') AS "inFlight"`,
+  )
+  const [row] = rows
+  return `${row?.queued} starts queued, ${row?.running} running, ${row?.inFlight} payloads in flight`
+}
+
+function isInterruption(error: string): boolean {
+  return error.startsWith('interrupted_by_restore')
+}
+
+async function compare(
+  { pool }: System,
+  { plan, customer, before, after }: Lives,
+  options: {
+    receiver: Receiver
+    /** Whether a start that was answered 202 at this time must be in the restored database. */
+    isPromised: (answeredAt: number) => boolean
+    log: Log
+  },
+): Promise<readonly string[]> {
+  const { receiver, isPromised, log } = options
+  const promised = before.requested.map((start) =>
+    start.accepted && isPromised(start.accepted.answeredAt) ? start : { ...start, accepted: undefined },
+  )
+  const record = {
+    customer,
+    requested: [...promised, ...(after?.requested ?? [])],
+    failures: [...before.failures, ...(after?.failures ?? [])],
+  }
+  const findings = await checkCallers(pool, record, receiver, isInterruption)
+  const { rows } = await pool.query<{ text: string; isInterrupted: boolean }>(
+    `SELECT substr(context, ${FIELD.length + 1}) AS text, coalesce(error LIKE 'interrupted_by_restore%', false) AS "isInterrupted"
+     FROM starts WHERE organization_id = $1`,
+    [customer.organizationId],
+  )
+  const known = new Set(rows.map(({ text }) => text))
+  const arrived = new Set(receiver.arrivals.map(({ text }) => text))
+  const interrupted = rows.filter(({ isInterrupted }) => isInterrupted)
+  const accepted = before.requested.filter((start) => start.accepted !== undefined)
+  log(
+    `${plan.name}: ${accepted.length} answered 202 before the kill, of them ${promised.filter((start) => start.accepted).length} ` +
+      `promised, ${accepted.filter(({ text }) => !known.has(text)).length} lost; ${interrupted.length} interrupted by the restore, ` +
+      `of them ${interrupted.filter(({ text }) => arrived.has(text)).length} had sent something; ${findings.outcomeUnknown} with an ` +
+      `unknown outcome; ${after?.requested.filter((start) => start.accepted).length} answered 202 after the restore; ` +
+      `${findings.payloads} payloads`,
+  )
+  return findings.violations
+}

@@ -1,0 +1,131 @@
+import { randomInt } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { RunnerTiming } from '@workflow-service/runner'
+import { type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
+import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import type { Findings } from '../shared/check-record.ts'
+import { createCustomer } from '../shared/customers.ts'
+import { anyText, defineTrial, type Log, positive, whole } from '../shared/define-trial.ts'
+import { secondsSince } from '../shared/figures.ts'
+import { causeIncidents, PAUSED_MS } from '../shared/incidents.ts'
+import { createRandom } from '../shared/random.ts'
+import { hash, startReceiver } from '../shared/receiver.ts'
+import { withSystem } from '../shared/system.ts'
+
+export const trial = defineTrial({
+  name: 'chaos',
+  summary: 'kills and pauses random parts of the service under load, and checks every guarantee of each start',
+  options: {
+    minutes: positive('how long load and incidents last', 5),
+    seed: positive('the same seed gives the same incidents; by default a random one', undefined),
+    callers: whole('how many callers start workflows', 8),
+    output: anyText('write the log lines of all services to this file'),
+  },
+  async run({ options: { minutes, seed = randomInt(2 ** 31), callers, output }, log }) {
+    const report = await runChaos({ seed, seconds: minutes * 60, callers, log })
+    if (output !== undefined) await writeFile(output, report.output)
+    return report.violations
+  },
+})
+
+export interface ChaosOptions {
+  /** The same seed gives the same incidents and callers; timing still differs from machine to machine. */
+  readonly seed: number
+  /** The duration of load and incidents. Starting the parts, and waiting for all runs to end, come on top. */
+  readonly seconds: number
+  readonly callers: number
+  readonly log: Log
+  /** The runners' intervals; by default those of production. */
+  readonly timing?: Partial<RunnerTiming>
+  /** The shortest and the longest time between two incidents. Default 0.3 to 2.5 s. */
+  readonly calmMs?: readonly [number, number]
+  /** The shortest and the longest pause of a part: the longest exceeds a lease. Default 0.5 to 8 s. */
+  readonly pausedMs?: readonly [number, number]
+  /** Default: starts one, and stops it. */
+  readonly rabbitMq?: PrivateRabbitMq
+}
+
+export interface ChaosReport extends Findings {
+  readonly incidents: number
+  /** The log lines of all services. */
+  readonly output: string
+}
+
+/** A kill of PostgreSQL keeps what was written, also without fsync. */
+const POSTGRES_SETTINGS = { fsync: 'off', full_page_writes: 'off' }
+/** Programs that start a service as its `main.ts` does, with other intervals. */
+const PROGRAMS = fileURLToPath(new URL('../../../services/runner/test/support/', import.meta.url))
+
+/** Runs the whole service under load, kills random parts of it, and checks the guarantees on the records. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, seconds, callers, timing = {}, calmMs, pausedMs = PAUSED_MS } = options
+  const beganMs = performance.now()
+  const log = (line: string): void => options.log(`${secondsSince(beganMs).padStart(6)} s  ${line}`)
+  log(`seed ${seed}`)
+  // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
+  const receiver = await startReceiver(({ text }) => ({
+    status: 204,
+    delayMs: hash(text) % 30 === 0 ? 1_500 : hash(text) % 100,
+  }))
+  // A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher can
+  // take here: two pauses, and an endpoint that answers within 1.5 s.
+  const deliveryDeadlineMs = 2 * pausedMs[1] + 4_000
+  const env = { LOG_LEVEL: 'info' }
+  try {
+    const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
+    return await withSystem({ postgresSettings: POSTGRES_SETTINGS, rabbitMq, env }, async (system) => {
+      const { pool, postgres } = system
+      log('starting the services')
+      const dispatcher = await system.start('dispatcher', {
+        program: [`${PROGRAMS}dispatcher-process.ts`, String(deliveryDeadlineMs)],
+      })
+      const runner = { program: [`${PROGRAMS}runner-process.ts`, JSON.stringify(timing)] }
+      const [gateway, ...runners] = await Promise.all([
+        system.start('gateway'),
+        system.start('runner', runner),
+        system.start('runner', runner),
+      ])
+      const customer = await createCustomer(system, dispatcher, {
+        endpointUrl: receiver.url,
+        paths: ['/orders', '/audit'],
+      })
+      const load = startCallers({
+        gatewayUrls: [gateway.url],
+        customer,
+        callers,
+        pauseMs: [50, 600],
+        random: createRandom(seed + 1),
+        pool,
+      })
+      const incidents = await causeIncidents({
+        parts: [
+          gateway,
+          dispatcher,
+          ...runners.map((each, index) => ({ ...each, name: `runner ${index + 1}` })),
+          { ...postgres, name: 'postgres' },
+          { ...rabbitMq, name: 'rabbitmq' },
+        ],
+        random: createRandom(seed),
+        untilMs: performance.now() + seconds * 1_000,
+        calmMs,
+        pausedMs,
+        log,
+      })
+      log(`${incidents} incidents; every part is up again`)
+      await pause(1_000)
+      await load.stop()
+      log(`${load.requested.length} starts requested; waiting for all runs to end`)
+      const output = (): string => [gateway, dispatcher, ...runners].map((each) => each.output()).join('\n')
+      await untilAllEnded(pool).catch((error: unknown) => {
+        throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
+      })
+      const findings = await checkCallers(pool, load, receiver)
+      log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
+      return { ...findings, incidents, output: output() }
+    })
+  } finally {
+    await receiver.close()
+  }
+}

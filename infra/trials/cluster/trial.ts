@@ -1,0 +1,222 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { createDatabase } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
+import type { Pool } from 'pg'
+import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import { createCustomer } from '../shared/customers.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { percentile, toTable } from '../shared/figures.ts'
+import { createRandom } from '../shared/random.ts'
+import { type Receiver, startReceiver } from '../shared/receiver.ts'
+import { startSystem, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import { createNetwork } from './network.ts'
+import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
+import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.ts'
+
+const PARTS = { broker: tryBrokerCluster, database: tryDatabaseFailover }
+
+export const trial = defineTrial({
+  name: 'cluster',
+  summary:
+    'kills, isolates and promotes nodes of broker and database clusters under load, and counts what was lost or doubled',
+  parts: Object.keys(PARTS),
+  options: {},
+  async run({ parts, log }) {
+    const violations: string[] = []
+    for (const [part, run] of Object.entries(PARTS)) {
+      if (parts.length > 0 && !parts.includes(part)) continue
+      log(part)
+      violations.push(...(await run(log)))
+    }
+    return violations
+  },
+})
+
+const CALLERS = 10
+const PAUSE_MS = [200, 800] as const
+const PHASE_MS = 15_000
+const CHANGE_TIMEOUT_MS = 120_000
+
+/** Kills the leader of the session queue, then isolates the new one, under load. Resolves to the broken guarantees. */
+async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
+  const network = await createNetwork(3)
+  try {
+    log('starting three nodes of RabbitMQ, each in a network namespace')
+    const cluster = await startRabbitMqCluster(network)
+    const system = await startSystem({ rabbitMq: cluster }).catch(async (error: unknown) => {
+      await cluster.stop()
+      throw error
+    })
+    try {
+      return await underLoad(system, { pool: system.pool, phaseMs: PHASE_MS, log }, async (phase) => {
+        const before = await cluster.findLeader()
+        log(`the leader is ${before.leader.address}, ${before.online} members are online`)
+        await phase('undisturbed', async () => {})
+        await phase('leader killed', async () => {
+          await cluster.kill(before.leader)
+          await untilLeader(async () => await cluster.findLeader(before.leader), log)
+        })
+        await phase('killed node restarted', async () => {
+          await cluster.restart(before.leader)
+          await untilOnline(cluster, log)
+        })
+        const home = await cluster.findDeadLetterNode()
+        await phase('node of the dead-letter queue killed, every connection cut', async () => {
+          await cluster.kill(home)
+          await cluster.closeConnections(home)
+        })
+        await phase('that node restarted', async () => {
+          await cluster.restart(home)
+          await untilOnline(cluster, log)
+        })
+        const { leader } = await cluster.findLeader()
+        await phase('leader cut off from the others', async () => {
+          await network.isolate(leader)
+          await untilLeader(async () => await cluster.findLeader(leader), log)
+        })
+        await phase('network healed', async () => {
+          await network.heal(leader)
+          await untilOnline(cluster, log)
+        })
+      })
+    } finally {
+      await system.close()
+    }
+  } finally {
+    await network.close()
+  }
+}
+
+/** Kills the primary and promotes its synchronous standby, under load. Resolves to the broken guarantees. */
+export async function tryDatabaseFailover(
+  log: Log,
+  { phaseMs = PHASE_MS, rabbitMq }: { phaseMs?: number; rabbitMq?: SystemOptions['rabbitMq'] } = {},
+): Promise<readonly string[]> {
+  return await withSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }, async (system) => {
+    log('starting a synchronous standby')
+    const standby = await startStandby(system.postgres)
+    const db = createDatabase({ url: standby.url, applicationName: 'trial', maxConnections: 3 })
+    try {
+      const options = { pool: db.pool, env: { DATABASE_URL: standby.url }, phaseMs, log }
+      return await underLoad(system, options, async (phase) => {
+        await phase('undisturbed', async () => {})
+        await phase('primary killed, standby promoted', async () => {
+          await system.postgres.kill()
+          await standby.promote()
+        })
+        await phase('after the failover', async () => {})
+      })
+    } finally {
+      await db.close()
+      await standby.stop()
+    }
+  })
+}
+
+interface LoadOptions {
+  readonly pool: Pool
+  /** Of every service. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly phaseMs: number
+  readonly log: Log
+}
+
+/** Does something and keeps the load up for a while after it. */
+type Phase = (name: string, act: () => Promise<void>) => Promise<void>
+
+/** A phase that has ended, in ms since 1970. */
+interface Ended {
+  readonly name: string
+  readonly from: number
+  readonly to: number
+}
+
+/** Starts two of each service and the load, runs the phases, logs what callers noticed in each, and compares the records. */
+async function underLoad(
+  system: System,
+  { pool, env = {}, phaseMs, log }: LoadOptions,
+  run: (phase: Phase) => Promise<void>,
+): Promise<readonly string[]> {
+  const receiver = await startReceiver()
+  try {
+    const dispatcher = await system.start('dispatcher', { env })
+    const gateways = [await system.start('gateway', { env }), await system.start('gateway', { env })]
+    const customer = await createCustomer(system, dispatcher, {
+      endpointUrl: receiver.url,
+      paths: ['/Acme/orders', '/Acme/audit'],
+    })
+    await system.start('runner', { env })
+    await system.start('runner', { env })
+    const load = startCallers({
+      gatewayUrls: gateways.map(({ url }) => url),
+      customer,
+      callers: CALLERS,
+      pauseMs: PAUSE_MS,
+      startsPerSession: 10,
+      random: createRandom(1),
+      pool,
+    })
+    const phases: Ended[] = []
+    try {
+      await run(async (name, act) => {
+        const from = Date.now()
+        await act()
+        await pause(phaseMs)
+        phases.push({ name, from, to: Date.now() })
+      })
+    } finally {
+      await load.stop()
+    }
+    await untilAllEnded(pool)
+    log(describePhases(phases, load, receiver))
+    const findings = await checkCallers(pool, load, receiver)
+    log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
+    return findings.violations
+  } finally {
+    await receiver.close()
+  }
+}
+
+function describePhases(phases: readonly Ended[], { requested }: Callers, { arrivals }: Receiver): string {
+  const arrivedAt = new Map(arrivals.toReversed().map(({ text, at }) => [text, at]))
+  const rows = phases.map(({ name, from, to }) => {
+    const accepted = requested
+      .flatMap(({ text, accepted: answer }) => (answer ? [{ text, ...answer }] : []))
+      .filter(({ requestedAt }) => requestedAt >= from && requestedAt < to)
+    const answers = [from, ...accepted.map(({ answeredAt }) => answeredAt).toSorted((a, b) => a - b), to]
+    const gaps = answers.slice(1).map((at, index) => at - (answers[index] ?? at))
+    const delays = accepted.flatMap(({ text, requestedAt }) => {
+      const at = arrivedAt.get(text)
+      return at === undefined ? [] : [at - requestedAt]
+    })
+    return [
+      name,
+      `${((to - from) / 1_000).toFixed(0)} s`,
+      accepted.length,
+      `${Math.max(...gaps)} ms`,
+      `${percentile(delays, 0.5)} ms`,
+      `${percentile(delays, 0.99)} ms`,
+    ]
+  })
+  return toTable(['phase', '', 'starts', 'longest time without a 202', 'start → endpoint p50', 'p99'], rows)
+}
+
+async function untilLeader(find: () => ReturnType<RabbitMqCluster['findLeader']>, log: Log): Promise<void> {
+  const since = Date.now()
+  const { address } = await waitUntil(async () => (await find().catch(() => undefined))?.leader, {
+    timeoutMs: CHANGE_TIMEOUT_MS,
+    intervalMs: 100,
+    message: 'another leader',
+  })
+  log(`${address} is the leader after ${Date.now() - since} ms`)
+}
+
+async function untilOnline(cluster: RabbitMqCluster, log: Log): Promise<void> {
+  const since = Date.now()
+  await waitUntil(async () => (await cluster.findLeader().catch(() => undefined))?.online === 3, {
+    timeoutMs: CHANGE_TIMEOUT_MS,
+    intervalMs: 200,
+    message: 'all members of the queue to be online',
+  })
+  log(`all members are online after ${Date.now() - since} ms`)
+}

@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Dispatcher, request } from 'undici'
+
+/** One call of a load. */
+export interface Call {
+  /** When it began, in ms since 1970. */
+  readonly at: number
+  readonly ms: number
+  /** What was wrong; absent if nothing was. */
+  readonly failure?: string
+}
+
+/** What a load repeats, how often, and how long. */
+export interface LoadOptions<Result> {
+  /** Closed loop: so many callers, each of which waits for its call before it makes the next. Default 1. */
+  readonly callers?: number
+  /** Closed loop: how long a caller waits between two calls. Default 0. */
+  readonly pauseMs?: () => number
+  /** Closed loop: the shortest time between the beginnings of two calls of a caller. Default 0. */
+  readonly spacingMs?: number
+  /** Open loop instead: a call so often, whether or not earlier ones have ended, so that a service that stalls does not get fewer. */
+  readonly everyMs?: number
+  /** Ends after this time. Default: not before `stop`. */
+  readonly seconds?: number
+  /** Ends after so many calls. */
+  readonly count?: number
+  /** @param number Counts the calls of all callers. A rejection is the call's failure. */
+  readonly call: (number: number, caller: number) => Promise<Result>
+}
+
+/** A load under way. */
+export interface Load {
+  /** The calls that have ended. */
+  readonly calls: readonly Call[]
+  /** Resolves when the load has ended and all its calls have. */
+  readonly done: Promise<void>
+  /** Begins no further call, and resolves like `done`. */
+  stop(): Promise<void>
+}
+
+/** Starts a load. */
+export function startLoad<Result>(options: LoadOptions<Result>): Load {
+  const { callers = 1, pauseMs, spacingMs = 0, everyMs, seconds = Infinity, count = Infinity, call } = options
+  const calls: Call[] = []
+  const stopping = new AbortController()
+  const beganMs = performance.now()
+  const endsMs = beganMs + seconds * 1_000
+  let begun = 0
+  const isOver = (): boolean => stopping.signal.aborted || begun >= count || performance.now() >= endsMs
+  const wait = async (ms: number): Promise<void> => {
+    if (ms > 0) await sleep(ms, undefined, { signal: stopping.signal }).catch(() => {})
+  }
+  const callOnce = async (caller: number): Promise<void> => {
+    const [at, startedMs] = [Date.now(), performance.now()]
+    let failure: string | undefined
+    try {
+      await call(begun++, caller)
+    } catch (error) {
+      const { message, cause } = error as Error
+      failure = cause instanceof Error ? cause.message : message
+    }
+    calls.push({ at, ms: performance.now() - startedMs, ...(failure === undefined ? {} : { failure }) })
+  }
+  const runCaller = async (caller: number): Promise<void> => {
+    while (!isOver()) {
+      const startedMs = performance.now()
+      await callOnce(caller)
+      await wait(Math.max(pauseMs?.() ?? 0, startedMs + spacingMs - performance.now()))
+    }
+  }
+  const runOpenly = async (intervalMs: number): Promise<void> => {
+    const underWay = new Set<Promise<void>>()
+    for (let number = 0; !isOver(); number += 1) {
+      const running = callOnce(0).finally(() => underWay.delete(running))
+      underWay.add(running)
+      await wait(beganMs + (number + 1) * intervalMs - performance.now())
+    }
+    await Promise.all(underWay)
+  }
+  const running =
+    everyMs === undefined ? Array.from({ length: callers }, (_, caller) => runCaller(caller)) : [runOpenly(everyMs)]
+  const end = async (): Promise<void> => {
+    await Promise.all(running)
+  }
+  const done = end()
+  return {
+    calls,
+    done,
+    async stop() {
+      stopping.abort()
+      await done
+    },
+  }
+}
+
+/** Runs a load with an end, and resolves to its calls. @throws Error if one failed: failures are fast and would distort figures. */
+export async function runLoad<Result>(options: LoadOptions<Result>): Promise<readonly Call[]> {
+  const load = startLoad(options)
+  await load.done
+  const failures = load.calls.flatMap(({ failure }) => failure ?? [])
+  if (failures.length > 0) {
+    throw new Error(`${failures.length} of ${load.calls.length} calls failed, such as: ${failures[0]}`)
+  }
+  return load.calls
+}
+
+/** A request and the status that it must be answered with. */
+export interface ExpectedRequest {
+  /** Default GET. */
+  readonly method?: 'GET' | 'POST' | 'PUT'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Default 200. */
+  readonly status?: number
+  /** Default 30,000. */
+  readonly timeoutMs?: number
+  readonly dispatcher?: Dispatcher
+}
+
+/** Sends a request, repeats none, and resolves to the body of its response. @throws Error if the status is another one. */
+export async function send(url: string, options: ExpectedRequest = {}): Promise<string> {
+  const { method = 'GET', headers, body, status = 200, timeoutMs = 30_000, dispatcher } = options
+  const response = await request(url, {
+    method,
+    headers: { ...headers },
+    body: body ?? null,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    ...(dispatcher ? { dispatcher } : {}),
+  })
+  const text = await response.body.text()
+  if (response.statusCode === status) return text
+  throw new Error(`${new URL(url).pathname}: ${response.statusCode} ${text.slice(0, 200)}`)
+}

@@ -1,0 +1,215 @@
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { migrate } from '@workflow-service/database'
+import {
+  freePort,
+  type PrivateRabbitMq,
+  type PrivateServer,
+  startPostgres,
+  startProcess,
+  type StartedProcess,
+  startRabbitMq,
+} from '@workflow-service/testkit'
+import { Pool } from 'pg'
+
+const TOKEN = randomBytes(24).toString('base64')
+const SECRETS_KEY = randomBytes(32).toString('base64')
+
+/** PostgreSQL with its default durability: a commit waits for the disk. */
+export const POSTGRES_SETTINGS = {
+  fsync: 'on',
+  full_page_writes: 'on',
+  synchronous_commit: 'on',
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+}
+
+/** A runner is ready only when RabbitMQ is, which takes a while to start on a busy machine. */
+const BOOT_TIMEOUT_MS = 120_000
+
+export const SERVICES = ['gateway', 'dispatcher', 'runner', 'app'] as const
+export type ServiceName = (typeof SERVICES)[number]
+
+/** What incidents do to a service or a server. */
+export type Killable = Pick<PrivateServer, 'kill' | 'restart' | 'pause' | 'resume'>
+
+/** A service in a child process. */
+export interface Service extends Killable {
+  readonly name: ServiceName
+  /** Another one after each restart. */
+  readonly process: StartedProcess
+  readonly url: string
+  /** The base URL of /readyz and /metrics. */
+  readonly metricsUrl: string
+  /** From the start of the process until /readyz answers 200. */
+  readonly bootMs: number
+  /** What all its processes have written. */
+  output(): string
+}
+
+/** A program of a trial. */
+export interface Script {
+  readonly process: StartedProcess
+  readonly url: string
+}
+
+export interface ServiceOptions {
+  /** Beside what every service gets. `PORT` and `METRICS_PORT` are free ports by default, `DISPATCHER_URL` the first dispatcher. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Maximum open files and sockets, as `ulimit -n` sets it. Default: the limit of this process. */
+  readonly openFiles?: number
+  /** A program and its arguments, for Node. Default: the service's start script. */
+  readonly program?: readonly string[]
+}
+
+export interface SystemOptions {
+  /** The folder for a CPU profile of each service; undefined for none. */
+  readonly profile?: string | undefined
+  /** Settings of PostgreSQL beside `POSTGRES_SETTINGS`. */
+  readonly postgresSettings?: Readonly<Record<string, string>>
+  /** Default: starts one. It is stopped with the system. */
+  readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'> | undefined
+  /** For every service. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** PostgreSQL and RabbitMQ of one trial, and functions that start services on them. */
+export type System = Awaited<ReturnType<typeof startSystem>>
+
+export async function startSystem({ profile, postgresSettings, env: commonEnv, ...options }: SystemOptions = {}) {
+  const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
+  const [postgres, rabbitMq] = await Promise.all([
+    startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
+    options.rabbitMq ?? startRabbitMq(),
+  ])
+  await migrate({ databaseUrl: postgres.url })
+  const pool = new Pool({ connectionString: postgres.url, max: 5, application_name: 'trial' })
+  // A trial may kill PostgreSQL.
+  pool.on('error', () => {})
+  const started: Pick<StartedProcess, 'stop'>[] = []
+  let dispatcherUrl = ''
+
+  /** Starts a service, and resolves when /readyz answers 200. */
+  async function start(name: ServiceName, { env, openFiles, program }: ServiceOptions = {}): Promise<Service> {
+    const folder = new URL(`../../../services/${name}/`, import.meta.url)
+    const port = env?.['PORT'] ?? String(await freePort())
+    const hasMetricsPort = name === 'gateway' || name === 'app'
+    const metricsPort = hasMetricsPort ? (env?.['METRICS_PORT'] ?? String(await freePort())) : port
+    const metricsUrl = `http://127.0.0.1:${metricsPort}`
+    const url = `http://127.0.0.1:${port}`
+    if (name === 'dispatcher') dispatcherUrl ||= url
+    const args = [...profiling, ...(program ?? (await argumentsOfStartScript(folder)))]
+    const outputs: StartedProcess[] = []
+    const launch = async (): Promise<StartedProcess> => {
+      const process = await startProcess({
+        ...withLimit(args, openFiles),
+        cwd: fileURLToPath(folder),
+        env: {
+          DATABASE_URL: postgres.url,
+          AMQP_URL: rabbitMq.url,
+          HOST: '127.0.0.1',
+          LOG_LEVEL: 'warn',
+          NODE_ENV: 'production',
+          INTERNAL_API_TOKEN: TOKEN,
+          ...ENV_OF[name],
+          DISPATCHER_URL: dispatcherUrl,
+          ...commonEnv,
+          ...env,
+          PORT: port,
+          METRICS_PORT: metricsPort,
+        },
+        readyWhen: { url: `${metricsUrl}/readyz` },
+        timeoutMs: BOOT_TIMEOUT_MS,
+      })
+      outputs.push(process)
+      return process
+    }
+    const startedAt = performance.now()
+    let process = await launch()
+    const bootMs = performance.now() - startedAt
+    started.push({ stop: async (timeoutMs) => await process.stop(timeoutMs) })
+    return {
+      name,
+      url,
+      metricsUrl,
+      bootMs,
+      get process() {
+        return process
+      },
+      async kill(signal = 'SIGKILL') {
+        process.kill(signal)
+        await process.exited
+      },
+      async restart() {
+        process = await launch()
+      },
+      pause: () => void process.kill('SIGSTOP'),
+      resume: () => void process.kill('SIGCONT'),
+      output: () => outputs.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
+    }
+  }
+
+  /** Runs a script that prints `listening PORT`. */
+  async function startScript(url: string, args: readonly string[] = []): Promise<Script> {
+    const process = await startProcess({
+      args: [fileURLToPath(url), ...args],
+      env: { NODE_ENV: 'production' },
+      readyWhen: { line: 'listening' },
+    })
+    started.push(process)
+    return { process, url: `http://127.0.0.1:${/listening (\d+)/.exec(process.stdout)?.[1]}` }
+  }
+
+  return {
+    postgres,
+    rabbitMq,
+    pool,
+    /** For calls of the dispatcher's internal API. */
+    internalHeaders: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    start,
+    startScript,
+    /** Stops everything that was started here. */
+    async close() {
+      await Promise.all(started.map((process) => process.stop()))
+      await pool.end()
+      await Promise.all([postgres.stop(), rabbitMq.stop()])
+    },
+  }
+}
+
+/** Runs a trial on a system, and closes it. */
+export async function withSystem<Result>(
+  options: SystemOptions,
+  work: (system: System) => Promise<Result>,
+): Promise<Result> {
+  const system = await startSystem(options)
+  try {
+    return await work(system)
+  } finally {
+    await system.close()
+  }
+}
+
+const ENV_OF: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+  gateway: { RATE_LIMIT_PER_MINUTE: '0' },
+  dispatcher: { SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' },
+  runner: {},
+  app: {},
+}
+
+/** Node with these arguments; with a limit a shell sets it and becomes Node, so the process id is Node's. */
+function withLimit(args: string[], openFiles: number | undefined): { command?: string; args: string[] } {
+  if (openFiles === undefined) return { args }
+  return { command: '/bin/sh', args: ['-c', `ulimit -n ${openFiles} && exec "$0" "$@"`, process.execPath, ...args] }
+}
+
+/** The arguments of a service's start script. Run without pnpm, whose process would be measured instead of Node's. */
+async function argumentsOfStartScript(folder: URL): Promise<string[]> {
+  const text = await readFile(new URL('package.json', folder), 'utf8')
+  const { scripts } = JSON.parse(text) as { scripts: { start: string } }
+  const [command, ...args] = scripts.start.split(' ')
+  if (command !== 'node') throw new Error(`${folder.pathname}: the start script does not begin with "node"`)
+  return args
+}

@@ -1,0 +1,59 @@
+import { expect, test } from '@jest/globals'
+import { judge, type Latency, type Sample, type SoakRecord, toFigureTable } from './record.ts'
+
+const HOUR_MS = 3_600_000
+
+/** A record of four hours. The functions get the time in hours. */
+function recordOf(figures: {
+  rssMiB?: (hour: number) => number
+  dead?: number
+  startMs?: (hour: number) => number
+}): SoakRecord {
+  const { rssMiB = () => 100, dead = 0, startMs = () => 10 } = figures
+  const times = Array.from({ length: 240 }, (_, minute) => (minute * HOUR_MS) / 60)
+  const samples = times.map((at): Sample => ({
+    at,
+    services: { gateway: { rssMiB: rssMiB(at / HOUR_MS), heapMiB: 30, handles: 10, openFiles: 30 } },
+    connections: 20,
+    databaseMiB: 10 + at / HOUR_MS,
+    tables: [{ name: 'starts', live: 10_000, dead }],
+    brokerConnections: 7,
+    load: 1,
+  }))
+  const latencies = (ms: (hour: number) => number): Latency[] =>
+    times.map((at) => ({ at, ms: ms(at / HOUR_MS), isDisturbed: false }))
+  return {
+    beganAt: 0,
+    endedAt: 4 * HOUR_MS,
+    samples,
+    latencies: {
+      start: latencies(startMs),
+      api: latencies(() => 2),
+      app: latencies(() => 5),
+      commit: latencies(() => 1),
+    },
+    starts: times,
+  }
+}
+
+test.each<[string, Parameters<typeof recordOf>[0], string[]]>([
+  ['accepts what only rises in the first hour', { rssMiB: (hour) => 100 + 80 * Math.min(hour, 0.9) }, []],
+  ['accepts what goes up and down', { rssMiB: (hour) => 150 + 40 * Math.sin(20 * hour) }, []],
+  ['finds memory that rises after the first hour', { rssMiB: (hour) => 100 + 15 * hour }, ['gateway, memory']],
+  ['finds dead rows that are not removed', { dead: 4_000 }, ['dead rows, worst table']],
+  [
+    'finds latency that rises while a commit stays as fast',
+    { startMs: (hour) => 10 + 5 * hour },
+    ['start → endpoint, p50'],
+  ],
+])('the verdict of a soak %s', (_promise, figures, grown) => {
+  const verdicts = judge(recordOf(figures)).filter(({ outcome }) => outcome !== 'kept')
+  expect(verdicts.map(({ name }) => name)).toEqual(grown)
+})
+
+test('the table of a soak has a row for each piece', () => {
+  const rows = toFigureTable(recordOf({}))
+    .split('\n')
+    .filter((line) => /^\| \d.*\| 100 /.test(line))
+  expect(rows).toHaveLength(12)
+})

@@ -1,0 +1,363 @@
+import { randomInt } from 'node:crypto'
+import { mkdir, statfs, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { callManagementApi } from '@workflow-service/dev-servers'
+import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
+import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
+import { anyText, defineTrial, type Log, positive } from '../shared/define-trial.ts'
+import { causeIncidents, type Part } from '../shared/incidents.ts'
+import { type Load, send, startLoad } from '../shared/load.ts'
+import { createRandom } from '../shared/random.ts'
+import { type Arrival, type Receiver, startReceiver } from '../shared/receiver.ts'
+import { type Service, type System, withSystem } from '../shared/system.ts'
+import {
+  formatTime,
+  judge,
+  type Latency,
+  type Sample,
+  type SoakRecord,
+  takeSample,
+  toFigureTable,
+  toVerdictTable,
+} from './record.ts'
+
+export const trial = defineTrial({
+  name: 'soak',
+  summary:
+    'runs the service for hours under mixed load and incidents, and shows whether memory, latency or tables grow',
+  options: {
+    hours: positive('length of the load; starting and the last runs come on top', 8),
+    rate: positive('starts per second of all customers', 12),
+    'incident-seconds': positive('mean time between two incidents', 90),
+    seed: positive('the same seed gives the same incidents; by default a random one', undefined),
+    output: anyText('the folder for soak.md (tables) and soak.json', '.local/soak'),
+  },
+  run: async ({ options: { 'incident-seconds': incidentSeconds, ...options }, log }) => {
+    const { violations, verdicts } = await runSoak({ ...options, incidentSeconds, log })
+    const grown = verdicts
+      .filter(({ outcome }) => outcome !== 'kept')
+      .map(({ name: figure, outcome }) => `${figure}: ${outcome}`)
+    return [...violations, ...grown]
+  },
+})
+
+export interface SoakOptions {
+  readonly hours: number
+  /** Starts per second. */
+  readonly rate: number
+  /** Mean seconds between two incidents. */
+  readonly incidentSeconds: number
+  /** The same seed gives the same incidents. Default: a random one. */
+  readonly seed?: number | undefined
+  /** The folder for the tables and the figures. */
+  readonly output: string
+  readonly log: Log
+  /** Default: starts one, and stops it. */
+  readonly rabbitMq?: PrivateRabbitMq
+}
+
+const CUSTOMERS = [
+  { name: 'Acme', second: 'audit', share: 0.45 },
+  { name: 'Globex', second: 'audit', share: 0.35 },
+  { name: 'Initech', second: 'slow', share: 0.1 },
+  { name: 'Umbrella', second: 'broken', share: 0.1 },
+] as const
+
+const DRAIN_TIMEOUT_MS = 900_000
+const MIN_FREE_BYTES = 2 * 2 ** 30
+const SAMPLES = 720
+/** RabbitMQ 3.10 may lose a quorum queue when it is killed within minutes of the queue's declaration. */
+const BROKER_WARM_UP_MS = 240_000
+/** A lease of a killed runner ends after 15 s, the sweep finds its session within 2 s; the rest is for the backlog. */
+const SETTLE_MS = 25_000
+/** Callers that request one start per second together. */
+const CALLERS_PER_RATE = 2
+const STARTS_PER_SESSION = 20
+const API_READ_INTERVAL_MS = 500
+const APP_READ_INTERVAL_MS = 2_000
+const COMMIT_INTERVAL_MS = 1_000
+
+/** A customer, its share of all starts, and the header that signs a person in to the application. */
+type SoakCustomer = Customer & (typeof CUSTOMERS)[number] & { readonly cookie: string }
+
+/** Services that no incident ends: what they hold after hours, they have collected in hours. */
+type Steady = Readonly<Record<'gateway' | 'runner' | 'dispatcher' | 'app', Service>>
+
+/**
+ * Runs the load with incidents for the given time, waits until all runs have ended, checks every guarantee, and writes `soak.md` and
+ * `soak.json`. Resolves to the broken guarantees, and to a verdict on each figure.
+ */
+export async function runSoak(options: SoakOptions) {
+  const { hours, rate, incidentSeconds, seed = randomInt(2 ** 31), output, log } = options
+  await mkdir(output, { recursive: true })
+  log(`seed ${seed}`)
+  const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
+  const receiver = await startReceiver()
+  try {
+    return await withSystem({ rabbitMq }, async (system) => {
+      const { steady, gatewayUrls, parts, isDisturbed } = await startServices(system, rabbitMq)
+      const customers: SoakCustomer[] = []
+      for (const plan of CUSTOMERS) customers.push(await createSoakCustomer(system, steady.dispatcher, receiver, plan))
+      const beganAt = Date.now()
+      const untilMs = performance.now() + hours * 3_600_000
+      const loads = await startLoads(system, { steady, gatewayUrls, customers, rate, seed })
+      const sampling = startSampling(system, steady, Math.max(1_000, (hours * 3_600_000) / SAMPLES), log)
+      const random = createRandom(seed)
+      const cause = async (hit: readonly Part[], endMs: number): Promise<number> =>
+        await causeIncidents({
+          parts: hit,
+          random,
+          untilMs: endMs,
+          calmMs: [500 * incidentSeconds, 1_500 * incidentSeconds],
+          log: (line) => log(`${formatTime(Date.now() - beganAt)}  ${line}`),
+        })
+      const withoutBroker = parts.filter((part) => part.name !== 'rabbitmq')
+      let incidents = await cause(withoutBroker, Math.min(untilMs, performance.now() + BROKER_WARM_UP_MS))
+      incidents += await cause(parts, untilMs)
+      await pause(Math.max(0, untilMs - performance.now()))
+      const endedAt = Date.now()
+      const samples = await sampling.stop()
+      await loads.stop()
+      log(`${incidents} incidents; waiting for all runs to end`)
+      await untilAllEnded(system.pool, DRAIN_TIMEOUT_MS)
+
+      const record = { beganAt, endedAt, samples, ...collectLatencies(loads, receiver, isDisturbed) }
+      await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, record }))
+      const violations = await checkGuarantees(system, loads.starts, receiver, log)
+      const verdicts = judge(record)
+      const report = [
+        `${hours} h, ${rate} starts/s, ${incidents} incidents, seed ${seed}`,
+        toFigureTable(record),
+        toVerdictTable(verdicts),
+        `${violations.length} broken guarantees\n`,
+      ].join('\n\n')
+      log(report)
+      await writeFile(join(output, 'soak.md'), report)
+      return { violations, verdicts, record }
+    })
+  } finally {
+    await receiver.close()
+  }
+}
+
+/** Starts two gateways, dispatchers and runners, and an application: incidents hit the second of each, figures are of the first. */
+async function startServices(system: System, rabbitMq: PrivateRabbitMq) {
+  const [dispatcher, secondDispatcher] = [await system.start('dispatcher'), await system.start('dispatcher')]
+  const [gateway, secondGateway] = [await system.start('gateway'), await system.start('gateway')]
+  const steady: Steady = { gateway, runner: await system.start('runner'), dispatcher, app: await system.start('app') }
+  const secondRunner = await system.start('runner', { env: { DISPATCHER_URL: secondDispatcher.url } })
+  const incidents: { begin: number; end: number }[] = []
+  const nothing = { kill: async () => {}, restart: async () => {}, pause: () => {}, resume: () => {} }
+  const hit: Part[] = [
+    secondGateway,
+    secondDispatcher,
+    secondRunner,
+    // An orderly restart, which breaks every connection: a crash would also reset the counters of dead rows that autovacuum and
+    // this trial use.
+    { ...nothing, name: 'postgres', restart: async () => await system.postgres.restart() },
+    { ...nothing, name: 'rabbitmq', kill: rabbitMq.kill, restart: rabbitMq.restart },
+    {
+      ...nothing,
+      name: 'every connection to the broker',
+      kill: async () => await closeConnections(rabbitMq.managementUrl),
+    },
+  ]
+  return {
+    steady,
+    gatewayUrls: [gateway.url, secondGateway.url],
+    parts: hit.map((part) => watch(part, incidents)),
+    /** Whether an incident was under way or had ended less than `SETTLE_MS` before this time, in ms since 1970. */
+    isDisturbed: (at: number): boolean => incidents.some(({ begin, end }) => at >= begin && at < end),
+  }
+}
+
+/** Notes when incidents hit the part. */
+function watch(part: Part, incidents: { begin: number; end: number }[]): Part {
+  let current = { begin: 0, end: 0 }
+  const begin = (): void => {
+    current = { begin: Date.now(), end: Infinity }
+    incidents.push(current)
+  }
+  const end = (): void => {
+    current.end = Date.now() + SETTLE_MS
+  }
+  return {
+    name: part.name,
+    async kill() {
+      begin()
+      await part.kill()
+    },
+    async restart() {
+      await part.restart()
+      end()
+    },
+    pause() {
+      begin()
+      part.pause()
+    },
+    resume() {
+      part.resume()
+      end()
+    },
+  }
+}
+
+async function closeConnections(managementUrl: string): Promise<void> {
+  const answer = await callManagementApi(managementUrl, 'GET', '/api/connections')
+  const connections = (await answer.json()) as { name: string }[]
+  for (const connection of connections) {
+    await callManagementApi(managementUrl, 'DELETE', `/api/connections/${encodeURIComponent(connection.name)}`)
+  }
+}
+
+async function createSoakCustomer(
+  system: System,
+  dispatcher: Service,
+  { url: endpointUrl }: Receiver,
+  plan: (typeof CUSTOMERS)[number],
+): Promise<SoakCustomer> {
+  const paths = [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`]
+  const customer = await createCustomer(system, dispatcher, { endpointUrl, paths })
+  const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
+  return { ...customer, ...plan, cookie: `${cookie.name}=${cookie.value}` }
+}
+
+/** Everything that sends requests during the soak. */
+type Loads = Awaited<ReturnType<typeof startLoads>>
+
+/** Starts the load: `rate` starts per second, two reads of the public API, half a read of the application and one bare commit. */
+async function startLoads(
+  { pool }: System,
+  options: {
+    steady: Steady
+    gatewayUrls: readonly string[]
+    customers: readonly SoakCustomer[]
+    rate: number
+    seed: number
+  },
+) {
+  const { steady, gatewayUrls, customers, rate, seed } = options
+  await pool.query('CREATE TABLE soak_commits (at timestamptz NOT NULL)')
+  const starts = customers.map((customer, index): Callers & { readonly customer: SoakCustomer } => {
+    const callers = Math.max(1, Math.round(rate * customer.share * CALLERS_PER_RATE))
+    const meanPauseMs = (1_000 * callers) / (rate * customer.share)
+    const load = startCallers({
+      gatewayUrls,
+      customer,
+      name: `${customer.name} `,
+      callers,
+      pauseMs: [0.5 * meanPauseMs, 1.5 * meanPauseMs],
+      startsPerSession: STARTS_PER_SESSION,
+      random: createRandom(seed + index),
+      pool,
+    })
+    return { ...load, customer }
+  })
+  const customerOf = (round: number): SoakCustomer => customers[round % customers.length]!
+  const reads = {
+    api: startLoad({
+      spacingMs: API_READ_INTERVAL_MS,
+      async call(round) {
+        const customer = customerOf(round)
+        const paths = ['/v1/organization', '/v1/workflows?limit=25', `/v1/workflows/${customer.workflowId}`]
+        await send(`${steady.gateway.url}${paths[round % paths.length]}`, { headers: apiHeadersOf(customer) })
+      },
+    }),
+    app: startLoad({
+      spacingMs: APP_READ_INTERVAL_MS,
+      async call(round) {
+        const { workflowId, sourceId, cookie } = customerOf(round)
+        const deliveries = `webhook-sources/${sourceId}/deliveries`
+        const lists = ['runs', 'runs?status=failed', `runs?workflow_id=${workflowId}`, deliveries]
+        const list = lists[Math.floor(round / customers.length) % lists.length]
+        await send(`${steady.app.url}/app/${list}`, { headers: { cookie } })
+      },
+    }),
+    commit: startLoad({
+      spacingMs: COMMIT_INTERVAL_MS,
+      call: async () => await pool.query('INSERT INTO soak_commits VALUES (now())'),
+    }),
+  } satisfies Record<string, Load>
+  return {
+    starts,
+    reads,
+    async stop() {
+      await Promise.all([...starts, ...Object.values(reads)].map((load) => load.stop()))
+    },
+  }
+}
+
+function startSampling(
+  system: System,
+  steady: Steady,
+  intervalMs: number,
+  log: Log,
+): { stop(): Promise<readonly Sample[]> } {
+  const samples: Sample[] = []
+  const load = startLoad({
+    spacingMs: intervalMs,
+    async call() {
+      const { bavail, bsize } = await statfs(tmpdir())
+      if (bavail * bsize < MIN_FREE_BYTES) {
+        log('Less than 2 GiB of disk are free: ending.')
+        process.exit(2)
+      }
+      // It is a failed call while PostgreSQL or RabbitMQ is down.
+      samples.push(await takeSample(system, steady))
+    },
+  })
+  return {
+    async stop() {
+      await load.stop()
+      return samples
+    },
+  }
+}
+
+async function checkGuarantees(
+  { pool }: System,
+  starts: Loads['starts'],
+  receiver: Receiver,
+  log: Log,
+): Promise<string[]> {
+  const violations: string[] = []
+  for (const callers of starts) {
+    const isBroken = callers.customer.second === 'broken'
+    const mayFailWith = (error: string): boolean => isBroken && /^delivery_(rejected|unreachable|timed_out)/.test(error)
+    const findings = await checkCallers(pool, callers, receiver, mayFailWith)
+    log(`${callers.customer.name}: ${describeFindings(findings)}`)
+    violations.push(...findings.violations)
+  }
+  return violations
+}
+
+/** Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed. */
+function collectLatencies(
+  { starts, reads }: Loads,
+  { arrivals }: Receiver,
+  isDisturbed: (at: number) => boolean,
+): Pick<SoakRecord, 'latencies' | 'starts'> {
+  const arrived = new Map<string, Arrival>()
+  for (const arrival of arrivals) if (!arrived.has(arrival.text)) arrived.set(arrival.text, arrival)
+  const accepted = starts.flatMap(({ customer, requested }) =>
+    requested.flatMap(({ text, accepted: answer }) => (answer ? [{ customer, text, at: answer.requestedAt }] : [])),
+  )
+  const toLatency = (at: number, ms: number): Latency => ({ at, ms, isDisturbed: isDisturbed(at) })
+  const ofReads = ({ calls }: Load): Latency[] =>
+    calls.flatMap(({ at, ms, failure }) => (failure === undefined ? [toLatency(at, ms)] : []))
+  return {
+    starts: accepted.map(({ at }) => at),
+    latencies: {
+      start: accepted.flatMap(({ customer, text, at }) => {
+        const arrival = arrived.get(text)
+        return arrival && customer.second === 'audit' ? [toLatency(at, arrival.at - at)] : []
+      }),
+      api: ofReads(reads.api),
+      app: ofReads(reads.app),
+      commit: ofReads(reads.commit),
+    },
+  }
+}

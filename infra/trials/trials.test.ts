@@ -1,0 +1,190 @@
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, request, type Server } from 'node:http'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import { runBackupTrial, SMALL } from './backup/trial.ts'
+import { runChaos } from './chaos/trial.ts'
+import { tryDatabaseFailover } from './cluster/trial.ts'
+import { tryService } from './image/trial.ts'
+import type { Proxy, startHaproxy } from './rollout/start-haproxy.ts'
+import { runRollout } from './rollout/trial.ts'
+import { runSoak } from './soak/trial.ts'
+
+// One broker for all trials: starting one takes as long as the rest of a small trial.
+let broker: PrivateRabbitMq
+let rabbitMq: PrivateRabbitMq
+beforeAll(async () => {
+  broker = await startRabbitMq()
+  rabbitMq = { ...broker, stop: async () => {} }
+}, 150_000)
+afterAll(() => broker.stop())
+
+const TIMEOUT_MS = 300_000
+
+describe('a small trial keeps every promise', () => {
+  test(
+    'chaos: random parts are killed under load',
+    async () => {
+      // The test prints the seed; `pnpm chaos --seed N` uses the same incidents.
+      const seed = randomInt(2 ** 31)
+      const report = await runChaos({
+        seed,
+        seconds: 10,
+        callers: 8,
+        // Shorter than those of `pnpm chaos`, in the same proportions: more incidents in less time.
+        timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
+        calmMs: [100, 800],
+        pausedMs: [500, 4_000],
+        rabbitMq,
+        log: (line) => log(`chaos ${line}`),
+      })
+      expect({ seed, violations: report.violations }).toEqual({ seed, violations: [] })
+      expect(report.incidents).toBeGreaterThan(0)
+      expect(report.succeeded).toBeGreaterThan(0)
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'backup: a backup that was taken under load is restored',
+    async () => {
+      const until = 'end of the backup'
+      expect(await runBackupTrial({ until, runsAfterRestore: true, ...SMALL, rabbitMq, log })).toEqual([])
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'cluster: a standby takes over from its primary',
+    async () => {
+      expect(await tryDatabaseFailover(log, { phaseMs: 1_000, rabbitMq })).toEqual([])
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'rollout: a gateway is restarted behind a proxy',
+    async () => {
+      const report = await runRollout({
+        delaySeconds: 1,
+        services: ['gateway'],
+        startProxy: startSmallProxy,
+        rabbitMq,
+        log,
+      })
+      expect(report.violations).toEqual([])
+      expect(report.text).toContain('2 restarts')
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'soak: incidents, samples and tables',
+    async () => {
+      const output = await mkdtemp(join(tmpdir(), 'soak-'))
+      const { violations, record } = await runSoak({
+        hours: 8 / 3_600,
+        rate: 12,
+        incidentSeconds: 2,
+        output,
+        rabbitMq,
+        log,
+      })
+      expect(violations).toEqual([])
+      expect(record.starts.length).toBeGreaterThan(20)
+      expect(record.samples.length).toBeGreaterThan(1)
+      expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
+      await rm(output, { recursive: true })
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'image: what runs in the container runs here',
+    async () => {
+      const root = join(import.meta.dirname, '../..')
+      const container = {
+        passesSignals: true,
+        run: (args: readonly string[], env = {}) => ({
+          command: '/usr/bin/env',
+          args: [
+            ...Object.entries(env).map(([name, value]) => `${name}=${String(value)}`),
+            '/bin/sh',
+            '-c',
+            'cd "$0" && exec "$@"',
+            root,
+            ...args,
+          ],
+        }),
+        [Symbol.asyncDispose]: async () => {},
+      }
+      await expect(tryService(container, { hasPage: false, rabbitMq, log })).resolves.toBeUndefined()
+    },
+    TIMEOUT_MS,
+  )
+})
+
+test('pnpm trial lists the trials, and refuses a wrong name', async () => {
+  const { exited, ...ended } = await startProcess({ args: [join(import.meta.dirname, 'main.ts'), 'nothing'] })
+  expect((await exited).code).toBe(2)
+  expect(ended.stdout).toBe('')
+})
+
+/** A proxy like HAProxy's in `start-haproxy.ts`, which need not be installed for it: to the first server that is ready. */
+async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Promise<Proxy> {
+  const ready = new Map<number, boolean>()
+  const servers = Object.values(services).flat()
+  const stopping = new AbortController()
+  const check = async (): Promise<void> => {
+    for (const { port, checkPort } of servers) {
+      const response = await fetch(`http://127.0.0.1:${checkPort}/readyz`).catch(() => undefined)
+      ready.set(port, response?.status === 200)
+    }
+  }
+  const checking = (async () => {
+    for (; !stopping.signal.aborted; await pause(100)) await check()
+  })()
+  const urls: Record<string, string> = {}
+  const proxies: Server[] = []
+  for (const [name, behind] of Object.entries(services)) {
+    const proxy = createServer((req, res) => {
+      const port = behind.find((server) => ready.get(server.port))?.port ?? 0
+      const passed = request(
+        { port, method: req.method, path: req.url, headers: req.headers, agent: false },
+        (answer) => {
+          res.writeHead(answer.statusCode ?? 502, answer.headers)
+          answer.pipe(res)
+        },
+      )
+      req.pipe(passed).on('error', () => res.writeHead(503).end('{}'))
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    urls[name] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    proxies.push(proxy)
+  }
+  return {
+    urls,
+    log: '',
+    waitUntilUp: async (name) => {
+      await waitUntil(() => services[name]?.every(({ port }) => ready.get(port)), { timeoutMs: 60_000 })
+    },
+    async stop() {
+      stopping.abort()
+      await checking
+      for (const proxy of proxies) {
+        proxy.closeAllConnections()
+        proxy.close()
+      }
+    },
+  }
+}
+
+function log(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
