@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   deleteEndedSignIns,
   deleteOrganizationRows,
+  foldEmails,
   hasAccounts,
   purgeDeletedWorkflows,
   rollUpUsage,
@@ -43,6 +44,13 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
       const hours = await rollUpUsage(db, signal)
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
+  },
+  {
+    name: 'fold the email addresses of users',
+    // Services of the previous release write some during an upgrade.
+    intervalMs: 600_000,
+    statements: ['foldEmails'],
+    run: async ({ db }) => void (await foldEmails(db)),
   },
   {
     name: 'announce the setup',

@@ -309,15 +309,18 @@ describe('An email address', () => {
     expect(extra.error.details).toMatchObject([{ field: 'email', code: 'extra_forbidden' }])
   })
 
-  test('compares without case: one of two users that are added at once, and no second user', async () => {
-    const { admin } = await app.createOrganization()
-    const [name, values] = [newId(), { first_name: '', last_name: '', role: 'member' }]
-    const emails = [`${name}@acme.test`, `${name.toUpperCase()}@Acme.test`]
-    const add = (email: string) => app.call(admin, 'createUser', { body: { id: newId(), email, ...values } })
-    const answers = await Promise.all(emails.map(add))
-    expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 409])
-    for (const email of emails) expect((await add(email)).error.code).toBe('email_taken')
-  })
+  test.each(['', 'ärger-', 'öl-straße-'])(
+    '%s… compares without case: one of two users that are added at once, and no second user',
+    async (start) => {
+      const { admin } = await app.createOrganization()
+      const [name, values] = [`${start}${newId()}`, { first_name: '', last_name: '', role: 'member' }]
+      const emails = [`${name}@acme.test`, `${name.toUpperCase()}@Acme.test`]
+      const add = (email: string) => app.call(admin, 'createUser', { body: { id: newId(), email, ...values } })
+      const answers = await Promise.all(emails.map(add))
+      expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([201, 409])
+      for (const email of emails) expect((await add(email)).error.code).toBe('email_taken')
+    },
+  )
 })
 
 describe('An invitation', () => {

@@ -1,4 +1,4 @@
-import { checkServer, listDuplicateUsers, migrate } from '@workflow-service/database'
+import { checkServer, foldEmails, listDuplicateUsers, migrate } from '@workflow-service/database'
 import { command, type CommandResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
@@ -21,6 +21,7 @@ async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
     databaseUrl: ctx.config.databaseUrl(),
     onRetry: (message) => ctx.terminal.writeError(`${message}\n`),
   })
+  await foldEmails(ctx.database())
   for (const { email, organizationName } of await listDuplicateUsers(ctx.database())) {
     ctx.terminal.writeError(
       `${organizationName} has two users with the address ${email}, which differ in case only: remove one of them in the application. Until then, a manifest can name only one.\n`,

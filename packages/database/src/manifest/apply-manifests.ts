@@ -1,5 +1,6 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
-import { type Db, deriveId, inTransaction } from '../connection/index.ts'
+import { type Db, deriveId, foldCase, inTransaction } from '../connection/index.ts'
+import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 import type { AppliedManifest } from './applied-manifest.ts'
 import {
@@ -13,7 +14,7 @@ import {
   type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
-import { emailKey, findByEmail } from './find-by-email.ts'
+import { findByEmail } from './find-by-email.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { planApiKeys } from './plan-api-keys.ts'
@@ -144,14 +145,15 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
   }))
   const { rows: known } = await client.query<{ id: string; email: string; first_name: string; last_name: string }>(
     `SELECT id, email, first_name, last_name FROM users
-     WHERE organization_id = $1 AND lower(email) = ANY ($2::text[]) ORDER BY is_duplicate, id`,
-    [organizationId, wanted.map(({ email }) => emailKey(email))],
+     WHERE organization_id = $1 AND ${EMAIL_KEY} = ANY ($2::text[]) ORDER BY is_duplicate, id`,
+    [organizationId, wanted.map(({ email }) => foldCase(email))],
   )
   const find = findByEmail(known)
   const stored = wanted.map(({ email }) => find(email))
   const rows = wanted.map((user, index) => ({
     id: stored[index]?.id ?? deriveId('user', organizationId, user.email),
     organization_id: organizationId,
+    email_key: emailKeyOf(user.email),
     ...user,
   }))
   const before = stored.map((user) => user && omit(user, 'id'))
@@ -174,14 +176,14 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
 }
 
 const INSERT_USERS = `
-  INSERT INTO users (id, organization_id, email, first_name, last_name)
-  SELECT id, organization_id, email, first_name, last_name FROM json_to_recordset($1)
-    AS row (id uuid, organization_id uuid, email text, first_name text, last_name text)`
+  INSERT INTO users (id, organization_id, email, email_key, first_name, last_name)
+  SELECT id, organization_id, email, email_key, first_name, last_name FROM json_to_recordset($1)
+    AS row (id uuid, organization_id uuid, email text, email_key text, first_name text, last_name text)`
 
 // The address may differ in case.
 const UPDATE_USERS = `
-  UPDATE users SET email = row.email, first_name = row.first_name, last_name = row.last_name FROM json_to_recordset($1)
-    AS row (id uuid, email text, first_name text, last_name text)
+  UPDATE users SET email = row.email, email_key = row.email_key, first_name = row.first_name, last_name = row.last_name
+  FROM json_to_recordset($1) AS row (id uuid, email text, email_key text, first_name text, last_name text)
   WHERE users.id = row.id`
 
 async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['sessions']>> {

@@ -8,8 +8,8 @@ import {
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { parseApiKey } from '../organizations/index.ts'
+import { foldCase } from '../connection/index.ts'
 import { normalizedName } from '../sources/index.ts'
-import { emailKey } from './find-by-email.ts'
 
 /** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
 export class ManifestError extends Error {
@@ -65,7 +65,7 @@ function checkUsers(manifest: Loose, report: Report): void {
     }
   }
   checkUnique(textsAt('users', users, 'email'), report)
-  checkUnique(textsAt('users', users, 'email', emailKey), report, 'they differ in case only, and belong to one person')
+  checkUnique(textsAt('users', users, 'email', foldCase), report, 'they differ in case only, and belong to one person')
 }
 
 function checkApiKeys(manifest: Loose, report: Report): void {
@@ -124,7 +124,7 @@ function checkWorkflows(manifest: Loose, report: Report): void {
     checkUnique(
       asList(workflow['users']).map((user, position) => ({
         path: `${path}.users[${position}]`,
-        key: typeof user === 'string' ? emailKey(user) : user,
+        key: typeof user === 'string' ? foldCase(user) : user,
       })),
       report,
     )

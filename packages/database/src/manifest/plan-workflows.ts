@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type AutoRunFrequency, findSimilar, type Manifest } from '@workflow-service/contract'
-import { deriveId, workflowSearchText } from '../connection/index.ts'
+import { deriveId, foldCase, workflowSearchText } from '../connection/index.ts'
+import { EMAIL_KEY } from '../people/index.ts'
 import { normalizedName } from '../sources/index.ts'
 import { scheduleAutoRun } from '../workflows/index.ts'
 import {
@@ -17,7 +18,7 @@ import {
   type PlannedThing,
   rowsWithOutcome,
 } from './apply-context.ts'
-import { emailKey, findByEmail } from './find-by-email.ts'
+import { findByEmail } from './find-by-email.ts'
 import { writeRows } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
@@ -378,9 +379,9 @@ interface AccessRow {
 
 async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<AccessRow>> {
   const { client, organizationId } = ctx
-  const emails = new Set(wanted.flatMap(({ entry }) => (entry.users ?? []).map(emailKey)))
+  const emails = new Set(wanted.flatMap(({ entry }) => (entry.users ?? []).map(foldCase)))
   const { rows: known } = await client.query<{ id: string; email: string }>(
-    `SELECT id, email FROM users WHERE organization_id = $1 AND lower(email) = ANY ($2::text[]) ORDER BY is_duplicate, id`,
+    `SELECT id, email FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = ANY ($2::text[]) ORDER BY is_duplicate, id`,
     [organizationId, [...emails]],
   )
   const created = (ctx.manifest.users ?? []).map(({ email }) => ({

@@ -11,7 +11,7 @@ import {
   type VisitorRequest,
 } from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
-import { HAS_EMAIL, inUsersTransaction, LINK_HOURS } from './users.ts'
+import { EMAIL_KEY, emailKeyOf, inUsersTransaction, LINK_HOURS } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {
@@ -180,16 +180,17 @@ async function makeOwner(
 ): Promise<string> {
   const { rows } = await client.query<{ id: string; accountId: string | null }>(
     `SELECT id, account_id AS "accountId" FROM users u
-     WHERE organization_id = $1 AND (account_id = $2 OR ${HAS_EMAIL('$3')})
-     ORDER BY account_id = $2 DESC NULLS LAST, email = $3 DESC LIMIT 1`,
-    [organizationId, accountId, email],
+     WHERE organization_id = $1 AND (account_id = $2 OR ${EMAIL_KEY} = $3)
+     ORDER BY account_id = $2 DESC NULLS LAST, email = $4 DESC LIMIT 1`,
+    [organizationId, accountId, foldCase(email), email],
   )
   const [user] = rows
   if (!user) {
     const id = newId()
     await client.query(
-      `INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($1, $2, $3, $4, $5, 'owner')`,
-      [id, organizationId, email, name, accountId],
+      `INSERT INTO users (id, organization_id, email, email_key, first_name, account_id, role)
+       VALUES ($1, $2, $3, $4, $5, $6, 'owner')`,
+      [id, organizationId, email, emailKeyOf(email), name, accountId],
     )
     return id
   }
@@ -312,7 +313,11 @@ export async function acceptEmail(
     await client.query('UPDATE organizations SET users_version = gen_random_uuid()::text WHERE id = ANY ($1::uuid[])', [
       rows.map(({ id }) => id),
     ])
-    await client.query('UPDATE users SET email = $2, is_duplicate = false WHERE account_id = $1', [accountId, newEmail])
+    await client.query('UPDATE users SET email = $2, email_key = $3, is_duplicate = false WHERE account_id = $1', [
+      accountId,
+      newEmail,
+      emailKeyOf(newEmail),
+    ])
     const used = { accountId, userId: user.id, organizationId, name: account.name }
     await recordAccountEvent(
       client,
@@ -338,12 +343,12 @@ export async function findInvitation(
     `SELECT u.organization_id AS "organizationId", u.id, u.email, u.role, trim(u.first_name || ' ' || u.last_name) AS name
      FROM one_time_links l JOIN users u ON u.id = l.user_id
      JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND ${HAS_EMAIL('$1')}
+     WHERE l.kind = 'invitation' AND ${IS_OPEN} AND coalesce(u.email_key, lower(u.email)) = $1
        AND u.account_id IS NULL AND u.role IS NOT NULL AND u.deactivated_at IS NULL
-     ORDER BY l.created_at DESC LIMIT 5`,
-    [email],
+     ORDER BY l.created_at DESC LIMIT 1`,
+    [foldCase(email)],
   )
-  const found = rows.find((row) => foldCase(row.email) === foldCase(email))
+  const [found] = rows
   if (!found) return undefined
   const { organizationId, ...user } = found
   return { organizationId, user }

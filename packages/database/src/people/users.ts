@@ -4,6 +4,7 @@ import {
   type Database,
   datesToIso,
   type Db,
+  foldCase,
   inTransaction,
   isUniqueViolation,
   type Queryable,
@@ -21,7 +22,7 @@ export interface UserValues extends Pick<AppUserOut, 'first_name' | 'last_name' 
 
 interface StoredUser extends AppUserOut, UserValues {
   readonly account_id: string | null
-  /** See migration 014. */
+  /** See migrations 014 and 019. */
   readonly is_duplicate: boolean
 }
 
@@ -35,11 +36,14 @@ interface Request {
   readonly requestId: string | null
 }
 
-/**
- * Returns the condition that the user `u` has the address `$n`. ASCII letters compare without case, as in the unique index: those of
- * domains do, and no mail server in use distinguishes them in local parts.
- */
-export const HAS_EMAIL = (parameter: string): string => `lower(u.email) = lower(${parameter} COLLATE "C")`
+/** What the unique index of users compares: the address, its case folded (see migration 019). */
+export const EMAIL_KEY = 'coalesce(email_key, lower(email))'
+
+/** Returns the value of `email_key` for an address: folded by `foldCase`, or null where lower() does the same. */
+export function emailKeyOf(email: string): string | null {
+  const folded = foldCase(email)
+  return folded === email.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()) ? null : folded
+}
 
 const SELECT_USER = `
   SELECT u.id, u.email, u.first_name, u.last_name, u.role, u.deactivated_at IS NOT NULL AS is_deactivated, u.account_id,
@@ -94,14 +98,40 @@ export async function findUserById(db: Db, organizationId: string, userId: strin
 /** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
 export async function findUserByEmail(db: Db, organizationId: string, email: string): Promise<AppUserOut | undefined> {
   const { rows } = await db.pool.query<UserRow>(
-    `${SELECT_USER} WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} ORDER BY u.email = $2 DESC LIMIT 2`,
-    [organizationId, email],
+    `${SELECT_USER} WHERE u.organization_id = $1 AND coalesce(u.email_key, lower(u.email)) = $2 ORDER BY u.email = $3 DESC LIMIT 2`,
+    [organizationId, foldCase(email), email],
   )
   const [first, second] = rows
   return first && (first.email === email || !second) ? toOut(toStored(first)) : undefined
 }
 
-/** Lists users whose addresses differ from another user's in case only, since before the unique index: the first 10. */
+/**
+ * Writes `email_key` where it is missing or of an earlier address: for rows from before migration 019, and those that a service of the
+ * previous release writes during an upgrade. A user whose address turns out to differ from another user's in case only becomes a
+ * duplicate, as in migration 014. Resolves to how many rows it has changed.
+ */
+export async function foldEmails(db: Db): Promise<number> {
+  const { rows } = await db.pool.query<{ id: string; email: string; emailKey: string | null }>(
+    `SELECT id, email, email_key AS "emailKey" FROM users
+     WHERE email_key IS NOT NULL OR octet_length(email) <> char_length(email)
+     ORDER BY account_id IS NULL, role IS NULL, id`,
+  )
+  const stale = rows.filter(({ email, emailKey }) => emailKeyOf(email) !== emailKey)
+  for (const { id, email } of stale) {
+    const save = async (isDuplicate: boolean): Promise<unknown> =>
+      await db.pool.query(
+        'UPDATE users SET email_key = $3, is_duplicate = is_duplicate OR $4 WHERE id = $1 AND email = $2',
+        [id, email, emailKeyOf(email), isDuplicate],
+      )
+    await save(false).catch((error: unknown) => {
+      if (!isUniqueViolation(error)) throw error
+      return save(true)
+    })
+  }
+  return stale.length
+}
+
+/** Lists users whose addresses differ from another user's in case only, since before the unique indexes: the first 10. */
 export async function listDuplicateUsers(db: Db): Promise<{ email: string; organizationName: string }[]> {
   const { rows } = await db.pool.query<{ email: string; organizationName: string }>(
     `SELECT u.email, o.name AS "organizationName" FROM users u
@@ -163,8 +193,9 @@ export async function createUser(
       const stored = await findUser(client, organizationId, id)
       if (stored) return changedFields<typeof values>(stored, values).length === 0 ? stored : undefined
       await client.query(
-        'INSERT INTO users (id, organization_id, email, first_name, last_name, role) VALUES ($1, $2, $3, $4, $5, $6)',
-        [id, organizationId, email, first_name, last_name, role],
+        `INSERT INTO users (id, organization_id, email, email_key, first_name, last_name, role)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+        [id, organizationId, email, emailKeyOf(email), first_name, last_name, role],
       )
       await recordAuditEvent(client, {
         principal,
@@ -242,8 +273,8 @@ export async function deleteUser(
     // Of several users whose addresses differed in case only before the unique index existed, the next one takes its place.
     await client.query(
       `UPDATE users SET is_duplicate = false WHERE NOT $3 AND id = (
-         SELECT id FROM users u WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} AND is_duplicate ORDER BY id LIMIT 1)`,
-      [organizationId, stored.email, stored.is_duplicate],
+         SELECT id FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND is_duplicate ORDER BY id LIMIT 1)`,
+      [organizationId, foldCase(stored.email), stored.is_duplicate],
     )
     await client.query('DELETE FROM accounts WHERE id = $1 AND NOT EXISTS (SELECT FROM users WHERE account_id = $1)', [
       stored.account_id,
@@ -349,8 +380,8 @@ async function hasOtherUser(
   email: string,
 ): Promise<boolean> {
   const { rowCount } = await client.query(
-    `SELECT FROM users u WHERE u.organization_id = $1 AND ${HAS_EMAIL('$2')} AND u.id <> $3 LIMIT 1`,
-    [organizationId, email, userId],
+    `SELECT FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND id <> $3 LIMIT 1`,
+    [organizationId, foldCase(email), userId],
   )
   return rowCount !== 0
 }
