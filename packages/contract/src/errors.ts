@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { CLOSED, OpenEnum } from './schema/types.ts'
+import { Closed, OpenEnum, Str } from './schema/types.ts'
 
 /** The only statuses of an error answer of the public and the internal API (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
@@ -175,52 +175,35 @@ export type FieldCode = keyof typeof FIELD_MEANINGS
 
 /** Makes the schema of `error.code` with the codes of one API. */
 export function ErrorCodeOf(codes: readonly ErrorCode[]) {
-  return OpenEnum(Object.fromEntries(codes.map((code) => [code, ERROR_MEANINGS[code]])), {
-    description: 'Stable code; match on it. Codes may be added: treat an unknown one by its status.',
-    examples: ['not_found'],
-  })
+  return OpenEnum(
+    Object.fromEntries(codes.map((code) => [code, ERROR_MEANINGS[code]])),
+    'Stable code; match on it. Codes may be added: treat an unknown one by its status.',
+    { examples: ['not_found'] },
+  )
 }
 
 /** One field that failed validation (contract README, "Errors"). */
-export const FieldError = Type.Object(
-  {
-    field: Type.String({
-      description: 'Name of the failing field, nested parts joined with a dot.',
-      examples: ['context'],
-    }),
-    code: OpenEnum(FIELD_MEANINGS, {
-      description: 'Short code; match on it. Codes may be added.',
-      examples: ['string_too_short'],
-    }),
-    message: Type.String({
-      description: 'Human-readable; may change.',
-      examples: ['must have at least 1 character'],
-    }),
-  },
-  { ...CLOSED, title: 'FieldError', description: 'One field that failed validation.' },
-)
+export const FieldError = Closed('FieldError', 'One field that failed validation.', {
+  field: Str('Name of the failing field, nested parts joined with a dot.', { examples: ['context'] }),
+  code: OpenEnum(FIELD_MEANINGS, 'Short code; match on it. Codes may be added.', { examples: ['string_too_short'] }),
+  message: Str('Human-readable; may change.', { examples: ['must have at least 1 character'] }),
+})
 export type FieldError = Static<typeof FieldError>
 
 /** The `error` object of every error answer (contract README, "Errors"). */
-export const ErrorBody = Type.Object(
-  {
-    code: ErrorCodeOf(PUBLIC_ERROR_CODES),
-    message: Type.String({ description: 'Human-readable; may change, so do not match on it.' }),
-    request_id: Type.String({ description: 'Identifier of the request, for support.' }),
-    details: Type.Optional(
-      Type.Unsafe<FieldError[] | null>({
-        type: ['array', 'null'],
-        items: FieldError,
-        description: 'Present only on 422: the fields that failed validation.',
-      }),
-    ),
-  },
-  { ...CLOSED, title: 'ErrorBody', description: 'What went wrong.' },
-)
+export const ErrorBody = Closed('ErrorBody', 'What went wrong.', {
+  code: ErrorCodeOf(PUBLIC_ERROR_CODES),
+  message: Str('Human-readable; may change, so do not match on it.'),
+  request_id: Str('Identifier of the request, for support.'),
+  details: Type.Optional(
+    Type.Unsafe<FieldError[] | null>({
+      type: ['array', 'null'],
+      items: FieldError,
+      description: 'Present only on 422: the fields that failed validation.',
+    }),
+  ),
+})
 
 /** The body of every error answer, regardless of its status (contract README, "Errors"). */
-export const ErrorResponse = Type.Object(
-  { error: ErrorBody },
-  { ...CLOSED, title: 'ErrorResponse', description: 'The body of every error.' },
-)
+export const ErrorResponse = Closed('ErrorResponse', 'The body of every error.', { error: ErrorBody })
 export type ErrorResponse = Static<typeof ErrorResponse>

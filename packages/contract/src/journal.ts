@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { APPROVAL_DECISIONS, DELIVERY_OUTCOMES } from './internal/resources.ts'
-import { CLOSED, DateTime, Nullable, StringEnum, Uuid } from './schema/types.ts'
+import { Bool, CLOSED, Closed, DateTime, Int, List, Nullable, Str, StringEnum, Uuid } from './schema/types.ts'
 
 /**
  * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define `run_steps.data` of
@@ -16,19 +16,14 @@ export const STEP_KINDS = [
   'note',
 ] as const
 
-const CallId = Type.String({
-  description: 'Identifies a tool call in the answer that asked for it, in its own step and in its result.',
-})
-const ToolName = Type.String({ description: 'The name of the tool, as the agent knows it.' })
+const CallId = Str('Identifies a tool call in the answer that asked for it, in its own step and in its result.')
+const ToolName = Str('The name of the tool, as the agent knows it.')
 
 /** The text that the agent received at the beginning: the trigger's input message followed by the context. */
-export const MessageStep = Type.Object(
-  {
-    agent: Type.String({ description: 'The agent that began the run, as set in AGENT_MODEL.', examples: ['builtin'] }),
-    text: Type.String({ description: 'The text.' }),
-  },
-  { ...CLOSED, title: 'MessageStep', description: 'The text that the agent received.' },
-)
+export const MessageStep = Closed('MessageStep', 'The text that the agent received.', {
+  agent: Str('The agent that began the run, as set in AGENT_MODEL.', { examples: ['builtin'] }),
+  text: Str('The text.'),
+})
 export type MessageStep = Static<typeof MessageStep>
 
 const ProviderOptions = Type.Optional(
@@ -40,112 +35,81 @@ const ProviderOptions = Type.Optional(
 
 /** One part of a model's answer, in the order in which the model gave them. */
 export const ModelAnswerPart = Type.Union([
-  Type.Object(
-    {
-      type: Type.Literal('text', { description: 'The kind of part.' }),
-      text: Type.String({ description: 'The text.' }),
-      provider_options: ProviderOptions,
-    },
-    { ...CLOSED, title: 'TextPart', description: 'A text of the model.' },
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('reasoning', { description: 'The kind of part.' }),
-      text: Type.String({ description: 'The text.' }),
-      provider_options: ProviderOptions,
-    },
-    { ...CLOSED, title: 'ReasoningPart', description: 'The reasoning that the model disclosed.' },
-  ),
-  Type.Object(
-    {
-      type: Type.Literal('tool_call', { description: 'The kind of part.' }),
-      call_id: CallId,
-      tool: ToolName,
-      source_id: Nullable(Uuid({ description: 'The webhook source behind the tool; null for any other tool.' })),
-      source_name: Type.Optional(
-        Type.String({ description: "The webhook source's name at that time; absent if `source_id` is null." }),
-      ),
-      arguments: Type.Unknown({ description: 'The parsed arguments, or the received text if it is not JSON.' }),
-      payload: Type.Optional(
-        Type.Unsafe<Record<string, unknown>>({
-          type: 'object',
-          description: 'The payload that the arguments give; absent if it equals the arguments.',
-        }),
-      ),
-      fault: Nullable(Type.String({ description: 'Why the call cannot be executed; null if it can.' })),
-      provider_options: ProviderOptions,
-    },
-    { ...CLOSED, title: 'ToolCallPart', description: 'A tool call requested by the model.' },
-  ),
+  Closed('TextPart', 'A text of the model.', {
+    type: Type.Literal('text', { description: 'The kind of part.' }),
+    text: Str('The text.'),
+    provider_options: ProviderOptions,
+  }),
+  Closed('ReasoningPart', 'The reasoning that the model disclosed.', {
+    type: Type.Literal('reasoning', { description: 'The kind of part.' }),
+    text: Str('The text.'),
+    provider_options: ProviderOptions,
+  }),
+  Closed('ToolCallPart', 'A tool call requested by the model.', {
+    type: Type.Literal('tool_call', { description: 'The kind of part.' }),
+    call_id: CallId,
+    tool: ToolName,
+    source_id: Nullable(Uuid('The webhook source behind the tool; null for any other tool.')),
+    source_name: Type.Optional(Str("The webhook source's name at that time; absent if `source_id` is null.")),
+    arguments: Type.Unknown({ description: 'The parsed arguments, or the received text if it is not JSON.' }),
+    payload: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        description: 'The payload that the arguments give; absent if it equals the arguments.',
+      }),
+    ),
+    fault: Nullable(Str('Why the call cannot be executed; null if it can.')),
+    provider_options: ProviderOptions,
+  }),
 ])
 export type ModelAnswerPart = Static<typeof ModelAnswerPart>
 
 /** One answer of a model, recorded before any of its tool calls is executed. */
-export const ModelAnswerStep = Type.Object(
-  {
-    turn: Type.Integer({ minimum: 1, description: 'Number of the answer within the run, from 1.' }),
-    model: Type.String({ description: 'The model, as set in AGENT_MODEL.' }),
-    parts: Type.Array(ModelAnswerPart, { description: 'The answer.' }),
-    finish_reason: Type.String({ description: 'Why the model stopped, as the AI SDK names it.' }),
-    raw_finish_reason: Type.Optional(
-      Nullable(Type.String({ description: 'The same as the provider names it; null if it gave none.' })),
-    ),
-    ends_by_call: Type.Optional(
-      Type.Literal(true, {
-        description:
-          'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
-      }),
-    ),
-    input_tokens: Nullable(Type.Integer({ description: 'Input tokens; null if the model did not report them.' })),
-    cache_read_tokens: Type.Optional(
-      Nullable(Type.Integer({ description: "Those of them that were read from the provider's cache." })),
-    ),
-    cache_write_tokens: Type.Optional(
-      Nullable(Type.Integer({ description: "Those of them that were written to the provider's cache." })),
-    ),
-    output_tokens: Nullable(Type.Integer({ description: 'Output tokens; null if the model did not report them.' })),
-    reasoning_tokens: Type.Optional(Nullable(Type.Integer({ description: 'Those of them that are reasoning.' }))),
-    latency_ms: Type.Optional(Type.Integer({ description: 'From sending the request to the end of the answer.' })),
-    response_id: Type.Optional(
-      Nullable(Type.String({ description: "The provider's id of the answer; null if it gave none." })),
-    ),
-  },
-  { ...CLOSED, title: 'ModelAnswerStep', description: 'One answer of a model.' },
-)
+export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.', {
+  turn: Int('Number of the answer within the run, from 1.', { minimum: 1 }),
+  model: Str('The model, as set in AGENT_MODEL.'),
+  parts: List(ModelAnswerPart, 'The answer.'),
+  finish_reason: Str('Why the model stopped, as the AI SDK names it.'),
+  raw_finish_reason: Type.Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),
+  ends_by_call: Type.Optional(
+    Type.Literal(true, {
+      description:
+        'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
+    }),
+  ),
+  input_tokens: Nullable(Int('Input tokens; null if the model did not report them.')),
+  cache_read_tokens: Type.Optional(Nullable(Int("Those of them that were read from the provider's cache."))),
+  cache_write_tokens: Type.Optional(Nullable(Int("Those of them that were written to the provider's cache."))),
+  output_tokens: Nullable(Int('Output tokens; null if the model did not report them.')),
+  reasoning_tokens: Type.Optional(Nullable(Int('Those of them that are reasoning.'))),
+  latency_ms: Type.Optional(Int('From sending the request to the end of the answer.')),
+  response_id: Type.Optional(Nullable(Str("The provider's id of the answer; null if it gave none."))),
+})
 export type ModelAnswerStep = Static<typeof ModelAnswerStep>
 
 /**
  * A tool call that is about to be executed. The delivery's id is recorded before its payload is sent. After a crash, a call
  * without a result is repeated with that id, and the dispatcher does not send it a second time.
  */
-export const ToolCallStep = Type.Object(
-  {
-    call_id: CallId,
-    tool: ToolName,
-    arguments: Type.Optional(Type.Unknown({ description: 'The arguments; of a webhook source see `delivery`.' })),
-    delivery: Type.Optional(
-      Type.Object(
-        {
-          id: Uuid({ description: 'The delivery id, created for this step.' }),
-          source_id: Uuid({ description: 'The webhook source.' }),
-          source_name: Type.String({ description: 'Its name at that time.' }),
-          payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The payload.' }),
-          send_again: Type.Optional(
-            Type.Object(
-              {
-                delivery_id: Uuid({ description: 'The earlier delivery of the same payload, which may have arrived.' }),
-                reason: Type.String({ description: 'Why the model sends it again, in its own words.' }),
-              },
-              { ...CLOSED, title: 'SendAgain', description: 'Present if the model knowingly sends a payload again.' },
-            ),
-          ),
-        },
-        { ...CLOSED, title: 'PlannedDelivery', description: 'The payload to send, and its delivery id.' },
+export const ToolCallStep = Closed('ToolCallStep', 'A tool call about to be executed.', {
+  call_id: CallId,
+  tool: ToolName,
+  arguments: Type.Optional(Type.Unknown({ description: 'The arguments; of a webhook source see `delivery`.' })),
+  delivery: Type.Optional(
+    Closed('PlannedDelivery', 'The payload to send, and its delivery id.', {
+      id: Uuid('The delivery id, created for this step.'),
+      source_id: Uuid('The webhook source.'),
+      source_name: Str('Its name at that time.'),
+      payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The payload.' }),
+      send_again: Type.Optional(
+        Closed('SendAgain', 'Present if the model knowingly sends a payload again.', {
+          delivery_id: Uuid('The earlier delivery of the same payload, which may have arrived.'),
+          reason: Str('Why the model sends it again, in its own words.'),
+        }),
       ),
-    ),
-  },
-  { ...CLOSED, title: 'ToolCallStep', description: 'A tool call about to be executed.' },
-)
+    }),
+  ),
+})
 export type ToolCallStep = Static<typeof ToolCallStep>
 /** Why a payload that may have arrived is sent again, and which delivery had it. */
 export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_again']>
@@ -167,112 +131,94 @@ export const TOOL_CALL_ERRORS = [
 export type ToolCallError = (typeof TOOL_CALL_ERRORS)[number]
 
 /** The result of a tool call, with the exact text that the model receives. */
-export const ToolResultStep = Type.Object(
-  {
-    call_id: CallId,
-    tool: ToolName,
-    ok: Type.Boolean({ description: 'Whether the call succeeded.' }),
-    text: Type.String({ description: 'The text that the agent receives.' }),
-    error: Type.Optional(
-      StringEnum(TOOL_CALL_ERRORS, {
-        description: 'Why the call was not executed; absent if it was, and of steps before this field existed.',
-      }),
+export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool call.', {
+  call_id: CallId,
+  tool: ToolName,
+  ok: Bool('Whether the call succeeded.'),
+  text: Str('The text that the agent receives.'),
+  error: Type.Optional(
+    StringEnum(
+      TOOL_CALL_ERRORS,
+      'Why the call was not executed; absent if it was, and of steps before this field existed.',
     ),
-    found_source_ids: Type.Optional(
-      Type.Array(Uuid({ description: 'A webhook source.' }), {
-        description: 'The webhook sources that a search found; they have tools in the answers after it.',
-      }),
+  ),
+  found_source_ids: Type.Optional(
+    List(
+      Uuid('A webhook source.'),
+      'The webhook sources that a search found; they have tools in the answers after it.',
     ),
-    delivery: Type.Optional(
-      Type.Object(
-        {
-          id: Uuid({ description: 'The delivery id.' }),
-          source_id: Uuid({ description: 'The webhook source.' }),
-          source_name: Type.String({ description: 'Its name at that time.' }),
-          outcome: StringEnum(DELIVERY_OUTCOMES, { description: 'The outcome.' }),
-          status: Nullable(Type.Integer({ description: "The answer's HTTP status; null when there was none." })),
-          answer: Nullable(Type.String({ description: "The answer's text, otherwise null." })),
-          reason: Nullable(Type.String({ description: 'Why it was not accepted; null if it was.' })),
-        },
-        { ...CLOSED, title: 'DeliveryResult', description: 'The outcome of the delivery.' },
-      ),
-    ),
-  },
-  { ...CLOSED, title: 'ToolResultStep', description: 'The result of a tool call.' },
-)
+  ),
+  delivery: Type.Optional(
+    Closed('DeliveryResult', 'The outcome of the delivery.', {
+      id: Uuid('The delivery id.'),
+      source_id: Uuid('The webhook source.'),
+      source_name: Str('Its name at that time.'),
+      outcome: StringEnum(DELIVERY_OUTCOMES, 'The outcome.'),
+      status: Nullable(Int("The answer's HTTP status; null when there was none.")),
+      answer: Nullable(Str("The answer's text, otherwise null.")),
+      reason: Nullable(Str('Why it was not accepted; null if it was.')),
+    }),
+  ),
+})
 export type ToolResultStep = Static<typeof ToolResultStep>
 
 /** The run waits until a person approves or declines the payload of a tool call (contract README, "Approvals"). */
-export const ApprovalRequestStep = Type.Object(
-  {
-    call_id: CallId,
-    delivery_id: Uuid({ description: 'The delivery that waits; its payload is in the step of the tool call.' }),
-    source_name: Type.String({ description: "The webhook source's name at that time." }),
-    expires_at: DateTime({ description: 'When the payload counts as declined.' }),
-  },
-  { ...CLOSED, title: 'ApprovalRequestStep', description: 'A payload that waits for an approval.' },
-)
+export const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that waits for an approval.', {
+  call_id: CallId,
+  delivery_id: Uuid('The delivery that waits; its payload is in the step of the tool call.'),
+  source_name: Str("The webhook source's name at that time."),
+  expires_at: DateTime('When the payload counts as declined.'),
+})
 export type ApprovalRequestStep = Static<typeof ApprovalRequestStep>
 
 /** The decision on a payload; recorded when the run continues. */
-export const ApprovalDecisionStep = Type.Object(
-  {
-    call_id: CallId,
-    delivery_id: Uuid({ description: 'The delivery.' }),
-    decision: StringEnum(APPROVAL_DECISIONS, { description: 'The decision.' }),
-    decided_by: Nullable(Type.String({ description: 'The name of the person; null if it expired.' })),
-    reason: Nullable(Type.String({ description: 'Why it was declined; null without a reason.' })),
-  },
-  { ...CLOSED, title: 'ApprovalDecisionStep', description: 'The decision on a payload that waited.' },
-)
+export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision on a payload that waited.', {
+  call_id: CallId,
+  delivery_id: Uuid('The delivery.'),
+  decision: StringEnum(APPROVAL_DECISIONS, 'The decision.'),
+  decided_by: Nullable(Str('The name of the person; null if it expired.')),
+  reason: Nullable(Str('Why it was declined; null without a reason.')),
+})
 export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 
 /** Why the built-in agent sends nothing, with what a person needs to write rules (`draftRules`). Each list has at most 100 entries. */
-export const RefusalDetails = Type.Object(
-  {
-    sources: Type.Array(Type.String(), { description: 'Names of the webhook sources that were to get a payload.' }),
-    missing: Type.Array(
-      Type.Object(
-        {
-          source: Type.String({ description: 'The name of the webhook source.' }),
-          field: Type.String({ description: 'Path of the field, such as `customer.name` or `lines.0.price`.' }),
-          closest: Nullable(
-            Type.String({ description: 'The most similar name that no field took; null if none is similar.' }),
-          ),
-        },
-        CLOSED,
-      ),
-      { description: 'Fields for which the context has no value.' },
+export const RefusalDetails = Closed('RefusalDetails', 'Why nothing was sent, for those who write rules.', {
+  sources: List(Type.String(), 'Names of the webhook sources that were to get a payload.'),
+  missing: List(
+    Type.Object(
+      {
+        source: Str('The name of the webhook source.'),
+        field: Str('Path of the field, such as `customer.name` or `lines.0.price`.'),
+        closest: Nullable(Str('The most similar name that no field took; null if none is similar.')),
+      },
+      CLOSED,
     ),
-    unusable: Type.Array(
-      Type.Object(
-        {
-          source: Type.String({ description: 'The name of the webhook source.' }),
-          field: Type.String({ description: 'Path of the field.' }),
-          reason: Type.String({ description: 'Why its value cannot be used.' }),
-        },
-        CLOSED,
-      ),
-      { description: 'Fields whose value in the context cannot be used.' },
+    'Fields for which the context has no value.',
+  ),
+  unusable: List(
+    Type.Object(
+      {
+        source: Str('The name of the webhook source.'),
+        field: Str('Path of the field.'),
+        reason: Str('Why its value cannot be used.'),
+      },
+      CLOSED,
     ),
-    unused: Type.Array(Type.String(), {
-      description:
-        'Names in the context that no field took; those in JSON with their path, such as `amount.value` and `lines[].sku`.',
-    }),
-  },
-  { ...CLOSED, title: 'RefusalDetails', description: 'Why nothing was sent, for those who write rules.' },
-)
+    'Fields whose value in the context cannot be used.',
+  ),
+  unused: List(
+    Type.String(),
+    'Names in the context that no field took; those in JSON with their path, such as `amount.value` and `lines[].sku`.',
+  ),
+})
 export type RefusalDetails = Static<typeof RefusalDetails>
 
 /** A remark for readers of the journal, such as omitted history. */
-export const NoteStep = Type.Object(
-  {
-    code: Type.String({ description: 'Short code; match on it.', examples: ['payload_filled', 'history_shortened'] }),
-    text: Type.String({ description: 'Human-readable.' }),
-    details: Type.Optional(RefusalDetails),
-  },
-  { ...CLOSED, title: 'NoteStep', description: 'A remark.' },
-)
+export const NoteStep = Closed('NoteStep', 'A remark.', {
+  code: Str('Short code; match on it.', { examples: ['payload_filled', 'history_shortened'] }),
+  text: Str('Human-readable.'),
+  details: Type.Optional(RefusalDetails),
+})
 export type NoteStep = Static<typeof NoteStep>
 
 /** The schema of `run_steps.data` by `run_steps.kind`. */

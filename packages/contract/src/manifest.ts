@@ -16,212 +16,158 @@ import { SCOPES } from './public/operations.ts'
 import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
-import { CLOSED, DateTime, JsonObject, Nullable, StringEnum, Uuid } from './schema/types.ts'
+import {
+  Bool,
+  Closed,
+  DateTime,
+  JsonObject,
+  List,
+  Name,
+  Nullable,
+  Str,
+  StringEnum,
+  Text,
+  Uuid,
+} from './schema/types.ts'
 
-interface TextOptions {
-  description: string
-  minLength?: number
-  maxLength?: number
-  default?: string
-}
-
-const Text = (options: TextOptions) => Type.String({ format: 'storable', ...options })
-const Name = (options: TextOptions) => Type.String({ format: 'name', ...options })
-const Flag = (description: string, options: { default?: boolean } = {}) =>
-  Type.Optional(Type.Boolean({ description, ...options }))
-const Id = (description: string) => Type.Optional(Uuid({ description }))
-const Time = (description: string) => Type.Optional(DateTime({ description }))
-const List = <Item extends TSchema>(item: Item, description: string) =>
-  Type.Optional(Type.Array(item, { description, default: [] }))
+const Flag = (description: string, options: { default?: boolean } = {}) => Type.Optional(Bool(description, options))
+const Id = (description: string) => Type.Optional(Uuid(description))
+const Time = (description: string) => Type.Optional(DateTime(description))
+const OptionalList = <Item extends TSchema>(item: Item, description: string) =>
+  Type.Optional(List(item, description, { default: [] }))
 
 /** The organization that the manifest describes (contract README, "Manifest"). */
-export const ManifestOrganization = Type.Object(
-  {
-    id: Id('Derived from the name when absent.'),
-    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Organization name.' }),
-    suspended: Flag('Whether every request of its keys is refused.', { default: false }),
-  },
-  { ...CLOSED, title: 'ManifestOrganization', description: 'The organization.' },
-)
+export const ManifestOrganization = Closed('ManifestOrganization', 'The organization.', {
+  id: Id('Derived from the name when absent.'),
+  name: Name(NAME_MAX_LENGTH, 'Organization name.'),
+  suspended: Flag('Whether every request of its keys is refused.', { default: false }),
+})
 
 /** A user of the organization, identified by the email address. */
-export const ManifestUser = Type.Object(
-  {
-    email: Text({
-      minLength: 1,
-      maxLength: EMAIL_MAX_LENGTH,
-      description: 'Email address, unique in the organization.',
-    }),
-    first_name: Type.Optional(Name({ maxLength: NAME_MAX_LENGTH, default: '', description: 'First name.' })),
-    last_name: Type.Optional(Name({ maxLength: NAME_MAX_LENGTH, default: '', description: 'Last name.' })),
-  },
-  { ...CLOSED, title: 'ManifestUser', description: 'A user.' },
-)
+export const ManifestUser = Closed('ManifestUser', 'A user.', {
+  email: Text(EMAIL_MAX_LENGTH, 'Email address, unique in the organization.', 1),
+  first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name.', 0, { default: '' })),
+  last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name.', 0, { default: '' })),
+})
 
 /** An API key, identified by its name. */
-export const ManifestApiKey = Type.Object(
-  {
-    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Name, unique in the organization.' }),
-    key: Type.Optional(Text({ description: 'The key itself. When absent, one is created and printed once.' })),
-    scopes: Type.Optional(
-      Type.Array(StringEnum(SCOPES, { description: 'One permission of the key.' }), {
-        minItems: 1,
-        description: 'Permissions of the key. Default for a new key: all; a known one keeps its own.',
-      }),
+export const ManifestApiKey = Closed('ManifestApiKey', 'An API key.', {
+  name: Name(NAME_MAX_LENGTH, 'Name, unique in the organization.'),
+  key: Type.Optional(Str('The key itself. When absent, one is created and printed once.', { format: 'storable' })),
+  scopes: Type.Optional(
+    List(
+      StringEnum(SCOPES, 'One permission of the key.'),
+      'Permissions of the key. Default for a new key: all; a known one keeps its own.',
+      { minItems: 1 },
     ),
-    revoked: Flag('Whether the key is refused. When absent, a revoked key stays revoked.'),
-  },
-  { ...CLOSED, title: 'ManifestApiKey', description: 'An API key.' },
-)
+  ),
+  revoked: Flag('Whether the key is refused. When absent, a revoked key stays revoked.'),
+})
 
 /** A webhook source, saved through the dispatcher. */
-export const ManifestWebhookSource = Type.Object(
-  {
-    id: Id('Derived from the name when absent.'),
-    ...WebhookSourceIn.properties,
-    verify: Flag('False records the source without the verification request.', { default: true }),
-  },
-  { ...CLOSED, title: 'ManifestWebhookSource', description: 'A webhook source.' },
-)
+export const ManifestWebhookSource = Closed('ManifestWebhookSource', 'A webhook source.', {
+  id: Id('Derived from the name when absent.'),
+  ...WebhookSourceIn.properties,
+  verify: Flag('False records the source without the verification request.', { default: true }),
+})
 
 /** The schedule of a workflow. */
-export const ManifestAutoRun = Type.Object(
-  {
-    enabled: Nullable(Type.Boolean({ description: 'Whether the workflow reruns on a schedule.' })),
-    frequency: Type.Optional(
-      Nullable(StringEnum(AUTO_RUN_FREQUENCIES, { description: 'How often; required when enabled.' })),
-    ),
-  },
-  { ...CLOSED, title: 'ManifestAutoRun', description: 'The schedule; absent or null means never configured.' },
-)
+export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent or null means never configured.', {
+  enabled: Nullable(Bool('Whether the workflow reruns on a schedule.')),
+  frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
+})
 
 /** The origin of a trigger's events. */
-export const ManifestTriggerSource = Type.Object(
-  {
-    slug: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: 'Machine-readable name, such as `api`.' }),
-    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable name.' }),
-  },
-  { ...CLOSED, title: 'ManifestTriggerSource', description: "The origin of a trigger's events." },
-)
+export const ManifestTriggerSource = Closed('ManifestTriggerSource', "The origin of a trigger's events.", {
+  slug: Text(SLUG_MAX_LENGTH, 'Machine-readable name, such as `api`.', 1),
+  name: Name(NAME_MAX_LENGTH, 'Human-readable name.'),
+})
 
 /** An event that fires a trigger. */
-export const ManifestTriggerEvent = Type.Object(
-  {
-    slug: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: 'Machine-readable event name.' }),
-    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Human-readable event name.' }),
-  },
-  { ...CLOSED, title: 'ManifestTriggerEvent', description: 'An event that fires a trigger.' },
-)
+export const ManifestTriggerEvent = Closed('ManifestTriggerEvent', 'An event that fires a trigger.', {
+  slug: Text(SLUG_MAX_LENGTH, 'Machine-readable event name.', 1),
+  name: Name(NAME_MAX_LENGTH, 'Human-readable event name.'),
+})
 
 /** A source that subagents of a triggered session may use. */
-export const ManifestSubagentSource = Type.Object(
-  {
-    id: Type.Optional(
-      Nullable(
-        Uuid({
-          description:
-            'Absent: the id of the webhook source of this name if the type is `api`, otherwise derived from type and name. Not allowed if the type is `platform_internal`.',
-        }),
+export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source that subagents may use.', {
+  id: Type.Optional(
+    Nullable(
+      Uuid(
+        'Absent: the id of the webhook source of this name if the type is `api`, otherwise derived from type and name. Not allowed if the type is `platform_internal`.',
       ),
     ),
-    name: Name({ minLength: 1, maxLength: NAME_MAX_LENGTH, description: 'Source name.' }),
-    type: Text({ minLength: 1, maxLength: SLUG_MAX_LENGTH, description: '`api`, `street`, `platform_internal`, …' }),
-  },
-  { ...CLOSED, title: 'ManifestSubagentSource', description: 'A source that subagents may use.' },
-)
+  ),
+  name: Name(NAME_MAX_LENGTH, 'Source name.'),
+  type: Text(SLUG_MAX_LENGTH, '`api`, `street`, `platform_internal`, …', 1),
+})
 
 /** A trigger of a workflow. */
-export const ManifestTrigger = Type.Object(
-  {
-    id: Id('Derived from the workflow and the name when absent.'),
-    name: Type.Optional(Name({ maxLength: WORKFLOW_NAME_MAX_LENGTH, default: '', description: 'Trigger name.' })),
-    is_active: Flag('False pauses the trigger.', { default: true }),
-    trigger_source: ManifestTriggerSource,
-    events: List(ManifestTriggerEvent, 'Events that fire the trigger.'),
-    filters: Type.Optional(Nullable(JsonObject('Extra conditions, kept exactly as written.'))),
-    input_message: Type.Optional(
-      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, default: '', description: 'Text added to the session message.' }),
-    ),
-    subagent_sources: List(ManifestSubagentSource, 'Sources that subagents may use.'),
-    created_at: Time('Creation time. Default: when it is first applied.'),
-  },
-  { ...CLOSED, title: 'ManifestTrigger', description: 'A trigger of a workflow.' },
-)
+export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflow.', {
+  id: Id('Derived from the workflow and the name when absent.'),
+  name: Type.Optional(Name(WORKFLOW_NAME_MAX_LENGTH, 'Trigger name.', 0, { default: '' })),
+  is_active: Flag('False pauses the trigger.', { default: true }),
+  trigger_source: ManifestTriggerSource,
+  events: OptionalList(ManifestTriggerEvent, 'Events that fire the trigger.'),
+  filters: Type.Optional(Nullable(JsonObject('Extra conditions, kept exactly as written.'))),
+  input_message: Type.Optional(
+    Text(WORKFLOW_TEXT_MAX_LENGTH, 'Text added to the session message.', 0, { default: '' }),
+  ),
+  subagent_sources: OptionalList(ManifestSubagentSource, 'Sources that subagents may use.'),
+  created_at: Time('Creation time. Default: when it is first applied.'),
+})
 
 /** A file of a workflow. */
-export const ManifestFile = Type.Object(
-  {
-    id: Id('Derived from the workflow, the path and the name when absent.'),
-    name: Name({
-      minLength: 1,
-      maxLength: FILE_NAME_MAX_LENGTH,
-      description: 'File name. `rules.yaml` in the root of the workflow holds the rules of the built-in agent.',
-    }),
-    path: Type.Optional(
-      Type.Array(Name({ minLength: 1, maxLength: FILE_NAME_MAX_LENGTH, description: 'A folder name.' }), {
-        maxItems: FILE_PATH_MAX_DEPTH,
-        default: [],
-        description: 'Containing folders from the top down; empty for the root of the workflow.',
-      }),
+export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
+  id: Id('Derived from the workflow, the path and the name when absent.'),
+  name: Name(
+    FILE_NAME_MAX_LENGTH,
+    'File name. `rules.yaml` in the root of the workflow holds the rules of the built-in agent.',
+  ),
+  path: Type.Optional(
+    List(
+      Name(FILE_NAME_MAX_LENGTH, 'A folder name.'),
+      'Containing folders from the top down; empty for the root of the workflow.',
+      { maxItems: FILE_PATH_MAX_DEPTH, default: [] },
     ),
-    content: Type.Optional(Text({ default: '', description: 'Text of at most 1 MiB in UTF-8.' })),
-  },
-  { ...CLOSED, title: 'ManifestFile', description: 'A file of a workflow.' },
-)
+  ),
+  content: Type.Optional(Str('Text of at most 1 MiB in UTF-8.', { format: 'storable', default: '' })),
+})
 
 /** A workflow with everything that belongs to it. */
-export const ManifestWorkflow = Type.Object(
-  {
-    id: Id('Derived from the name when absent.'),
-    name: Name({ minLength: 1, maxLength: WORKFLOW_NAME_MAX_LENGTH, description: 'Workflow name.' }),
-    description: Type.Optional(
-      Text({ maxLength: WORKFLOW_TEXT_MAX_LENGTH, default: '', description: 'What the workflow does.' }),
-    ),
-    scope: Type.Optional(
-      Text({
-        minLength: 1,
-        maxLength: SLUG_MAX_LENGTH,
-        description: '`company_wide`: everyone in the organization has access; otherwise the listed users.',
-        default: 'company_wide',
-      }),
-    ),
-    is_active: Flag('An inactive workflow cannot be started.', { default: true }),
-    auto_run: Type.Optional(Nullable(ManifestAutoRun)),
-    users: List(
-      Text({ minLength: 1, maxLength: EMAIL_MAX_LENGTH, description: 'Email address of a user.' }),
-      'Users with access.',
-    ),
-    triggers: List(ManifestTrigger, 'Triggers of the workflow.'),
-    files: List(ManifestFile, 'Files of the workflow.'),
-    created_at: Time('Creation time. Default: when it is first applied.'),
-    updated_at: Time('Time of the last change. Default: when something about it last changed.'),
-  },
-  { ...CLOSED, title: 'ManifestWorkflow', description: 'A workflow.' },
-)
+export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow.', {
+  id: Id('Derived from the name when absent.'),
+  name: Name(WORKFLOW_NAME_MAX_LENGTH, 'Workflow name.'),
+  description: Type.Optional(Text(WORKFLOW_TEXT_MAX_LENGTH, 'What the workflow does.', 0, { default: '' })),
+  scope: Type.Optional(
+    Text(SLUG_MAX_LENGTH, '`company_wide`: everyone in the organization has access; otherwise the listed users.', 1, {
+      default: 'company_wide',
+    }),
+  ),
+  is_active: Flag('An inactive workflow cannot be started.', { default: true }),
+  auto_run: Type.Optional(Nullable(ManifestAutoRun)),
+  users: OptionalList(Text(EMAIL_MAX_LENGTH, 'Email address of a user.', 1), 'Users with access.'),
+  triggers: OptionalList(ManifestTrigger, 'Triggers of the workflow.'),
+  files: OptionalList(ManifestFile, 'Files of the workflow.'),
+  created_at: Time('Creation time. Default: when it is first applied.'),
+  updated_at: Time('Time of the last change. Default: when something about it last changed.'),
+})
 
 /** A session that starts can name. */
-export const ManifestSession = Type.Object(
-  {
-    id: Id('Derived from its position in the list when absent.'),
-    open: Flag(
-      'Whether it accepts starts. Default true for a new session; when absent, an existing one stays as it is.',
-    ),
-  },
-  { ...CLOSED, title: 'ManifestSession', description: 'A session.' },
-)
+export const ManifestSession = Closed('ManifestSession', 'A session.', {
+  id: Id('Derived from its position in the list when absent.'),
+  open: Flag('Whether it accepts starts. Default true for a new session; when absent, an existing one stays as it is.'),
+})
 
 /** The desired state of an organization, as `wf apply` reads it (contract README, "Manifest"). */
-export const Manifest = Type.Object(
-  {
-    organization: ManifestOrganization,
-    users: List(ManifestUser, 'Users of the organization.'),
-    api_keys: List(ManifestApiKey, 'API keys of the organization.'),
-    webhook_sources: List(ManifestWebhookSource, 'Webhook sources of the organization.'),
-    workflows: List(ManifestWorkflow, 'Workflows of the organization.'),
-    sessions: List(ManifestSession, 'Sessions of the organization.'),
-  },
-  { ...CLOSED, title: 'Manifest', description: 'The desired state of an organization.' },
-)
+export const Manifest = Closed('Manifest', 'The desired state of an organization.', {
+  organization: ManifestOrganization,
+  users: OptionalList(ManifestUser, 'Users of the organization.'),
+  api_keys: OptionalList(ManifestApiKey, 'API keys of the organization.'),
+  webhook_sources: OptionalList(ManifestWebhookSource, 'Webhook sources of the organization.'),
+  workflows: OptionalList(ManifestWorkflow, 'Workflows of the organization.'),
+  sessions: OptionalList(ManifestSession, 'Sessions of the organization.'),
+})
 export type Manifest = Static<typeof Manifest>
 
 /** One error of a manifest. `path` is such as `workflows[0].triggers[1].name`; empty for the whole manifest. */

@@ -1,5 +1,5 @@
-import { type Static, Type } from 'typebox'
-import { CLOSED, Uuid } from './schema/types.ts'
+import { type Static } from 'typebox'
+import { Closed, Uuid } from './schema/types.ts'
 
 /** The durable queue of sessions with work (contract README, "Queue messages"). */
 export const SESSIONS_QUEUE = 'workflow.sessions'
@@ -11,8 +11,7 @@ export const SESSIONS_DEAD_LETTER_QUEUE = 'workflow.sessions.dead'
 export const SESSION_MESSAGE_TYPE = 'workflow.session.v1'
 
 /** A message that a session has work; it may be lost, repeated or late (contract README, "Queue messages"). */
-export const SessionMessage = Type.Object(
-  { session_id: Uuid({ description: 'The session that has work.' }) },
-  { ...CLOSED, title: 'SessionMessage', description: 'Notifies the runners; may be lost, repeated or late.' },
-)
+export const SessionMessage = Closed('SessionMessage', 'Notifies the runners; may be lost, repeated or late.', {
+  session_id: Uuid('The session that has work.'),
+})
 export type SessionMessage = Static<typeof SessionMessage>

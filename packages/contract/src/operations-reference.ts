@@ -1,8 +1,8 @@
 // Writes OPERATIONS.md: `pnpm generate:operations`. A test fails when it is out of date.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROLES } from './app/common.ts'
-import { APP_OPERATIONS, type AppOperation, type Who } from './app/operations.ts'
+import { type Role, ROLES } from './app/common.ts'
+import { APP_OPERATIONS, type AppOperation, isOpen } from './app/operations.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './internal/operations.ts'
 import { toTable } from './markdown-table.ts'
 import { type Operation, OPERATIONS, SCOPES } from './public/operations.ts'
@@ -22,12 +22,12 @@ What belongs to another organization, and what a member may not see, is 404 for 
 
 ${toTable([
   ['Operation', 'Does', 'Success', 'Not signed in', ...roles.map(capitalize)],
-  ...Object.values<AppOperation>(APP_OPERATIONS).map(({ method, path, summary, success, who }) => [
-    nameOf(method, path),
-    summary,
-    String(success.status),
-    forStranger(who),
-    ...roles.map((role) => forRole(who, role)),
+  ...Object.values<AppOperation>(APP_OPERATIONS).map((operation) => [
+    nameOf(operation),
+    operation.summary,
+    String(operation.success.status),
+    forStranger(operation),
+    ...roles.map((role) => forRole(operation, role)),
   ]),
 ])}
 - "with a link": the body has the token of a one-time link.
@@ -37,12 +37,12 @@ ${toTable([
 
 ${toTable([
   ['Operation', 'Does', 'Success', 'Without a key', ...SCOPES.map((scope) => `Key with \`${scope}\``)],
-  ...Object.values<Operation>(OPERATIONS).map(({ method, path, summary, success, scope }) => [
-    nameOf(method, path),
-    summary,
-    String(success.status),
+  ...Object.values<Operation>(OPERATIONS).map((operation) => [
+    nameOf(operation),
+    operation.summary,
+    String(operation.success.status),
     NO,
-    ...SCOPES.map((each) => (each === scope ? YES : NO)),
+    ...SCOPES.map((scope) => (scope === operation.scope ? YES : NO)),
   ]),
 ])}
 ## Internal API
@@ -51,9 +51,9 @@ For the service itself and for \`wf\`. Customers have no access to it.
 
 ${toTable([
   ['Operation', 'Does', 'Without the token', 'With `INTERNAL_API_TOKEN`'],
-  ...Object.values<InternalOperation>(INTERNAL_OPERATIONS).map(({ method, path, summary }) => [
-    nameOf(method, path),
-    summary,
+  ...Object.values<InternalOperation>(INTERNAL_OPERATIONS).map((operation) => [
+    nameOf(operation),
+    operation.summary,
     NO,
     YES,
   ]),
@@ -64,17 +64,18 @@ const YES = 'yes'
 const NO = '–'
 const WITH_LINK = 'with a link'
 
-function forStranger(who: Who): string {
-  if (who === 'link') return WITH_LINK
-  return who === 'anyone' ? YES : NO
+function forStranger({ access }: AppOperation): string {
+  if (access === 'link') return WITH_LINK
+  return access === 'public' ? YES : NO
 }
 
-function forRole(who: Who, role: (typeof ROLES)[number]): string {
-  if (who === 'anyone' || who === 'link') return forStranger(who)
-  return who === 'signed_in' || ROLES.indexOf(role) <= ROLES.indexOf(who) ? YES : NO
+function forRole(operation: AppOperation, role: Role): string {
+  if (isOpen(operation)) return forStranger(operation)
+  const { access } = operation
+  return access === 'signed_in' || ROLES.indexOf(role) <= ROLES.indexOf(access as Role) ? YES : NO
 }
 
-function nameOf(method: string, path: string): string {
+function nameOf({ method, path }: { readonly method: string; readonly path: string }): string {
   return `\`${method.toUpperCase()} ${path}\``
 }
 

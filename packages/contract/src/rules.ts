@@ -4,7 +4,7 @@ import { RULE_EXPRESSION_MAX_LENGTH, RULES_MAX_DELIVERIES, WEBHOOK_SOURCE_NAME_M
 import { type ManifestFieldError, toManifestFieldError } from './manifest.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
-import { CLOSED, JsonObject } from './schema/types.ts'
+import { Closed, JsonObject, List, Str } from './schema/types.ts'
 
 /** The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules"). */
 export const RULES_FILE_NAME = 'rules.yaml'
@@ -40,45 +40,35 @@ export function findRulesNameError(file: {
 }
 
 /** A delivery of the rules: which webhook source, when, and with what. */
-export const RuleDelivery = Type.Object(
-  {
-    to: Type.String({
+export const RuleDelivery = Closed('RuleDelivery', 'A delivery of the rules.', {
+  to: Str('Name of a webhook source; case and the amount of white space do not matter.', {
+    minLength: 1,
+    maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
+  }),
+  when: Type.Optional(
+    Str('CEL expression that is true or false. Default: always.', {
       minLength: 1,
-      maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
-      description: 'Name of a webhook source; case and the amount of white space do not matter.',
+      maxLength: RULE_EXPRESSION_MAX_LENGTH,
     }),
-    when: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: RULE_EXPRESSION_MAX_LENGTH,
-        description: 'CEL expression that is true or false. Default: always.',
-      }),
-    ),
-    for_each: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: RULE_EXPRESSION_MAX_LENGTH,
-        description: 'CEL expression that is a list: one delivery for each `item`. Default: one delivery.',
-      }),
-    ),
-    payload: Type.Optional(
-      JsonObject('Values by field. Each text is a CEL expression. Fields that are not given are filled by name.'),
-    ),
-  },
-  { ...CLOSED, title: 'RuleDelivery', description: 'A delivery of the rules.' },
-)
+  ),
+  for_each: Type.Optional(
+    Str('CEL expression that is a list: one delivery for each `item`. Default: one delivery.', {
+      minLength: 1,
+      maxLength: RULE_EXPRESSION_MAX_LENGTH,
+    }),
+  ),
+  payload: Type.Optional(
+    JsonObject('Values by field. Each text is a CEL expression. Fields that are not given are filled by name.'),
+  ),
+})
 
 /** The content of a `rules.yaml` (contract README, "Rules"). */
-export const RulesFile = Type.Object(
-  {
-    deliveries: Type.Array(RuleDelivery, {
-      minItems: 1,
-      maxItems: RULES_MAX_DELIVERIES,
-      description: 'Deliveries of a run, in this order.',
-    }),
-  },
-  { ...CLOSED, title: 'RulesFile', description: 'Which webhook sources get a payload, when, and with what.' },
-)
+export const RulesFile = Closed('RulesFile', 'Which webhook sources get a payload, when, and with what.', {
+  deliveries: List(RuleDelivery, 'Deliveries of a run, in this order.', {
+    minItems: 1,
+    maxItems: RULES_MAX_DELIVERIES,
+  }),
+})
 export type RulesFile = Static<typeof RulesFile>
 
 /** Compiled on first use: most processes never read rules. */

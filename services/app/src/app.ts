@@ -83,7 +83,7 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
 
 /** Checks the quotas of the organization before each operation that has some. */
 function withQuotas(ctx: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
-  // `authorize` gives each operation the caller that its `who` promises.
+  // `authorize` gives each operation the caller that its `access` promises.
   const served = handlers as unknown as Served['handlers']
   const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
     id,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { type AppOperation, type AppOperationId, type Role } from '@workflow-service/contract'
-import { APP_OPERATIONS, ROLES } from '@workflow-service/contract/app'
+import { APP_OPERATIONS, isOpen, ROLES } from '@workflow-service/contract/app'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
 import { EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
@@ -279,7 +279,7 @@ const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource']
 const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendDelivery']
 
 const operations = Object.values<AppOperation>(APP_OPERATIONS) as (AppOperation & { id: AppOperationId })[]
-const forPeople = operations.filter(({ who }) => who !== 'anyone' && who !== 'link')
+const forPeople = operations.filter((operation) => !isOpen(operation))
 
 /** Who may call each operation, as OPERATIONS.md says: the documents are right only if the application does the same. */
 const documented = new Map(

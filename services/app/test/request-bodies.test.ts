@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import type { AppOperation, AppOperationId } from '@workflow-service/contract'
-import { APP_OPERATIONS, bodyLimitsOf } from '@workflow-service/contract/app'
+import { APP_OPERATIONS, bodyLimitsOf, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
 import { openConnection, parseAnswer, waitUntil } from '@workflow-service/testkit'
 import { useTestApp } from './support/test-app.ts'
@@ -34,7 +34,7 @@ test.each(WITH_BODY.map((operation) => [operation.id as AppOperationId, bodyLimi
 )
 
 test('people who are not signed in send less than others, and only some operations take more', () => {
-  const ofStrangers = WITH_BODY.filter(({ who }) => who === 'anyone' || who === 'link').map(bodyLimitsOf)
+  const ofStrangers = WITH_BODY.filter(isOpen).map(bodyLimitsOf)
   expect(ofStrangers).toEqual(ofStrangers.map(() => ({ maxBytes: 16 * 1024, maxMembers: 100, maxDepth: 64 })))
   const larger = WITH_BODY.filter(({ bodyLimits }) => bodyLimits).map(({ id }) => id)
   expect(larger).toEqual(['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveWebhookSource'])

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { ERROR_CODES, ErrorCodeOf, type ErrorCode } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
-import { Closed } from './common.ts'
+import { Closed } from '../schema/types.ts'
 
 /** Only the public or the internal API answers them. */
 const OTHER_CODES = new Set(['insufficient_scope', 'lease_lost', 'approval_required'])

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { describeAppApi } from './openapi.ts'
-import { APP_OPERATIONS, type AppOperation } from './operations.ts'
+import { APP_OPERATIONS, type AppOperation, isOpen } from './operations.ts'
 
 interface Document {
   paths: Record<string, Record<string, { security?: object[]; description: string }>>
@@ -9,9 +9,13 @@ interface Document {
 describe("the OpenAPI document of the application's API", () => {
   test('needs the cookie for exactly the operations that need a sign-in', () => {
     const { paths } = describeAppApi() as unknown as Document
-    for (const { path, method, who } of Object.values<AppOperation>(APP_OPERATIONS)) {
-      const isOpen = who === 'anyone' || who === 'link'
-      expect([path, method, paths[path]?.[method]?.security]).toEqual([path, method, isOpen ? [] : undefined])
+    for (const operation of Object.values<AppOperation>(APP_OPERATIONS)) {
+      const { path, method } = operation
+      expect([path, method, paths[path]?.[method]?.security]).toEqual([
+        path,
+        method,
+        isOpen(operation) ? [] : undefined,
+      ])
     }
   })
 })

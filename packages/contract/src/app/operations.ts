@@ -1,4 +1,4 @@
-import { type TSchema, Type, type Static } from 'typebox'
+import { type Static, type TObject, type TSchema, type TString, Type } from 'typebox'
 import {
   APP_BODY_MAX_BYTES,
   APP_BODY_MAX_DEPTH,
@@ -8,7 +8,8 @@ import {
   STRANGER_BODY_MAX_BYTES,
   STRANGER_BODY_MAX_MEMBERS,
 } from '../limits.ts'
-import { CLOSED, StringEnum, Uuid } from '../schema/types.ts'
+import { Closed, Parameters, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { PAGE_QUERY } from '../public/resources.ts'
 import { APP_ROUTES } from './routes.ts'
 import { AuditEventPage, ManifestOut, OverviewOut, SearchOut, USAGE_GROUPS, UsageOut } from './overview.ts'
 import {
@@ -60,7 +61,6 @@ import {
   AppWebhookSourceOut,
   DeliveryDetailOut,
   IDS_QUERY,
-  PAGE_QUERY,
   PERIOD_QUERY,
   ResendIn,
   SaveWebhookSourceIn,
@@ -89,791 +89,480 @@ import {
  * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person who is
  * signed in. The others are roles in the organization; a higher role includes the lower ones.
  */
-export const WHO = ['anyone', 'link', 'signed_in', 'member', 'admin', 'owner'] as const
-export type Who = (typeof WHO)[number]
+export const ACCESS = ['public', 'link', 'signed_in', 'member', 'admin', 'owner'] as const
+export type Access = (typeof ACCESS)[number]
 
-/** One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls it. */
-export interface AppOperation {
-  readonly id: string
-  readonly method: 'get' | 'put' | 'post' | 'patch' | 'delete'
-  /** With parameters in braces: `/app/workflows/{workflow_id}`. */
-  readonly path: string
-  readonly who: Who
+/** Whether the operation needs no sign-in. */
+export function isOpen({ access }: Pick<AppOperation, 'access'>): boolean {
+  return access === 'public' || access === 'link'
+}
+
+/** What the table below says of an operation; the rest is derived from its route. */
+interface OperationRow {
+  /** Default: `member`. */
+  readonly access?: Access
   readonly summary: string
-  readonly description: string
-  readonly params?: TSchema
+  /** Default: the summary. */
+  readonly description?: string
   readonly query?: TSchema
   readonly body?: TSchema
   /** Fields of the body whose surrounding white space is removed before they are checked. */
   readonly trimmed?: readonly string[]
   /** Limits of the body that differ from those of all operations (`bodyLimitsOf`). */
   readonly bodyLimits?: { readonly maxBytes?: number; readonly maxMembers?: number }
-  readonly success: {
+  /** Default: 204. */
+  readonly success?: {
     readonly status: 200 | 201 | 202 | 204 | 302
     readonly schema?: TSchema
     readonly description: string
   }
 }
 
+/** One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls it. */
+export interface AppOperation extends OperationRow {
+  readonly id: string
+  readonly method: 'get' | 'put' | 'post' | 'patch' | 'delete'
+  /** With parameters in braces: `/app/workflows/{workflow_id}`. */
+  readonly path: string
+  readonly access: Access
+  readonly description: string
+  readonly params?: TSchema
+  readonly success: NonNullable<OperationRow['success']>
+}
+
 /**
- * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in levels of objects
- * and lists.
+ * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in levels of
+ * objects and lists.
  */
-export function bodyLimitsOf({ who, bodyLimits }: Pick<AppOperation, 'who' | 'bodyLimits'>): {
+export function bodyLimitsOf(operation: Pick<AppOperation, 'access' | 'bodyLimits'>): {
   maxBytes: number
   maxMembers: number
   maxDepth: number
 } {
-  const isStranger = who === 'anyone' || who === 'link'
   return {
-    maxBytes: isStranger ? STRANGER_BODY_MAX_BYTES : APP_BODY_MAX_BYTES,
-    maxMembers: isStranger ? STRANGER_BODY_MAX_MEMBERS : APP_BODY_MAX_MEMBERS,
+    maxBytes: isOpen(operation) ? STRANGER_BODY_MAX_BYTES : APP_BODY_MAX_BYTES,
+    maxMembers: isOpen(operation) ? STRANGER_BODY_MAX_MEMBERS : APP_BODY_MAX_MEMBERS,
     maxDepth: APP_BODY_MAX_DEPTH,
-    ...bodyLimits,
+    ...operation.bodyLimits,
   }
 }
 
-/** Makes the schema of path parameters, which are all ids. */
-function Params<const Name extends string>(...names: Name[]) {
-  const properties = Object.fromEntries(names.map((name) => [name, Uuid({ description: 'An id.' })]))
-  return Type.Object(properties as Record<Name, ReturnType<typeof Uuid>>, {
-    ...CLOSED,
-    description: 'Path parameters.',
-  })
+type Routes = typeof APP_ROUTES
+type RouteId = keyof Routes
+type ParamName<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamName<Rest> : never
+type ParamsOf<Path> = [ParamName<Path>] extends [never]
+  ? unknown
+  : { readonly params: TObject<Record<ParamName<Path>, TString>> }
+
+const DEFAULTS = { access: 'member', success: { status: 204, description: 'Done.' } } as const
+type OrDefault<Row, Part extends keyof typeof DEFAULTS> =
+  Row extends Readonly<Record<Part, infer Value>> ? Value : (typeof DEFAULTS)[Part]
+type Operations<Rows extends Record<RouteId, OperationRow>> = {
+  readonly [Id in RouteId]: {
+    readonly id: Id
+    readonly access: OrDefault<Rows[Id], 'access'>
+    readonly description: string
+    readonly success: OrDefault<Rows[Id], 'success'>
+  } & Routes[Id] &
+    ParamsOf<Routes[Id]['path']> &
+    Omit<Rows[Id], 'access' | 'description' | 'success'>
 }
 
-const SignInParams = Params('sign_in_id')
-const WorkflowParams = Params('workflow_id')
-const TriggerParams = Params('workflow_id', 'trigger_id')
-const FileParams = Params('workflow_id', 'file_id')
-const SourceParams = Params('source_id')
-const DeliveryParams = Params('delivery_id')
-const RunParams = Params('run_id')
-const SessionParams = Params('session_id')
-const ApiKeyParams = Params('api_key_id')
-const UserParams = Params('user_id')
+/** Completes each row with its id, its route, the schema of its path parameters, which are all ids, and the defaults. */
+function defineOperations<Rows extends Record<RouteId, OperationRow>>(rows: Rows): Operations<Rows> {
+  const operations = (Object.keys(rows) as RouteId[]).map((id): [RouteId, AppOperation] => {
+    const { [id]: row } = rows
+    const { [id]: route } = APP_ROUTES
+    const params = Array.from(route.path.matchAll(/\{(\w+)\}/g), ([, name = '']) => [name, Uuid('An id.')] as const)
+    const operation = { id, ...route, ...DEFAULTS, description: `${row.summary}.`, ...row }
+    if (params.length === 0) return [id, operation]
+    return [id, { ...operation, params: Closed('Params', 'Path parameters.', Object.fromEntries(params)) }]
+  })
+  return Object.fromEntries(operations) as unknown as Operations<Rows>
+}
 
-const SearchText = Type.String({ maxLength: SEARCH_MAX_LENGTH, format: 'storable', description: 'What to look for.' })
-const OidcText = Type.Optional(Type.String({ maxLength: 4_000, description: 'From the provider.' }))
+function ok<Schema extends TSchema>(schema: Schema, description: string) {
+  return { status: 200, schema, description } as const
+}
 
-const PageQuery = Type.Object({ ...PAGE_QUERY }, { title: 'PageQuery', description: 'Query parameters of a list.' })
-const WorkflowQuery = Type.Object(
-  { ...PAGE_QUERY, ...IDS_QUERY, search: Type.Optional(SearchText) },
-  { title: 'WorkflowQuery', description: 'Query parameters of the workflows.' },
-)
-const SearchQuery = Type.Object(
-  { q: SearchText },
-  { title: 'SearchQuery', description: 'Query parameters of the search.' },
-)
-const UsageQuery = Type.Object(
-  { ...PERIOD_QUERY, by: Type.Optional(StringEnum(USAGE_GROUPS, { default: 'workflow', description: 'The groups.' })) },
-  { title: 'UsageQuery', description: 'Query parameters of the usage.' },
-)
-const AuditQuery = Type.Object(
-  {
-    ...PAGE_QUERY,
-    ...PERIOD_QUERY,
-    actor_id: Type.Optional(Uuid({ description: 'Only events of this user.' })),
-    target_id: Type.Optional(Uuid({ description: 'Only events of this thing.' })),
-    action: Type.Optional(
-      Type.String({
-        maxLength: 100,
-        format: 'storable',
-        description: 'Only this action, or all of a kind: `workflow.`.',
-      }),
-    ),
-  },
-  { title: 'AuditQuery', description: 'Query parameters of the audit log.' },
-)
-const OidcStartQuery = Type.Object(
-  { next: OidcText },
-  { title: 'OidcStartQuery', description: 'Query parameters of the beginning: the page to show afterwards.' },
-)
-const OidcCallbackQuery = Type.Object(
-  {
-    code: OidcText,
-    state: OidcText,
-    iss: OidcText,
-    error: OidcText,
-    error_description: OidcText,
-    session_state: OidcText,
-  },
-  { title: 'OidcCallbackQuery', description: 'Query parameters from the provider.' },
-)
+function created<Schema extends TSchema>(schema: Schema, description: string) {
+  return { status: 201, schema, description } as const
+}
+
+const PERSON = ok(MeOut, 'The person.')
+const WORKFLOW = ok(WorkflowDetailOut, 'The workflow.')
+
+const SearchText = Text(SEARCH_MAX_LENGTH, 'What to look for.')
+const OidcText = Type.Optional(Str('From the provider.', { maxLength: 4_000 }))
+
+const PageQuery = Parameters('PageQuery', 'Query parameters of a list.', { ...PAGE_QUERY })
+const WorkflowQuery = Parameters('WorkflowQuery', 'Query parameters of the workflows.', {
+  ...PAGE_QUERY,
+  ...IDS_QUERY,
+  search: Type.Optional(SearchText),
+})
+const SearchQuery = Parameters('SearchQuery', 'Query parameters of the search.', { q: SearchText })
+const UsageQuery = Parameters('UsageQuery', 'Query parameters of the usage.', {
+  ...PERIOD_QUERY,
+  by: Type.Optional(StringEnum(USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+})
+const AuditQuery = Parameters('AuditQuery', 'Query parameters of the audit log.', {
+  ...PAGE_QUERY,
+  ...PERIOD_QUERY,
+  actor_id: Type.Optional(Uuid('Only events of this user.')),
+  target_id: Type.Optional(Uuid('Only events of this thing.')),
+  action: Type.Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
+})
+const OidcStartQuery = Parameters('OidcStartQuery', 'Query parameters of the beginning: the page to show afterwards.', {
+  next: OidcText,
+})
+const OidcCallbackQuery = Parameters('OidcCallbackQuery', 'Query parameters from the provider.', {
+  code: OidcText,
+  state: OidcText,
+  iss: OidcText,
+  error: OidcText,
+  error_description: OidcText,
+  session_state: OidcText,
+})
 
 /** Every operation of the application's API (contract README, "Application"). */
-export const APP_OPERATIONS = {
-  getSetup: {
-    id: 'getSetup',
-    ...APP_ROUTES.getSetup,
-    who: 'anyone',
-    summary: 'Read the state of the sign-in',
-    description: 'Read the state of the sign-in.',
-    success: { status: 200, schema: SetupStateOut, description: 'The state.' },
-  },
+export const APP_OPERATIONS = defineOperations({
+  getSetup: { access: 'public', summary: 'Read the state of the sign-in', success: ok(SetupStateOut, 'The state.') },
   tryCookie: {
-    id: 'tryCookie',
-    ...APP_ROUTES.tryCookie,
-    who: 'anyone',
+    access: 'public',
     summary: 'Try whether the browser keeps cookies',
     description:
       'Sets a cookie of one minute with the attributes of the cookie of a sign-in; the next call says whether it came back. The page asks before it uses a one-time link.',
-    success: { status: 200, schema: CookieOut, description: 'Whether this request had the cookie.' },
+    success: ok(CookieOut, 'Whether this request had the cookie.'),
   },
   setUp: {
-    id: 'setUp',
-    ...APP_ROUTES.setUp,
-    who: 'link',
+    access: 'link',
     summary: 'Create the first owner',
     description:
       'Uses a setup link, creates the account and signs it in. 409 `link_not_usable` if the link was used, revoked or expired.',
     body: SetUpIn,
     trimmed: ['organization_name', 'name', 'email'],
-    success: { status: 201, schema: MeOut, description: 'The owner is signed in.' },
+    success: created(MeOut, 'The owner is signed in.'),
   },
   signIn: {
-    id: 'signIn',
-    ...APP_ROUTES.signIn,
-    who: 'anyone',
+    access: 'public',
     summary: 'Sign in',
     description: 'One message for every failure: 401 `sign_in_failed`.',
     body: SignInIn,
     trimmed: ['email'],
-    success: { status: 200, schema: MeOut, description: 'The person is signed in.' },
+    success: ok(MeOut, 'The person is signed in.'),
   },
   startOidc: {
-    id: 'startOidc',
-    ...APP_ROUTES.startOidc,
-    who: 'anyone',
+    access: 'public',
     summary: 'Begin a sign-in with OpenID Connect',
     description: 'Redirects to the provider.',
     query: OidcStartQuery,
     success: { status: 302, description: 'To the provider.' },
   },
   finishOidc: {
-    id: 'finishOidc',
-    ...APP_ROUTES.finishOidc,
-    who: 'anyone',
+    access: 'public',
     summary: 'End a sign-in with OpenID Connect',
     description: 'The provider redirects here.',
     query: OidcCallbackQuery,
     success: { status: 302, description: 'To the page.' },
   },
   openLink: {
-    id: 'openLink',
-    ...APP_ROUTES.openLink,
-    who: 'link',
+    access: 'link',
     summary: 'Read what a link is for',
     description: 'Does not use the link.',
     body: OpenLinkIn,
-    success: { status: 200, schema: LinkOut, description: 'The link.' },
+    success: ok(LinkOut, 'The link.'),
   },
   acceptLink: {
-    id: 'acceptLink',
-    ...APP_ROUTES.acceptLink,
-    who: 'link',
+    access: 'link',
     summary: 'Accept an invitation, or set a new password or address',
     description:
       'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
     body: AcceptLinkIn,
     trimmed: ['name'],
-    success: { status: 200, schema: MeOut, description: 'The person is signed in.' },
+    success: ok(MeOut, 'The person is signed in.'),
   },
-  getMe: {
-    id: 'getMe',
-    ...APP_ROUTES.getMe,
-    who: 'signed_in',
-    summary: 'Read who is signed in',
-    description: 'Read who is signed in.',
-    success: { status: 200, schema: MeOut, description: 'The person.' },
-  },
+  getMe: { access: 'signed_in', summary: 'Read who is signed in', success: PERSON },
   saveMe: {
-    id: 'saveMe',
-    ...APP_ROUTES.saveMe,
-    who: 'signed_in',
+    access: 'signed_in',
     summary: 'Change the name',
     description: 'The email address is changed with a link of the kind `email`.',
     body: SaveMeIn,
     trimmed: ['name', 'email'],
-    success: { status: 200, schema: MeOut, description: 'The person.' },
+    success: PERSON,
   },
-  signOut: {
-    id: 'signOut',
-    ...APP_ROUTES.signOut,
-    who: 'signed_in',
-    summary: 'Sign out',
-    description: 'Sign out.',
-    success: { status: 204, description: 'Done.' },
-  },
+  signOut: { access: 'signed_in', summary: 'Sign out' },
   changePassword: {
-    id: 'changePassword',
-    ...APP_ROUTES.changePassword,
-    who: 'signed_in',
+    access: 'signed_in',
     summary: 'Change the password',
     description: 'Ends every other sign-in of the account. Needs a confirmation of the last 10 minutes.',
     body: ChangePasswordIn,
-    success: { status: 200, schema: MeOut, description: 'The person.' },
+    success: PERSON,
   },
   switchOrganization: {
-    id: 'switchOrganization',
-    ...APP_ROUTES.switchOrganization,
-    who: 'signed_in',
+    access: 'signed_in',
     summary: 'Work in another organization',
     description: '401 `unauthorized` if the person was signed out of it after this sign-in.',
     body: SwitchOrganizationIn,
-    success: { status: 200, schema: MeOut, description: 'The person.' },
+    success: PERSON,
   },
   confirmPassword: {
-    id: 'confirmPassword',
-    ...APP_ROUTES.confirmPassword,
-    who: 'signed_in',
+    access: 'signed_in',
     summary: 'Confirm with the password',
     description: 'For 10 minutes, sensitive changes are allowed.',
     body: ConfirmIn,
-    success: { status: 200, schema: MeOut, description: 'The person.' },
+    success: PERSON,
   },
-  listSignIns: {
-    id: 'listSignIns',
-    ...APP_ROUTES.listSignIns,
-    who: 'signed_in',
-    summary: 'List sign-ins',
-    description: 'List sign-ins.',
-    success: { status: 200, schema: SignInList, description: 'The sign-ins.' },
-  },
-  endSignIn: {
-    id: 'endSignIn',
-    ...APP_ROUTES.endSignIn,
-    who: 'signed_in',
-    summary: 'End a sign-in',
-    description: 'End a sign-in.',
-    params: SignInParams,
-    success: { status: 204, description: 'Done.' },
-  },
-  getOverview: {
-    id: 'getOverview',
-    ...APP_ROUTES.getOverview,
-    who: 'member',
-    summary: 'Read the overview',
-    description: 'Read the overview.',
-    success: { status: 200, schema: OverviewOut, description: 'The overview.' },
-  },
+  listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(SignInList, 'The sign-ins.') },
+  endSignIn: { access: 'signed_in', summary: 'End a sign-in' },
+  getOverview: { summary: 'Read the overview', success: ok(OverviewOut, 'The overview.') },
   streamEvents: {
-    id: 'streamEvents',
-    ...APP_ROUTES.streamEvents,
-    who: 'member',
     summary: 'Follow changes',
     description:
       'Server-sent events. The data of each is `{"topics":[…]}`; the page reads again what it shows of them.',
     success: { status: 200, description: 'A stream that ends when the sign-in ends.' },
   },
   search: {
-    id: 'search',
-    ...APP_ROUTES.search,
-    who: 'member',
     summary: 'Search everything',
     description: 'Finds by name, id or request id.',
     query: SearchQuery,
-    success: { status: 200, schema: SearchOut, description: 'What was found.' },
+    success: ok(SearchOut, 'What was found.'),
   },
-  getOrganization: {
-    id: 'getOrganization',
-    ...APP_ROUTES.getOrganization,
-    who: 'member',
-    summary: 'Read the organization',
-    description: 'Read the organization.',
-    success: { status: 200, schema: AppOrganizationOut, description: 'The organization.' },
-  },
+  getOrganization: { summary: 'Read the organization', success: ok(AppOrganizationOut, 'The organization.') },
   listUsers: {
-    id: 'listUsers',
-    ...APP_ROUTES.listUsers,
-    who: 'member',
     summary: 'List users',
     description: 'By email address.',
     query: PageQuery,
-    success: { status: 200, schema: AppUserPage, description: 'The users.' },
+    success: ok(AppUserPage, 'The users.'),
   },
   getUsage: {
-    id: 'getUsage',
-    ...APP_ROUTES.getUsage,
-    who: 'member',
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
     query: UsageQuery,
-    success: { status: 200, schema: UsageOut, description: 'The usage.' },
+    success: ok(UsageOut, 'The usage.'),
   },
   listWorkflows: {
-    id: 'listWorkflows',
-    ...APP_ROUTES.listWorkflows,
-    who: 'member',
     summary: 'List workflows',
     description: 'By creation, oldest first. A member sees `company_wide` workflows and those that list them.',
     query: WorkflowQuery,
-    success: { status: 200, schema: WorkflowRowPage, description: 'The workflows.' },
+    success: ok(WorkflowRowPage, 'The workflows.'),
   },
   createWorkflow: {
-    id: 'createWorkflow',
-    ...APP_ROUTES.createWorkflow,
-    who: 'member',
     summary: 'Create a workflow',
     description: 'Repeated with the same id and values, it answers the same. The person is among its users.',
     body: CreateWorkflowIn,
     trimmed: ['name'],
-    success: { status: 201, schema: WorkflowDetailOut, description: 'The workflow.' },
+    success: created(WorkflowDetailOut, 'The workflow.'),
   },
-  getWorkflow: {
-    id: 'getWorkflow',
-    ...APP_ROUTES.getWorkflow,
-    who: 'member',
-    summary: 'Read a workflow',
-    description: 'Read a workflow.',
-    params: WorkflowParams,
-    success: { status: 200, schema: WorkflowReadOut, description: 'The workflow.' },
-  },
-  saveWorkflow: {
-    id: 'saveWorkflow',
-    ...APP_ROUTES.saveWorkflow,
-    who: 'member',
-    summary: 'Save a workflow',
-    description: 'Save a workflow.',
-    params: WorkflowParams,
-    body: SaveWorkflowIn,
-    trimmed: ['name'],
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
-  },
+  getWorkflow: { summary: 'Read a workflow', success: ok(WorkflowReadOut, 'The workflow.') },
+  saveWorkflow: { summary: 'Save a workflow', body: SaveWorkflowIn, trimmed: ['name'], success: WORKFLOW },
   deleteWorkflow: {
-    id: 'deleteWorkflow',
-    ...APP_ROUTES.deleteWorkflow,
-    who: 'member',
     summary: 'Delete a workflow',
     description: 'With its triggers, files and runs. 409 `workflow_busy` while a run has not ended.',
-    params: WorkflowParams,
-    success: { status: 204, description: 'Done.' },
   },
   duplicateWorkflow: {
-    id: 'duplicateWorkflow',
-    ...APP_ROUTES.duplicateWorkflow,
-    who: 'member',
     summary: 'Duplicate a workflow',
-    description: 'Duplicate a workflow.',
-    params: WorkflowParams,
     body: DuplicateWorkflowIn,
     trimmed: ['name'],
-    success: { status: 201, schema: WorkflowDetailOut, description: 'The copy.' },
+    success: created(WorkflowDetailOut, 'The copy.'),
   },
   exportWorkflow: {
-    id: 'exportWorkflow',
-    ...APP_ROUTES.exportWorkflow,
-    who: 'member',
     summary: 'Export a workflow as a manifest',
     description: 'With the users that it lists. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    params: WorkflowParams,
-    success: { status: 200, schema: ManifestOut, description: 'The manifest.' },
+    success: ok(ManifestOut, 'The manifest.'),
   },
-  setWorkflowActive: {
-    id: 'setWorkflowActive',
-    ...APP_ROUTES.setWorkflowActive,
-    who: 'member',
-    summary: 'Switch a workflow on or off',
-    description: 'Switch a workflow on or off.',
-    params: WorkflowParams,
-    body: SetActiveIn,
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
-  },
-  saveAutoRun: {
-    id: 'saveAutoRun',
-    ...APP_ROUTES.saveAutoRun,
-    who: 'member',
-    summary: 'Save the schedule',
-    description: 'Save the schedule.',
-    params: WorkflowParams,
-    body: SaveAutoRunIn,
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
-  },
+  setWorkflowActive: { summary: 'Switch a workflow on or off', body: SetActiveIn, success: WORKFLOW },
+  saveAutoRun: { summary: 'Save the schedule', body: SaveAutoRunIn, success: WORKFLOW },
   saveWorkflowUsers: {
-    id: 'saveWorkflowUsers',
-    ...APP_ROUTES.saveWorkflowUsers,
-    who: 'member',
     summary: 'Save the people with access',
-    description: 'Save the people with access.',
-    params: WorkflowParams,
     body: SaveWorkflowUsersIn,
     bodyLimits: { maxMembers: 6_000 },
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
+    success: WORKFLOW,
   },
   saveTrigger: {
-    id: 'saveTrigger',
-    ...APP_ROUTES.saveTrigger,
-    who: 'member',
     summary: 'Save a trigger',
-    description: 'Save a trigger.',
-    params: TriggerParams,
     body: SaveTriggerIn,
+    trimmed: ['name'],
     // 100 events and 100 sources with long names, an input message of 200 KB, and filters of any shape.
     bodyLimits: { maxBytes: 512 * 1024, maxMembers: 2_000 },
-    trimmed: ['name'],
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
+    success: WORKFLOW,
   },
-  deleteTrigger: {
-    id: 'deleteTrigger',
-    ...APP_ROUTES.deleteTrigger,
-    who: 'member',
-    summary: 'Delete a trigger',
-    description: 'Delete a trigger.',
-    params: TriggerParams,
-    query: VersionQuery,
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
-  },
-  getFile: {
-    id: 'getFile',
-    ...APP_ROUTES.getFile,
-    who: 'member',
-    summary: 'Read a file',
-    description: 'Read a file.',
-    params: FileParams,
-    success: { status: 200, schema: AppFileOut, description: 'The file.' },
-  },
+  deleteTrigger: { summary: 'Delete a trigger', query: VersionQuery, success: WORKFLOW },
+  getFile: { summary: 'Read a file', success: ok(AppFileOut, 'The file.') },
   saveFile: {
-    id: 'saveFile',
-    ...APP_ROUTES.saveFile,
-    who: 'member',
     summary: 'Save a file',
-    description: 'Save a file.',
-    params: FileParams,
     body: SaveFileIn,
+    trimmed: ['name'],
     // 1 MiB in which every character takes two bytes as JSON.
     bodyLimits: { maxBytes: 2.5 * 1024 * 1024 },
-    trimmed: ['name'],
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
+    success: WORKFLOW,
   },
-  deleteFile: {
-    id: 'deleteFile',
-    ...APP_ROUTES.deleteFile,
-    who: 'member',
-    summary: 'Delete a file',
-    description: 'Delete a file.',
-    params: FileParams,
-    query: VersionQuery,
-    success: { status: 200, schema: WorkflowDetailOut, description: 'The workflow.' },
-  },
+  deleteFile: { summary: 'Delete a file', query: VersionQuery, success: WORKFLOW },
   getReadiness: {
-    id: 'getReadiness',
-    ...APP_ROUTES.getReadiness,
-    who: 'member',
     summary: 'Read whether a workflow can start',
-    description: 'Read whether a workflow can start.',
-    params: WorkflowParams,
-    success: { status: 200, schema: ReadinessOut, description: 'The rules and the named sources.' },
+    success: ok(ReadinessOut, 'The rules and the named sources.'),
   },
   startWorkflow: {
-    id: 'startWorkflow',
-    ...APP_ROUTES.startWorkflow,
-    who: 'member',
     summary: 'Start a workflow',
     description: 'By the rules of the public API. Repeated with the same id, it starts nothing and answers the same.',
-    params: WorkflowParams,
     body: AppStartIn,
     trimmed: ['context'],
     success: { status: 202, schema: AppStartOut, description: 'Accepted.' },
   },
-  listWebhookSources: {
-    id: 'listWebhookSources',
-    ...APP_ROUTES.listWebhookSources,
-    who: 'member',
-    summary: 'List webhook sources',
-    description: 'List webhook sources.',
-    success: { status: 200, schema: AppWebhookSourceList, description: 'The webhook sources.' },
-  },
-  getWebhookSource: {
-    id: 'getWebhookSource',
-    ...APP_ROUTES.getWebhookSource,
-    who: 'member',
-    summary: 'Read a webhook source',
-    description: 'Read a webhook source.',
-    params: SourceParams,
-    success: { status: 200, schema: AppWebhookSourceOut, description: 'The webhook source.' },
-  },
+  listWebhookSources: { summary: 'List webhook sources', success: ok(AppWebhookSourceList, 'The webhook sources.') },
+  getWebhookSource: { summary: 'Read a webhook source', success: ok(AppWebhookSourceOut, 'The webhook source.') },
   saveWebhookSource: {
-    id: 'saveWebhookSource',
-    ...APP_ROUTES.saveWebhookSource,
-    who: 'admin',
+    access: 'admin',
     summary: 'Verify and save a webhook source',
     description:
       'One verification request, at most 10 seconds; nothing is saved unless the endpoint confirms (422 `verification_failed`).',
-    params: SourceParams,
     body: SaveWebhookSourceIn,
-    bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
     trimmed: ['name'],
-    success: { status: 200, schema: AppWebhookSourceOut, description: 'The webhook source.' },
+    bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
+    success: ok(AppWebhookSourceOut, 'The webhook source.'),
   },
   saveWebhookSourceSettings: {
-    id: 'saveWebhookSourceSettings',
-    ...APP_ROUTES.saveWebhookSourceSettings,
-    who: 'admin',
+    access: 'admin',
     summary: "Save a webhook source's settings",
     description:
       'The settings that the endpoint does not confirm. No verification request, so also while the endpoint is down.',
-    params: SourceParams,
     body: SaveWebhookSourceSettingsIn,
-    success: { status: 200, schema: AppWebhookSourceOut, description: 'The webhook source.' },
+    success: ok(AppWebhookSourceOut, 'The webhook source.'),
   },
-  deleteWebhookSource: {
-    id: 'deleteWebhookSource',
-    ...APP_ROUTES.deleteWebhookSource,
-    who: 'admin',
-    summary: 'Delete a webhook source',
-    description: 'Its log stays readable.',
-    params: SourceParams,
-    success: { status: 204, description: 'Done.' },
-  },
+  deleteWebhookSource: { access: 'admin', summary: 'Delete a webhook source', description: 'Its log stays readable.' },
   testWebhookSource: {
-    id: 'testWebhookSource',
-    ...APP_ROUTES.testWebhookSource,
-    who: 'admin',
+    access: 'admin',
     summary: 'Test a webhook source',
     description: 'Sends the verification request once.',
-    params: SourceParams,
-    success: { status: 200, schema: AppDeliveryOut, description: 'The outcome.' },
+    success: ok(AppDeliveryOut, 'The outcome.'),
   },
   listDeliveries: {
-    id: 'listDeliveries',
-    ...APP_ROUTES.listDeliveries,
-    who: 'member',
     summary: 'Read the log of a webhook source',
-    description: 'Read the log of a webhook source.',
-    params: SourceParams,
     query: AppDeliveryQuery,
-    success: { status: 200, schema: AppDeliveryPage, description: 'One page, newest first.' },
+    success: ok(AppDeliveryPage, 'One page, newest first.'),
   },
-  getDelivery: {
-    id: 'getDelivery',
-    ...APP_ROUTES.getDelivery,
-    who: 'member',
-    summary: 'Read a delivery',
-    description: 'Read a delivery.',
-    params: DeliveryParams,
-    success: { status: 200, schema: DeliveryDetailOut, description: 'The delivery.' },
-  },
+  getDelivery: { summary: 'Read a delivery', success: ok(DeliveryDetailOut, 'The delivery.') },
   resendDelivery: {
-    id: 'resendDelivery',
-    ...APP_ROUTES.resendDelivery,
-    who: 'member',
     summary: 'Send a delivery again',
     description:
       'As a new delivery with the id of the path, signed with the current secret. Answers when its outcome is known. Repeated, it sends nothing and answers the same.',
-    params: DeliveryParams,
     body: ResendIn,
-    success: { status: 200, schema: DeliveryDetailOut, description: 'The new delivery.' },
+    success: ok(DeliveryDetailOut, 'The new delivery.'),
   },
   approveDelivery: {
-    id: 'approveDelivery',
-    ...APP_ROUTES.approveDelivery,
-    who: 'admin',
+    access: 'admin',
     summary: 'Approve a payload',
     description: 'The run continues and sends exactly this payload. 409 `not_waiting` if it was decided or expired.',
-    params: DeliveryParams,
-    success: { status: 200, schema: RunDetailOut, description: 'The run.' },
+    success: ok(RunDetailOut, 'The run.'),
   },
   declineDelivery: {
-    id: 'declineDelivery',
-    ...APP_ROUTES.declineDelivery,
-    who: 'admin',
+    access: 'admin',
     summary: 'Decline a payload',
     description: 'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired.',
-    params: DeliveryParams,
     body: DeclineIn,
     trimmed: ['reason'],
-    success: { status: 200, schema: RunDetailOut, description: 'The run.' },
+    success: ok(RunDetailOut, 'The run.'),
   },
-  listRuns: {
-    id: 'listRuns',
-    ...APP_ROUTES.listRuns,
-    who: 'member',
-    summary: 'List runs',
-    description: 'List runs.',
-    query: RunListQuery,
-    success: { status: 200, schema: RunPage, description: 'One page, newest first.' },
-  },
-  getRun: {
-    id: 'getRun',
-    ...APP_ROUTES.getRun,
-    who: 'member',
-    summary: 'Read a run',
-    description: 'Read a run.',
-    params: RunParams,
-    success: { status: 200, schema: RunDetailOut, description: 'The run.' },
-  },
+  listRuns: { summary: 'List runs', query: RunListQuery, success: ok(RunPage, 'One page, newest first.') },
+  getRun: { summary: 'Read a run', success: ok(RunDetailOut, 'The run.') },
   getRunPrompts: {
-    id: 'getRunPrompts',
-    ...APP_ROUTES.getRunPrompts,
-    who: 'admin',
+    access: 'admin',
     summary: 'Read what a model was asked',
     description: 'The system text, tools and messages of each request of the run. Empty for a run without a model.',
-    params: RunParams,
-    success: { status: 200, schema: RunPromptsOut, description: 'The prompts.' },
+    success: ok(RunPromptsOut, 'The prompts.'),
   },
   getRulesDraft: {
-    id: 'getRulesDraft',
-    ...APP_ROUTES.getRulesDraft,
-    who: 'member',
     summary: 'Draft the rules that a run needs',
     description:
       'For a run that failed with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`; 404 for any other. Saves nothing.',
-    params: RunParams,
-    success: { status: 200, schema: RulesDraftOut, description: 'The draft.' },
+    success: ok(RulesDraftOut, 'The draft.'),
   },
   listSessions: {
-    id: 'listSessions',
-    ...APP_ROUTES.listSessions,
-    who: 'member',
     summary: 'List sessions',
-    description: 'List sessions.',
     query: SessionListQuery,
-    success: { status: 200, schema: SessionPage, description: 'One page, newest first.' },
+    success: ok(SessionPage, 'One page, newest first.'),
   },
   createSession: {
-    id: 'createSession',
-    ...APP_ROUTES.createSession,
-    who: 'member',
     summary: 'Open a session',
-    description: 'Open a session.',
     body: CreateSessionIn,
-    success: { status: 201, schema: SessionDetailOut, description: 'The session.' },
+    success: created(SessionDetailOut, 'The session.'),
   },
-  getSession: {
-    id: 'getSession',
-    ...APP_ROUTES.getSession,
-    who: 'member',
-    summary: 'Read a session',
-    description: 'Read a session.',
-    params: SessionParams,
-    success: { status: 200, schema: SessionDetailOut, description: 'The session.' },
-  },
+  getSession: { summary: 'Read a session', success: ok(SessionDetailOut, 'The session.') },
   closeSession: {
-    id: 'closeSession',
-    ...APP_ROUTES.closeSession,
-    who: 'member',
     summary: 'Close a session',
     description: 'Accepted starts still run.',
-    params: SessionParams,
-    success: { status: 200, schema: SessionDetailOut, description: 'The session.' },
+    success: ok(SessionDetailOut, 'The session.'),
   },
   listApiKeys: {
-    id: 'listApiKeys',
-    ...APP_ROUTES.listApiKeys,
-    who: 'admin',
+    access: 'admin',
     summary: 'List API keys',
     description: 'Newest first, revoked ones included.',
     query: PageQuery,
-    success: { status: 200, schema: ApiKeyPage, description: 'The keys.' },
+    success: ok(ApiKeyPage, 'The keys.'),
   },
   createApiKey: {
-    id: 'createApiKey',
-    ...APP_ROUTES.createApiKey,
-    who: 'admin',
+    access: 'admin',
     summary: 'Create an API key',
     description: 'The answer holds the key, once.',
     body: CreateApiKeyIn,
     trimmed: ['name'],
-    success: { status: 201, schema: NewApiKeyOut, description: 'The key.' },
+    success: created(NewApiKeyOut, 'The key.'),
   },
-  revokeApiKey: {
-    id: 'revokeApiKey',
-    ...APP_ROUTES.revokeApiKey,
-    who: 'admin',
-    summary: 'Revoke an API key',
-    description: 'It stops working within 5 seconds.',
-    params: ApiKeyParams,
-    success: { status: 204, description: 'Done.' },
-  },
+  revokeApiKey: { access: 'admin', summary: 'Revoke an API key', description: 'It stops working within 5 seconds.' },
   createUser: {
-    id: 'createUser',
-    ...APP_ROUTES.createUser,
-    who: 'admin',
+    access: 'admin',
     summary: 'Add a user',
     description: 'Only an owner makes an owner.',
     body: CreateUserIn,
     trimmed: ['email', 'first_name', 'last_name'],
-    success: { status: 201, schema: AppUserOut, description: 'The user.' },
+    success: created(AppUserOut, 'The user.'),
   },
   saveUser: {
-    id: 'saveUser',
-    ...APP_ROUTES.saveUser,
-    who: 'admin',
+    access: 'admin',
     summary: 'Change a user',
     description: 'To or from owner: only an owner, with a confirmation. 409 `last_owner` if none would be left.',
-    params: UserParams,
     body: SaveUserIn,
     trimmed: ['first_name', 'last_name'],
-    success: { status: 200, schema: AppUserOut, description: 'The user.' },
+    success: ok(AppUserOut, 'The user.'),
   },
-  deleteUser: {
-    id: 'deleteUser',
-    ...APP_ROUTES.deleteUser,
-    who: 'admin',
-    summary: 'Remove a user',
-    description: 'Remove a user.',
-    params: UserParams,
-    success: { status: 204, description: 'Done.' },
-  },
+  deleteUser: { access: 'admin', summary: 'Remove a user' },
   createUserLink: {
-    id: 'createUserLink',
-    ...APP_ROUTES.createUserLink,
-    who: 'admin',
+    access: 'admin',
     summary: 'Make a link for a user',
     description:
       'An invitation (72 hours), a reset link (1 hour), or a link with which the person gets another email address (72 hours). The last two need a confirmation of the last 10 minutes.',
-    params: UserParams,
     body: CreateUserLinkIn,
     trimmed: ['email'],
-    success: { status: 201, schema: UserLinkOut, description: 'The link.' },
+    success: created(UserLinkOut, 'The link.'),
   },
-  signUserOut: {
-    id: 'signUserOut',
-    ...APP_ROUTES.signUserOut,
-    who: 'admin',
-    summary: 'Sign a user out everywhere',
-    description: 'Sign a user out everywhere.',
-    params: UserParams,
-    success: { status: 204, description: 'Done.' },
-  },
+  signUserOut: { access: 'admin', summary: 'Sign a user out everywhere' },
   listAuditEvents: {
-    id: 'listAuditEvents',
-    ...APP_ROUTES.listAuditEvents,
-    who: 'admin',
+    access: 'admin',
     summary: 'Read the audit log',
-    description: 'Read the audit log.',
     query: AuditQuery,
-    success: { status: 200, schema: AuditEventPage, description: 'One page, newest first.' },
+    success: ok(AuditEventPage, 'One page, newest first.'),
   },
   exportManifest: {
-    id: 'exportManifest',
-    ...APP_ROUTES.exportManifest,
-    who: 'admin',
+    access: 'admin',
     summary: 'Export the organization as a manifest',
     description:
       'Users, webhook sources and workflows, without keys and secrets. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: { status: 200, schema: ManifestOut, description: 'The manifest.' },
+    success: ok(ManifestOut, 'The manifest.'),
   },
   saveOrganization: {
-    id: 'saveOrganization',
-    ...APP_ROUTES.saveOrganization,
-    who: 'admin',
+    access: 'admin',
     summary: 'Rename the organization',
-    description: 'Rename the organization.',
     body: SaveOrganizationIn,
     trimmed: ['name'],
-    success: { status: 200, schema: AppOrganizationOut, description: 'The organization.' },
+    success: ok(AppOrganizationOut, 'The organization.'),
   },
   deleteOrganization: {
-    id: 'deleteOrganization',
-    ...APP_ROUTES.deleteOrganization,
-    who: 'owner',
+    access: 'owner',
     summary: 'Delete the organization',
     description: 'With everything in it. Needs a confirmation of the last 10 minutes.',
     body: DeleteOrganizationIn,
-    success: { status: 204, description: 'Done.' },
   },
-} as const satisfies Record<keyof typeof APP_ROUTES, AppOperation>
+} as const satisfies Record<RouteId, OperationRow>)
 
 export type AppOperations = typeof APP_OPERATIONS
 export type AppOperationId = keyof AppOperations

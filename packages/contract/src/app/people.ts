@@ -1,14 +1,14 @@
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
-import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { Closed, EditedVersion, Name, PageOf, ROLES, Text, Version } from './common.ts'
+import { Bool, Closed, DateTime, Int, Name, Nullable, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { EditedVersion, PageOf, ROLES, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
-  id: Uuid({ description: 'The organization.' }),
-  name: Type.String({ description: 'Its name.' }),
-  is_suspended: Type.Boolean({ description: 'Suspended: nothing of it runs or is sent.' }),
-  created_at: DateTime({ description: 'When it was made.' }),
+  id: Uuid('The organization.'),
+  name: Str('Its name.'),
+  is_suspended: Bool('Suspended: nothing of it runs or is sent.'),
+  created_at: DateTime('When it was made.'),
   version: Version,
 })
 export type AppOrganizationOut = Static<typeof AppOrganizationOut>
@@ -27,37 +27,37 @@ export const DeleteOrganizationIn = Closed(
 /** `no_access`: listed in workflows, cannot sign in. `invited`: has an open invitation. */
 export const USER_STATES = ['active', 'invited', 'no_access', 'deactivated'] as const
 export const AppUserOut = Closed('AppUserOut', 'A user of the organization.', {
-  id: Uuid({ description: 'The user.' }),
-  email: Type.String({ description: 'Email address.' }),
-  first_name: Type.String({ description: 'First name; may be empty.' }),
-  last_name: Type.String({ description: 'Last name; may be empty.' }),
-  role: Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' })),
-  state: StringEnum(USER_STATES, { description: 'Whether the person can sign in.' }),
-  last_seen_at: Nullable(DateTime({ description: 'When the person last used the application.' })),
-  workflow_count: Type.Integer({ description: 'Workflows that list the person.' }),
+  id: Uuid('The user.'),
+  email: Str('Email address.'),
+  first_name: Str('First name; may be empty.'),
+  last_name: Str('Last name; may be empty.'),
+  role: Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.')),
+  state: StringEnum(USER_STATES, 'Whether the person can sign in.'),
+  last_seen_at: Nullable(DateTime('When the person last used the application.')),
+  workflow_count: Int('Workflows that list the person.'),
   version: Version,
 })
 export type AppUserOut = Static<typeof AppUserOut>
 export const AppUserPage = PageOf('AppUserPage', AppUserOut)
 export const CreateUserIn = Closed('CreateUserIn', 'A new user.', {
-  id: Uuid({ description: 'The id of the new user, chosen by the caller.' }),
+  id: Uuid('The id of the new user, chosen by the caller.'),
   email: Email,
   first_name: Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0),
   last_name: Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0),
-  role: Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' })),
+  role: Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.')),
 })
 export const SaveUserIn = Closed('SaveUserIn', 'New values of a user; absent ones stay.', {
   first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0)),
   last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0)),
-  role: Type.Optional(Nullable(StringEnum(ROLES, { description: 'The role; null: cannot sign in.' }))),
-  is_deactivated: Type.Optional(Type.Boolean({ description: 'Deactivated users are signed out and cannot sign in.' })),
+  role: Type.Optional(Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.'))),
+  is_deactivated: Type.Optional(Bool('Deactivated users are signed out and cannot sign in.')),
   version: EditedVersion,
 })
 export const CreateUserLinkIn = Closed('CreateUserLinkIn', 'A link for a user; an earlier one of the same kind ends.', {
-  kind: StringEnum(['invitation', 'reset', 'email'], { description: 'What the link does.' }),
+  kind: StringEnum(['invitation', 'reset', 'email'], 'What the link does.'),
   email: Type.Optional(EmailAddress('The new address; only with `email`, which needs it.')),
 })
 export const UserLinkOut = Closed('UserLinkOut', 'A one-time link. Shown once.', {
-  url: Type.String({ description: 'The link to hand to the person.' }),
-  expires_at: DateTime({ description: 'Until when it can be used.' }),
+  url: Str('The link to hand to the person.'),
+  expires_at: DateTime('Until when it can be used.'),
 })

@@ -1,30 +1,24 @@
 import { type Static, Type } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
-import { DateTime, Nullable, StringEnum, Uuid } from '../schema/types.ts'
-import { Closed, Name, ROLES, Text } from './common.ts'
+import { Bool, Closed, DateTime, List, Name, Nullable, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { ROLES } from './common.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
 const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)
 /** Makes the schema of an email address. */
 export function EmailAddress(description: string) {
-  return Type.String({
-    minLength: 3,
-    maxLength: EMAIL_MAX_LENGTH,
-    format: 'storable',
-    pattern: '^[^\\s@]+@[^\\s@]+$',
-    description,
-  })
+  return Text(EMAIL_MAX_LENGTH, description, 3, { pattern: '^[^\\s@]+@[^\\s@]+$' })
 }
 export const Email = EmailAddress('Email address; accounts are found by it, ignoring case.')
-const Token = Type.String({ minLength: 1, maxLength: 200, description: 'The token in the fragment of a link.' })
+const Token = Str('The token in the fragment of a link.', { minLength: 1, maxLength: 200 })
 const PersonName = Name(NAME_MAX_LENGTH, 'First and last name.')
 
 export const SetupStateOut = Closed('SetupStateOut', 'What the sign-in page needs to know.', {
-  needs_setup: Type.Boolean({ description: 'No account exists yet: the operator has a setup link.' }),
-  has_oidc: Type.Boolean({ description: 'Whether sign-in with OpenID Connect is configured.' }),
+  needs_setup: Bool('No account exists yet: the operator has a setup link.'),
+  has_oidc: Bool('Whether sign-in with OpenID Connect is configured.'),
 })
 export const CookieOut = Closed('CookieOut', 'Whether the browser keeps the cookie of a sign-in.', {
-  is_kept: Type.Boolean({ description: 'The request had the cookie of an earlier answer.' }),
+  is_kept: Bool('The request had the cookie of an earlier answer.'),
 })
 export const SetUpIn = Closed('SetUpIn', 'The first owner of an organization.', {
   token: Token,
@@ -37,16 +31,12 @@ export const SignInIn = Closed('SignInIn', 'Email address and password.', { emai
 export const OpenLinkIn = Closed('OpenLinkIn', 'A link to look at.', { token: Token })
 export const LINK_KINDS = ['setup', 'invitation', 'reset', 'email'] as const
 export const LinkOut = Closed('LinkOut', 'What a one-time link is for.', {
-  kind: StringEnum(LINK_KINDS, { description: 'What it does.' }),
-  organization_name: Nullable(Type.String({ description: 'The organization; null if setup creates one.' })),
-  email: Nullable(
-    Type.String({ description: 'The email address that it is for, or that the account gets; null for setup.' }),
-  ),
-  name: Nullable(Type.String({ description: 'The name of the user in the organization, if any.' })),
-  role: Nullable(
-    StringEnum(ROLES, { description: 'The role that the person gets; null if the link gives no access.' }),
-  ),
-  expires_at: DateTime({ description: 'Until when it can be used.' }),
+  kind: StringEnum(LINK_KINDS, 'What it does.'),
+  organization_name: Nullable(Str('The organization; null if setup creates one.')),
+  email: Nullable(Str('The email address that it is for, or that the account gets; null for setup.')),
+  name: Nullable(Str('The name of the user in the organization, if any.')),
+  role: Nullable(StringEnum(ROLES, 'The role that the person gets; null if the link gives no access.')),
+  expires_at: DateTime('Until when it can be used.'),
 })
 export const AcceptLinkIn = Closed(
   'AcceptLinkIn',
@@ -64,31 +54,31 @@ export const AcceptLinkIn = Closed(
 
 export const MeOut = Closed('MeOut', 'The person who is signed in.', {
   account: Closed('AccountOut', 'The account.', {
-    id: Uuid({ description: 'The account.' }),
-    email: Type.String({ description: 'Email address.' }),
-    name: Type.String({ description: 'Name.' }),
-    has_password: Type.Boolean({ description: 'Whether the account has a password.' }),
-    has_oidc: Type.Boolean({ description: 'Whether the account signs in with OpenID Connect.' }),
+    id: Uuid('The account.'),
+    email: Str('Email address.'),
+    name: Str('Name.'),
+    has_password: Bool('Whether the account has a password.'),
+    has_oidc: Bool('Whether the account signs in with OpenID Connect.'),
   }),
-  user_id: Uuid({ description: 'The person as a user of the organization.' }),
-  role: StringEnum(ROLES, { description: 'The role in the organization.' }),
+  user_id: Uuid('The person as a user of the organization.'),
+  role: StringEnum(ROLES, 'The role in the organization.'),
   organization: Closed('MyOrganizationOut', 'The organization that the person works in.', {
-    id: Uuid({ description: 'The organization.' }),
-    name: Type.String({ description: 'Its name.' }),
-    is_suspended: Type.Boolean({ description: 'Suspended: nothing of it runs or is sent.' }),
+    id: Uuid('The organization.'),
+    name: Str('Its name.'),
+    is_suspended: Bool('Suspended: nothing of it runs or is sent.'),
   }),
-  organizations: Type.Array(
+  organizations: List(
     Closed('MembershipOut', 'An organization of the person.', {
-      id: Uuid({ description: 'The organization.' }),
-      name: Type.String({ description: 'Its name.' }),
-      role: StringEnum(ROLES, { description: 'The role there.' }),
+      id: Uuid('The organization.'),
+      name: Str('Its name.'),
+      role: StringEnum(ROLES, 'The role there.'),
     }),
-    { description: 'Every organization of the person.' },
+    'Every organization of the person.',
   ),
   confirmed_until: Nullable(
-    DateTime({ description: 'Until when the person counts as confirmed for sensitive changes; null: not confirmed.' }),
+    DateTime('Until when the person counts as confirmed for sensitive changes; null: not confirmed.'),
   ),
-  api_url: Nullable(Type.String({ description: 'Address of the public API, for curl lines; null if not known.' })),
+  api_url: Nullable(Str('Address of the public API, for curl lines; null if not known.')),
 })
 export type MeOut = Static<typeof MeOut>
 export const SaveMeIn = Closed('SaveMeIn', 'The name.', {
@@ -101,19 +91,19 @@ export const ChangePasswordIn = Closed('ChangePasswordIn', 'A new password. Need
   new_password: NewPassword,
 })
 export const SwitchOrganizationIn = Closed('SwitchOrganizationIn', 'The organization to work in.', {
-  organization_id: Uuid({ description: 'One of the organizations of the person.' }),
+  organization_id: Uuid('One of the organizations of the person.'),
 })
 export const ConfirmIn = Closed('ConfirmIn', 'The password, once more.', { password: Password })
 export const SignInOut = Closed('SignInOut', 'A sign-in of the person.', {
-  id: Uuid({ description: 'The sign-in.' }),
-  method: StringEnum(['password', 'oidc', 'link'], { description: 'How the person signed in.' }),
-  address: Nullable(Type.String({ description: 'The IP address at sign-in.' })),
-  user_agent: Nullable(Type.String({ description: 'The browser at sign-in.' })),
-  created_at: DateTime({ description: 'When.' }),
-  last_seen_at: DateTime({ description: 'When it was last used, to the minute.' }),
-  is_current: Type.Boolean({ description: 'Whether this request uses it.' }),
+  id: Uuid('The sign-in.'),
+  method: StringEnum(['password', 'oidc', 'link'], 'How the person signed in.'),
+  address: Nullable(Str('The IP address at sign-in.')),
+  user_agent: Nullable(Str('The browser at sign-in.')),
+  created_at: DateTime('When.'),
+  last_seen_at: DateTime('When it was last used, to the minute.'),
+  is_current: Bool('Whether this request uses it.'),
 })
 export type SignInOut = Static<typeof SignInOut>
 export const SignInList = Closed('SignInList', 'Sign-ins, newest first.', {
-  data: Type.Array(SignInOut, { description: 'The sign-ins that have not ended.' }),
+  data: List(SignInOut, 'The sign-ins that have not ended.'),
 })

@@ -1,17 +1,14 @@
-import { type Static, Type } from 'typebox'
+import { type Static } from 'typebox'
 import { EMAIL_MAX_LENGTH } from '../limits.ts'
 import { compile } from '../schema/ajv.ts'
-import { CLOSED, Nullable, Uuid } from '../schema/types.ts'
+import { Closed, Nullable, Text, Uuid } from '../schema/types.ts'
 
 /** Who makes a change through the internal API, for the audit log (contract README, "Internal API"). */
-export const Actor = Type.Object(
-  {
-    user_id: Nullable(Uuid({ description: 'The user of the organization; null: the operator, with `wf`.' })),
-    name: Type.String({ maxLength: EMAIL_MAX_LENGTH, format: 'storable', description: "The person's name." }),
-    address: Nullable(Type.String({ maxLength: 100, format: 'storable', description: "The person's IP address." })),
-  },
-  { ...CLOSED, title: 'Actor', description: 'Who makes a change.' },
-)
+export const Actor = Closed('Actor', 'Who makes a change.', {
+  user_id: Nullable(Uuid('The user of the organization; null: the operator, with `wf`.')),
+  name: Text(EMAIL_MAX_LENGTH, "The person's name."),
+  address: Nullable(Text(100, "The person's IP address.")),
+})
 export type Actor = Static<typeof Actor>
 
 const isActor = compile(Actor)

@@ -1,5 +1,4 @@
-import { createErrorExample, ORGANIZATION_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from '../public/examples.ts'
-import type { InternalErrorBody } from './resources.ts'
+import { ORGANIZATION_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from '../public/examples.ts'
 import type { DeliveryIn, DeliveryOut, DeliveryPage, WebhookSourceIn, WebhookSourceOut } from './resources.ts'
 
 /** Examples of bodies for the OpenAPI document of the internal API; the linter validates each by its schema. */
@@ -73,13 +72,4 @@ export const VERIFICATION_DELIVERY_EXAMPLE: DeliveryOut = {
 export const DELIVERY_PAGE_EXAMPLE: DeliveryPage = {
   data: [DELIVERY_EXAMPLE, VERIFICATION_DELIVERY_EXAMPLE],
   pagination: { next_cursor: null, has_more: false },
-}
-
-export const VERIFICATION_FAILED_EXAMPLE: { error: InternalErrorBody } = {
-  error: {
-    ...createErrorExample('verification_failed', 'The endpoint answered 500 instead of 2xx.').error,
-    reason: 'status',
-    delivery_id: VERIFICATION_DELIVERY_EXAMPLE.id,
-    status: 500,
-  },
 }

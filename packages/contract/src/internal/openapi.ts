@@ -1,11 +1,10 @@
-import { createErrorExample } from '../public/examples.ts'
+import { errorExample } from '../public/examples.ts'
 import {
   buildOpenApi,
   type DescribedError,
   type DescribedHeader,
   type DescribedOperation,
   type Examples,
-  LICENSE,
 } from '../schema/build-openapi.ts'
 import * as examples from './examples.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './operations.ts'
@@ -20,7 +19,6 @@ export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record
     title: 'Workflow Automation Service: internal API',
     version: '1.0.0',
     description: DESCRIPTION,
-    license: LICENSE,
     serverUrl,
     tags: [
       { name: 'Webhook sources', description: 'Save, verify and read the destinations of payloads.' },
@@ -81,64 +79,51 @@ const SUCCESS_EXAMPLES: Partial<Record<Id, Examples>> = {
 const ERRORS: readonly DescribedError[] = [
   {
     status: 400,
-    name: 'BadRequest',
     description: 'The request cannot be read: not JSON, too large, another content type.',
   },
   {
     status: 401,
-    name: 'Unauthorized',
     description: 'No token, or an unknown one: `unauthorized`.',
-    examples: {
-      unauthorized: {
-        summary: 'No token',
-        value: createErrorExample('unauthorized', 'Send a valid internal API token.'),
-      },
-    },
+    examples: errorExample('unauthorized', 'No token', 'Send a valid internal API token.'),
   },
   {
     status: 403,
-    name: 'Forbidden',
     description: '`organization_suspended` for a payload: nothing was sent.',
   },
   {
     status: 404,
-    name: 'NotFound',
     description: 'The organization, the source, the delivery to send again or the route does not exist: `not_found`.',
-    examples: {
-      not_found: { summary: 'No such source', value: createErrorExample('not_found', 'Webhook source not found.') },
-    },
+    examples: errorExample('not_found', 'No such source', 'Webhook source not found.'),
   },
   {
     status: 409,
-    name: 'Conflict',
     description:
       '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost`, `approval_required`, `idempotency_conflict` or `not_resendable` for a delivery.',
-    examples: {
-      name_taken: {
-        summary: 'The name is taken',
-        value: createErrorExample('name_taken', 'Another webhook source has this name.'),
-      },
-    },
+    examples: errorExample('name_taken', 'The name is taken', 'Another webhook source has this name.'),
   },
   {
     status: 422,
-    name: 'UnprocessableContent',
     description:
       '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
     examples: {
-      validation_error: {
-        summary: 'A field fails',
-        value: createErrorExample('validation_error', 'endpoint_url must begin with https:// or http://.', [
-          { field: 'endpoint_url', code: 'url_scheme', message: 'must begin with https:// or http://' },
-        ]),
-      },
-      verification_failed: { summary: 'The endpoint did not confirm', value: examples.VERIFICATION_FAILED_EXAMPLE },
+      ...errorExample('validation_error', 'A field fails', 'endpoint_url must begin with https:// or http://.', {
+        details: [{ field: 'endpoint_url', code: 'url_scheme', message: 'must begin with https:// or http://' }],
+      }),
+      ...errorExample(
+        'verification_failed',
+        'The endpoint did not confirm',
+        'The endpoint answered 500 instead of 2xx.',
+        {
+          reason: 'status',
+          delivery_id: examples.VERIFICATION_DELIVERY_EXAMPLE.id,
+          status: 500,
+        },
+      ),
     },
   },
-  { status: 500, name: 'InternalServerError', description: 'An unexpected error: `internal_error`.' },
+  { status: 500, description: 'An unexpected error: `internal_error`.' },
   {
     status: 503,
-    name: 'ServiceUnavailable',
     description:
       'The database does not answer, or too many requests are under way: `service_unavailable`. Nothing was sent; try again.',
   },

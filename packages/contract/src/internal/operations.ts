@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
-import { CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
-import { CLOSED, DateTime, StringEnum, Uuid } from '../schema/types.ts'
+import { PAGE_QUERY } from '../public/resources.ts'
+import { Closed, DateTime, Int, Parameters, Str, StringEnum, Uuid } from '../schema/types.ts'
 import {
   DELIVERY_KINDS,
   DELIVERY_OUTCOMES,
@@ -37,100 +37,60 @@ export interface InternalOperation {
 export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
 
 /** Query parameters of a save. */
-export const WebhookSourceSaveQuery = Type.Object(
-  {
-    verify: Type.Optional(
-      StringEnum(VERIFY_MODES, {
-        default: 'always',
-        description:
-          '`always`: one verification request, even if nothing has changed. `if_changed`: none if the stored source is verified and equal in what the request carries; only `approval` is written then, if it differs. `never`: none; the source is stored unverified. For manifests only.',
-      }),
+export const WebhookSourceSaveQuery = Parameters('WebhookSourceSaveQuery', 'Query parameters of a save.', {
+  verify: Type.Optional(
+    StringEnum(
+      VERIFY_MODES,
+      '`always`: one verification request, even if nothing has changed. `if_changed`: none if the stored source is verified and equal in what the request carries; only `approval` is written then, if it differs. `never`: none; the source is stored unverified. For manifests only.',
+      { default: 'always' },
     ),
-    version: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 2_147_483_647,
-        description:
-          'The version that was edited; 0 for a new source. If the stored one is another, nothing is sent (409 `source_changed`).',
-      }),
+  ),
+  version: Type.Optional(
+    Int(
+      'The version that was edited; 0 for a new source. If the stored one is another, nothing is sent (409 `source_changed`).',
+      { minimum: 0, maximum: 2_147_483_647 },
     ),
-  },
-  { title: 'WebhookSourceSaveQuery', description: 'Query parameters of a save.' },
-)
+  ),
+})
 export type WebhookSourceSaveQuery = Static<typeof WebhookSourceSaveQuery>
 
 /** Query parameters of the delivery log (contract README, "Internal API"). */
-export const DeliveryListQuery = Type.Object(
-  {
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: LIST_MAX_LIMIT,
-        default: LIST_DEFAULT_LIMIT,
-        description: 'Entries on the page.',
-      }),
-    ),
-    cursor: Type.Optional(
-      Type.String({
-        maxLength: CURSOR_MAX_LENGTH,
-        description: 'The `next_cursor` of the previous page; omit it to start with the newest entry.',
-      }),
-    ),
-    outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, { description: 'Only entries with this outcome.' })),
-    kind: Type.Optional(StringEnum(DELIVERY_KINDS, { description: 'Only entries of this kind.' })),
-    since: Type.Optional(DateTime({ description: 'Only entries recorded at this time or later.' })),
-    until: Type.Optional(DateTime({ description: 'Only entries recorded before this time.' })),
-  },
-  { title: 'DeliveryListQuery', description: 'Query parameters of the delivery log.' },
-)
+export const DeliveryListQuery = Parameters('DeliveryListQuery', 'Query parameters of the delivery log.', {
+  ...PAGE_QUERY,
+  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
+  kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
+  since: Type.Optional(DateTime('Only entries recorded at this time or later.')),
+  until: Type.Optional(DateTime('Only entries recorded before this time.')),
+})
 export type DeliveryListQuery = Static<typeof DeliveryListQuery>
 
-const OrganizationParams = Type.Object(
-  {
-    organization_id: Uuid({
-      description: 'Organization identifier.',
-      examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'],
-    }),
-  },
-  { ...CLOSED, title: 'OrganizationParams', description: 'Path parameters.' },
-)
-const WebhookSourceParams = Type.Object(
-  {
-    organization_id: Uuid({
-      description: 'Organization identifier.',
-      examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'],
-    }),
-    source_id: Uuid({
-      description: 'Webhook source identifier; the caller chooses it for a new source.',
-      examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
-    }),
-  },
-  { ...CLOSED, title: 'WebhookSourceParams', description: 'Path parameters.' },
-)
-const DeliveryParams = Type.Object(
-  {
-    delivery_id: Uuid({
-      description: 'Delivery identifier, chosen by the caller.',
-      examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
-    }),
-  },
-  { ...CLOSED, title: 'DeliveryParams', description: 'Path parameters.' },
-)
+const OrganizationParams = Closed('OrganizationParams', 'Path parameters.', {
+  organization_id: Uuid('Organization identifier.', { examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'] }),
+})
+const WebhookSourceParams = Closed('WebhookSourceParams', 'Path parameters.', {
+  organization_id: Uuid('Organization identifier.', { examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'] }),
+  source_id: Uuid('Webhook source identifier; the caller chooses it for a new source.', {
+    examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
+  }),
+})
+const DeliveryParams = Closed('DeliveryParams', 'Path parameters.', {
+  delivery_id: Uuid('Delivery identifier, chosen by the caller.', {
+    examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
+  }),
+})
 
 /** Headers of the operations that an audit event records. */
-const ActorHeaders = Type.Object(
-  {
-    'X-Actor': Type.Optional(
-      Type.String({
+const ActorHeaders = Parameters('ActorHeaders', 'Headers of a change.', {
+  'X-Actor': Type.Optional(
+    Str(
+      'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction.',
+      {
         maxLength: 8_192,
-        description:
-          'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction.',
         examples: ['{"user_id":"0199d4a6-58a0-7b6e-9c39-6b1f2a3c4d5e","name":"Ada","address":"192.0.2.1"}'],
-      }),
+      },
     ),
-  },
-  { title: 'ActorHeaders', description: 'Headers of a change.' },
-)
+  ),
+})
 
 const SOURCES_PATH = '/internal/organizations/{organization_id}/webhook-sources'
 

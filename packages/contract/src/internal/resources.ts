@@ -7,7 +7,20 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '../limits.ts'
 import { PageInfo } from '../public/resources.ts'
-import { CLOSED, DateTime, JsonObject, Nullable, StringEnum, Uuid } from '../schema/types.ts'
+import {
+  Bool,
+  Closed,
+  DateTime,
+  Int,
+  JsonObject,
+  List,
+  Name,
+  Nullable,
+  Str,
+  StringEnum,
+  Text,
+  Uuid,
+} from '../schema/types.ts'
 
 /** When a payload of a run waits for an approval (contract README, "Approvals"). */
 export const APPROVAL_MODES = ['none', 'first', 'always'] as const
@@ -18,68 +31,48 @@ export const APPROVAL_DECISIONS = ['approved', 'declined', 'expired'] as const
 export type ApprovalDecision = (typeof APPROVAL_DECISIONS)[number]
 
 /** A webhook source to save (contract README, "Webhook sources"). */
-export const WebhookSourceIn = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
-      format: 'name',
-      description: 'Unique in the organization, ignoring case; the agent reads it.',
-    }),
-    description: Type.String({
-      maxLength: WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
-      format: 'storable',
-      description: 'When to use the source; the agent reads it.',
-    }),
-    endpoint_url: Type.String({
-      minLength: 1,
-      maxLength: ENDPOINT_URL_MAX_LENGTH,
-      format: 'storable',
-      description: 'The URL that receives the requests: https:// or http://, publicly reachable.',
-    }),
-    signing_secret: Type.Optional(
-      Nullable(
-        Type.String({
-          minLength: 1,
-          maxLength: SIGNING_SECRET_MAX_LENGTH,
-          format: 'storable',
-          description:
-            'Signs every request; at least 32 random bytes are recommended. Absent keeps the stored secret; null removes it.',
-        }),
+export const WebhookSourceIn = Closed('WebhookSourceIn', 'A webhook source to save.', {
+  name: Name(WEBHOOK_SOURCE_NAME_MAX_LENGTH, 'Unique in the organization, ignoring case; the agent reads it.'),
+  description: Text(WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH, 'When to use the source; the agent reads it.'),
+  endpoint_url: Text(
+    ENDPOINT_URL_MAX_LENGTH,
+    'The URL that receives the requests: https:// or http://, publicly reachable.',
+    1,
+  ),
+  signing_secret: Type.Optional(
+    Nullable(
+      Text(
+        SIGNING_SECRET_MAX_LENGTH,
+        'Signs every request; at least 32 random bytes are recommended. Absent keeps the stored secret; null removes it.',
+        1,
       ),
     ),
-    example_request_body: JsonObject('Shows field names, nesting and value types; every payload is modelled on it.'),
-    approval: Type.Optional(
-      StringEnum(APPROVAL_MODES, {
-        description:
-          'Which payloads of runs wait until a person approves them: `none`, the `first` until one was accepted, or `always`. Absent keeps the stored value; `none` for a new source.',
-      }),
+  ),
+  example_request_body: JsonObject('Shows field names, nesting and value types; every payload is modelled on it.'),
+  approval: Type.Optional(
+    StringEnum(
+      APPROVAL_MODES,
+      'Which payloads of runs wait until a person approves them: `none`, the `first` until one was accepted, or `always`. Absent keeps the stored value; `none` for a new source.',
     ),
-  },
-  { ...CLOSED, title: 'WebhookSourceIn', description: 'A webhook source to save.' },
-)
+  ),
+})
 export type WebhookSourceIn = Static<typeof WebhookSourceIn>
 
 /** A saved webhook source, without its secret (contract README, "Internal API"). */
-export const WebhookSourceOut = Type.Object(
-  {
-    id: Uuid({ description: 'Constant for the life of the source.' }),
-    organization_id: Uuid({ description: 'The organization that owns it.' }),
-    name: Type.String({ description: 'Its name.' }),
-    description: Type.String({ description: 'When to use it.' }),
-    endpoint_url: Type.String({ description: 'The URL exactly as entered.' }),
-    has_signing_secret: Type.Boolean({ description: 'Whether requests carry X-Service-Token.' }),
-    example_request_body: JsonObject('The example as entered.'),
-    approval: StringEnum(APPROVAL_MODES, { description: 'Which payloads of runs wait for an approval.' }),
-    created_at: DateTime({ description: 'When it was first saved.' }),
-    updated_at: DateTime({ description: 'When it was last changed.' }),
-    verified_at: Nullable(
-      DateTime({ description: 'When its endpoint last confirmed; null if it was saved without verification.' }),
-    ),
-    version: Type.Integer({ description: 'Incremented by every save; a save may name the version that it edited.' }),
-  },
-  { ...CLOSED, title: 'WebhookSourceOut', description: 'A webhook source.' },
-)
+export const WebhookSourceOut = Closed('WebhookSourceOut', 'A webhook source.', {
+  id: Uuid('Constant for the life of the source.'),
+  organization_id: Uuid('The organization that owns it.'),
+  name: Str('Its name.'),
+  description: Str('When to use it.'),
+  endpoint_url: Str('The URL exactly as entered.'),
+  has_signing_secret: Bool('Whether requests carry X-Service-Token.'),
+  example_request_body: JsonObject('The example as entered.'),
+  approval: StringEnum(APPROVAL_MODES, 'Which payloads of runs wait for an approval.'),
+  created_at: DateTime('When it was first saved.'),
+  updated_at: DateTime('When it was last changed.'),
+  verified_at: Nullable(DateTime('When its endpoint last confirmed; null if it was saved without verification.')),
+  version: Int('Incremented by every save; a save may name the version that it edited.'),
+})
 export type WebhookSourceOut = Static<typeof WebhookSourceOut>
 
 /** The outcomes of a delivery (contract README, "Deliveries"). */
@@ -100,84 +93,65 @@ export const DELIVERY_KINDS = ['verification', 'payload'] as const
 export type DeliveryKind = (typeof DELIVERY_KINDS)[number]
 
 /** A payload, or that of an earlier delivery, to send at most once (contract README, "Internal API"). */
-export const DeliveryIn = Type.Object(
-  {
-    organization_id: Uuid({ description: 'The organization.' }),
-    source_id: Type.Optional(
-      Uuid({ description: 'The webhook source to send to. Required unless `resend_of` is given.' }),
-    ),
-    payload: Type.Optional(JsonObject('The payload; it follows the example. Required unless `resend_of` is given.')),
-    run_id: Type.Optional(Nullable(Uuid({ description: 'The run that sends it.' }))),
-    lease: Type.Optional(
-      Nullable(
-        Type.Object(
-          {
-            session_id: Uuid({ description: 'The session that the runner has leased.' }),
-            epoch: Type.Integer({
-              minimum: 0,
-              maximum: Number.MAX_SAFE_INTEGER,
-              description: 'The epoch of its lease. The payload is sent only if it is the current one.',
-            }),
-          },
-          { ...CLOSED, title: 'LeaseIn', description: "The runner's lease of the session." },
-        ),
-      ),
-    ),
-    resend_of: Type.Optional(
-      Uuid({
-        description: 'The delivery whose payload is sent again to its source. Excludes the fields of a new payload.',
+export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.', {
+  organization_id: Uuid('The organization.'),
+  source_id: Type.Optional(Uuid('The webhook source to send to. Required unless `resend_of` is given.')),
+  payload: Type.Optional(JsonObject('The payload; it follows the example. Required unless `resend_of` is given.')),
+  run_id: Type.Optional(Nullable(Uuid('The run that sends it.'))),
+  lease: Type.Optional(
+    Nullable(
+      Closed('LeaseIn', "The runner's lease of the session.", {
+        session_id: Uuid('The session that the runner has leased.'),
+        epoch: Int('The epoch of its lease. The payload is sent only if it is the current one.', {
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+        }),
       }),
     ),
-    sent_by: Type.Optional(Nullable(Uuid({ description: 'The user who sends it again.' }))),
-  },
-  { ...CLOSED, title: 'DeliveryIn', description: 'A payload to send at most once.' },
-)
+  ),
+  resend_of: Type.Optional(
+    Uuid('The delivery whose payload is sent again to its source. Excludes the fields of a new payload.'),
+  ),
+  sent_by: Type.Optional(Nullable(Uuid('The user who sends it again.'))),
+})
 export type DeliveryIn = Static<typeof DeliveryIn>
 
 /** One entry of the delivery log (contract README, "Deliveries"). */
-export const DeliveryOut = Type.Object(
-  {
-    id: Uuid({ description: 'The id that the caller chose.' }),
-    organization_id: Uuid({ description: 'The organization.' }),
-    source_id: Uuid({ description: 'The webhook source.' }),
-    kind: StringEnum(DELIVERY_KINDS, { description: 'Which kind of request it was.' }),
-    outcome: StringEnum(DELIVERY_OUTCOMES, { description: 'The outcome.' }),
-    status: Nullable(Type.Integer({ description: "The answer's HTTP status; null when there was none." })),
-    reason: Nullable(Type.String({ description: 'Why it was not accepted; null when it was.' })),
-    mismatches: Nullable(
-      Type.Array(FieldError, {
-        description: 'Of an `invalid` payload: each field that does not follow the example; otherwise null.',
-      }),
-    ),
-    duration_ms: Nullable(Type.Integer({ description: 'Time from the first step to the outcome, in milliseconds.' })),
-    answer: Nullable(
-      Type.String({ description: "The answer's text if it is one line of at most 300 characters; otherwise null." }),
-    ),
-    request_body: JsonObject('What was sent, without the signing secret.'),
-    session_id: Nullable(Uuid({ description: 'The session of the run.' })),
-    run_id: Nullable(Uuid({ description: 'The run that sent it, or whose payload was sent again.' })),
-    request_id: Nullable(Type.String({ description: 'The request that caused it.' })),
-    created_at: DateTime({ description: 'When it was recorded.' }),
-    finished_at: Nullable(DateTime({ description: 'When its outcome was known; null while in flight.' })),
-    resend_of: Nullable(Uuid({ description: 'The delivery that this one repeats.' })),
-    sent_by: Nullable(Uuid({ description: 'The user who sent it again.' })),
-  },
-  { ...CLOSED, title: 'DeliveryOut', description: 'One outbound request and its outcome.' },
-)
+export const DeliveryOut = Closed('DeliveryOut', 'One outbound request and its outcome.', {
+  id: Uuid('The id that the caller chose.'),
+  organization_id: Uuid('The organization.'),
+  source_id: Uuid('The webhook source.'),
+  kind: StringEnum(DELIVERY_KINDS, 'Which kind of request it was.'),
+  outcome: StringEnum(DELIVERY_OUTCOMES, 'The outcome.'),
+  status: Nullable(Int("The answer's HTTP status; null when there was none.")),
+  reason: Nullable(Str('Why it was not accepted; null when it was.')),
+  mismatches: Nullable(
+    List(FieldError, 'Of an `invalid` payload: each field that does not follow the example; otherwise null.'),
+  ),
+  duration_ms: Nullable(Int('Time from the first step to the outcome, in milliseconds.')),
+  answer: Nullable(Str("The answer's text if it is one line of at most 300 characters; otherwise null.")),
+  request_body: JsonObject('What was sent, without the signing secret.'),
+  session_id: Nullable(Uuid('The session of the run.')),
+  run_id: Nullable(Uuid('The run that sent it, or whose payload was sent again.')),
+  request_id: Nullable(Str('The request that caused it.')),
+  created_at: DateTime('When it was recorded.'),
+  finished_at: Nullable(DateTime('When its outcome was known; null while in flight.')),
+  resend_of: Nullable(Uuid('The delivery that this one repeats.')),
+  sent_by: Nullable(Uuid('The user who sent it again.')),
+})
 export type DeliveryOut = Static<typeof DeliveryOut>
 
 /** One page of the delivery log, newest first (contract README, "Deliveries"). */
-export const DeliveryPage = Type.Object(
-  { data: Type.Array(DeliveryOut, { description: 'Entries, newest first.' }), pagination: PageInfo },
-  { ...CLOSED, title: 'DeliveryPage', description: 'One page of the delivery log.' },
-)
+export const DeliveryPage = Closed('DeliveryPage', 'One page of the delivery log.', {
+  data: List(DeliveryOut, 'Entries, newest first.'),
+  pagination: PageInfo,
+})
 export type DeliveryPage = Static<typeof DeliveryPage>
 
 /** Every webhook source of an organization, sorted by name. */
-export const WebhookSourceList = Type.Object(
-  { data: Type.Array(WebhookSourceOut, { description: 'Every webhook source of the organization, sorted by name.' }) },
-  { ...CLOSED, title: 'WebhookSourceList', description: 'The webhook sources of an organization.' },
-)
+export const WebhookSourceList = Closed('WebhookSourceList', 'The webhook sources of an organization.', {
+  data: List(WebhookSourceOut, 'Every webhook source of the organization, sorted by name.'),
+})
 export type WebhookSourceList = Static<typeof WebhookSourceList>
 
 /** Why an endpoint did not confirm a webhook source (contract README, "Webhook sources"). */
@@ -185,50 +159,33 @@ export const VERIFICATION_REASONS = ['status', 'timed_out', 'unreachable', 'redi
 export type VerificationReason = (typeof VERIFICATION_REASONS)[number]
 
 /** The public error body with the additional fields of `verification_failed` (contract README, "Webhook sources"). */
-export const InternalErrorBody = Type.Object(
-  {
-    ...ErrorBody.properties,
-    code: ErrorCodeOf(INTERNAL_ERROR_CODES),
-    reason: Type.Optional(
-      StringEnum(VERIFICATION_REASONS, {
-        description: 'With `verification_failed`: why the endpoint did not confirm.',
-      }),
+export const InternalErrorBody = Closed('InternalErrorBody', 'What went wrong.', {
+  ...ErrorBody.properties,
+  code: ErrorCodeOf(INTERNAL_ERROR_CODES),
+  reason: Type.Optional(
+    StringEnum(VERIFICATION_REASONS, 'With `verification_failed`: why the endpoint did not confirm.'),
+  ),
+  delivery_id: Type.Optional(Uuid("With `verification_failed`: the request's entry in the delivery log.")),
+  status: Type.Optional(Int('With `status` and `redirect`: the HTTP status answered.')),
+  rejected_answer: Type.Optional(
+    Str('With `status` and `redirect`: at most the first 4 KiB of what the endpoint answered, without the secret.'),
+  ),
+  location: Type.Optional(Nullable(Str('With `redirect`: its target; null without a Location header.'))),
+  kind: Type.Optional(
+    Str(
+      'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
     ),
-    delivery_id: Type.Optional(
-      Uuid({ description: "With `verification_failed`: the request's entry in the delivery log." }),
+  ),
+  tls_fault: Type.Optional(
+    Str(
+      'With the kind `tls`: `expired`, `not_yet_valid`, `self_signed`, `untrusted`, `wrong_name`, `revoked`, `protocol`, `not_tls` or `other`.',
     ),
-    status: Type.Optional(Type.Integer({ description: 'With `status` and `redirect`: the HTTP status answered.' })),
-    rejected_answer: Type.Optional(
-      Type.String({
-        description:
-          'With `status` and `redirect`: at most the first 4 KiB of what the endpoint answered, without the secret.',
-      }),
-    ),
-    location: Type.Optional(
-      Nullable(Type.String({ description: 'With `redirect`: its target; null without a Location header.' })),
-    ),
-    kind: Type.Optional(
-      Type.String({
-        description:
-          'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
-      }),
-    ),
-    tls_fault: Type.Optional(
-      Type.String({
-        description:
-          'With the kind `tls`: `expired`, `not_yet_valid`, `self_signed`, `untrusted`, `wrong_name`, `revoked`, `protocol`, `not_tls` or `other`.',
-      }),
-    ),
-    address: Type.Optional(
-      Nullable(Type.String({ description: 'With `url_not_public`: the address that is not public, if known.' })),
-    ),
-  },
-  { ...CLOSED, title: 'InternalErrorBody', description: 'What went wrong.' },
-)
+  ),
+  address: Type.Optional(Nullable(Str('With `url_not_public`: the address that is not public, if known.'))),
+})
 export type InternalErrorBody = Static<typeof InternalErrorBody>
 
 /** The body of every error of the internal API. */
-export const InternalErrorResponse = Type.Object(
-  { error: InternalErrorBody },
-  { ...CLOSED, title: 'InternalErrorResponse', description: 'The body of every error.' },
-)
+export const InternalErrorResponse = Closed('InternalErrorResponse', 'The body of every error.', {
+  error: InternalErrorBody,
+})

@@ -1,4 +1,5 @@
-import type { ErrorResponse } from '../errors.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { Examples } from '../schema/build-openapi.ts'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
 
@@ -74,11 +75,7 @@ export const VERIFICATION_EXAMPLE = {
 
 export const PAYLOAD_EXAMPLE: typeof BODY_EXAMPLE = { order_id: 'A-1001', customer: 'Ada Lovelace', total: 99.5 }
 
-/** Creates an example of an error body. */
-export function createErrorExample(
-  code: string,
-  message: string,
-  details?: ErrorResponse['error']['details'],
-): ErrorResponse {
-  return { error: { code, message, request_id: REQUEST_ID, ...(details ? { details } : {}) } }
+/** Creates the examples of an error response with one body; `fields` are those that only some errors have. */
+export function errorExample(code: ErrorCode, summary: string, message: string, fields: object = {}): Examples {
+  return { [code]: { summary, value: { error: { code, message, request_id: REQUEST_ID, ...fields } } } }
 }

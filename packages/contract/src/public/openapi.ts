@@ -1,6 +1,6 @@
 import { ErrorResponse } from '../errors.ts'
 import {
-  createErrorExample,
+  errorExample,
   ORGANIZATION_EXAMPLE,
   START_CONFIRMATION_EXAMPLE,
   START_EXAMPLE,
@@ -10,7 +10,6 @@ import {
 } from './examples.ts'
 import {
   buildOpenApi,
-  LICENSE,
   type DescribedError,
   type DescribedHeader,
   type DescribedOperation,
@@ -28,7 +27,6 @@ export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<s
     title: 'Workflow Automation Service',
     version: '1.0.0',
     description: DESCRIPTION,
-    license: LICENSE,
     serverUrl,
     tags: [
       { name: 'Organization', description: 'The organization that the API key belongs to.' },
@@ -98,113 +96,82 @@ const BODY_EXAMPLES: Examples = {
 const ERRORS: DescribedError[] = [
   {
     status: 400,
-    name: 'BadRequest',
     description:
       'The request cannot be read: `invalid_request`, `invalid_json`, `unsupported_media_type`, `body_too_large`.',
-    examples: {
-      invalid_json: {
-        summary: 'The body is not JSON',
-        value: createErrorExample(
-          'invalid_json',
-          'The body is not valid JSON: it breaks at position 12 (line 1 column 13).',
-        ),
-      },
-    },
+    examples: errorExample(
+      'invalid_json',
+      'The body is not JSON',
+      'The body is not valid JSON: it breaks at position 12 (line 1 column 13).',
+    ),
   },
   {
     status: 401,
-    name: 'Unauthorized',
     description: 'No API key, or one that is mistyped, unknown, revoked or expired: `unauthorized`.',
-    examples: {
-      unauthorized: {
-        summary: 'No key',
-        value: createErrorExample('unauthorized', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
-      },
-    },
+    examples: errorExample('unauthorized', 'No key', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
   },
   {
     status: 403,
-    name: 'Forbidden',
     description:
       'The key lacks the scope: `insufficient_scope`; or its organization is suspended: `organization_suspended`.',
-    examples: {
-      insufficient_scope: {
-        summary: 'The key lacks the scope',
-        value: createErrorExample('insufficient_scope', 'This needs a key with the scope start; the key has read.'),
-      },
-    },
+    examples: errorExample(
+      'insufficient_scope',
+      'The key lacks the scope',
+      'This needs a key with the scope start; the key has read.',
+    ),
   },
   {
     status: 404,
-    name: 'NotFound',
     description: 'No such path, method or workflow; another organization’s workflow is answered the same: `not_found`.',
-    examples: {
-      not_found: { summary: 'No such workflow', value: createErrorExample('not_found', 'Workflow not found.') },
-    },
+    examples: errorExample('not_found', 'No such workflow', 'Workflow not found.'),
   },
   {
     status: 409,
-    name: 'Conflict',
     description:
       'The workflow cannot be started as it is: `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`; the session is closed: `session_closed`; the Idempotency-Key was used for another request: `idempotency_conflict`.',
-    examples: {
-      workflow_inactive: {
-        summary: 'The workflow is inactive',
-        value: createErrorExample('workflow_inactive', 'The workflow is inactive. Activate it, then start it again.'),
-      },
-    },
+    examples: errorExample(
+      'workflow_inactive',
+      'The workflow is inactive',
+      'The workflow is inactive. Activate it, then start it again.',
+    ),
   },
   {
     status: 422,
-    name: 'UnprocessableContent',
     description: 'Fields fail validation: `validation_error`, with every failing field and its code in `details`.',
-    examples: {
-      validation_error: {
-        summary: 'Two fields fail',
-        value: createErrorExample('validation_error', 'context must have at least 1 character (and 1 more).', [
+    examples: errorExample(
+      'validation_error',
+      'Two fields fail',
+      'context must have at least 1 character (and 1 more).',
+      {
+        details: [
           { field: 'context', code: 'string_too_short', message: 'must have at least 1 character' },
           {
             field: 'session_id',
             code: 'uuid_parsing',
             message: 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057',
           },
-        ]),
+        ],
       },
-    },
+    ),
   },
   {
     status: 429,
-    name: 'TooManyRequests',
     description: 'Too many requests: `rate_limited`. Try again after `Retry-After` seconds.',
-    examples: {
-      rate_limited: {
-        summary: 'Too many requests',
-        value: createErrorExample('rate_limited', 'Too many requests. Try again in 1 second.'),
-      },
-    },
+    examples: errorExample('rate_limited', 'Too many requests', 'Too many requests. Try again in 1 second.'),
   },
   {
     status: 500,
-    name: 'InternalServerError',
     description: 'An unexpected error: `internal_error`. Quote the `request_id` to support.',
-    examples: {
-      internal_error: {
-        summary: 'An unexpected error',
-        value: createErrorExample('internal_error', 'Something went wrong on our side.'),
-      },
-    },
+    examples: errorExample('internal_error', 'An unexpected error', 'Something went wrong on our side.'),
   },
   {
     status: 503,
-    name: 'ServiceUnavailable',
     description:
       'The service cannot answer at the moment: `service_unavailable`. Try again after `Retry-After` seconds.',
-    examples: {
-      service_unavailable: {
-        summary: 'The database does not answer',
-        value: createErrorExample('service_unavailable', 'The database does not answer; try again in a moment.'),
-      },
-    },
+    examples: errorExample(
+      'service_unavailable',
+      'The database does not answer',
+      'The database does not answer; try again in a moment.',
+    ),
   },
 ]
 

@@ -1,13 +1,14 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import { IDEMPOTENCY_KEY_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
 import {
-  CURSOR_MAX_LENGTH,
-  IDEMPOTENCY_KEY_MAX_LENGTH,
-  LIST_DEFAULT_LIMIT,
-  LIST_MAX_LIMIT,
-  SEARCH_MAX_LENGTH,
-} from '../limits.ts'
-import { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
-import { CLOSED, Uuid } from '../schema/types.ts'
+  OrganizationOut,
+  PAGE_QUERY,
+  WorkflowOut,
+  WorkflowPage,
+  WorkflowStartIn,
+  WorkflowStartOut,
+} from './resources.ts'
+import { Closed, Parameters, Str, Text, Uuid } from '../schema/types.ts'
 
 /** The permissions of an API key (contract README, "Authentication"). */
 export const SCOPES = ['read', 'start'] as const
@@ -31,70 +32,41 @@ export interface Operation {
   readonly success: { readonly status: 200 | 202; readonly schema: TSchema; readonly description: string }
 }
 
-const WorkflowParams = Type.Object(
-  { workflow_id: Uuid({ description: 'Workflow identifier.', examples: ['01890a5d-ac96-774b-bcce-b302099a8057'] }) },
-  { ...CLOSED, title: 'WorkflowParams', description: 'Path parameters.' },
-)
+const WorkflowParams = Closed('WorkflowParams', 'Path parameters.', {
+  workflow_id: Uuid('Workflow identifier.', { examples: ['01890a5d-ac96-774b-bcce-b302099a8057'] }),
+})
 
 /** Query parameters of the list (contract README, "Pagination and search"). */
-export const WorkflowListQuery = Type.Object(
-  {
-    search: Type.Optional(
-      Type.String({
-        maxLength: SEARCH_MAX_LENGTH,
-        format: 'storable',
-        description: 'Only workflows whose name or description contains this text, ignoring case.',
-        examples: ['order'],
-      }),
-    ),
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: LIST_MAX_LIMIT,
-        default: LIST_DEFAULT_LIMIT,
-        description: 'Items on the page.',
-      }),
-    ),
-    cursor: Type.Optional(
-      Type.String({
-        maxLength: CURSOR_MAX_LENGTH,
-        description: 'The `next_cursor` of the previous page; omit it to start from the beginning.',
-      }),
-    ),
-  },
-  { title: 'WorkflowListQuery', description: 'Query parameters of the list.' },
-)
+export const WorkflowListQuery = Parameters('WorkflowListQuery', 'Query parameters of the list.', {
+  search: Type.Optional(
+    Text(SEARCH_MAX_LENGTH, 'Only workflows whose name or description contains this text, ignoring case.', 0, {
+      examples: ['order'],
+    }),
+  ),
+  ...PAGE_QUERY,
+})
 export type WorkflowListQuery = Static<typeof WorkflowListQuery>
 
 /** Headers of a start (contract README, "Idempotency" and "Trace context"). */
-const StartHeaders = Type.Object(
-  {
-    'Idempotency-Key': Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: IDEMPOTENCY_KEY_MAX_LENGTH,
-        description:
-          'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body the answer is 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
-        examples: ['7b1f7c9e-4c52-4a53-9f3c-6a1c4d6c0c8e'],
-      }),
+const StartHeaders = Parameters('StartHeaders', 'Headers of a start.', {
+  'Idempotency-Key': Type.Optional(
+    Str(
+      'Makes the request safe to repeat: for 24 hours the same key with the same body gives the same answer and starts nothing again; with another body the answer is 409 `idempotency_conflict`. Choose a new one, such as a UUID, for each start.',
+      { minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX_LENGTH, examples: ['7b1f7c9e-4c52-4a53-9f3c-6a1c4d6c0c8e'] },
     ),
-    traceparent: Type.Optional(
-      Type.String({
-        description:
-          'W3C Trace Context: the run and the requests to your endpoint continue this trace. An invalid value is ignored.',
-        examples: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
-      }),
+  ),
+  traceparent: Type.Optional(
+    Str(
+      'W3C Trace Context: the run and the requests to your endpoint continue this trace. An invalid value is ignored.',
+      { examples: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'] },
     ),
-    tracestate: Type.Optional(
-      Type.String({
-        description:
-          'W3C Trace Context: goes with `traceparent`. Ignored without one, and if it is invalid or too long.',
-        examples: ['vendor=value'],
-      }),
-    ),
-  },
-  { title: 'StartHeaders', description: 'Headers of a start.' },
-)
+  ),
+  tracestate: Type.Optional(
+    Str('W3C Trace Context: goes with `traceparent`. Ignored without one, and if it is invalid or too long.', {
+      examples: ['vendor=value'],
+    }),
+  ),
+})
 
 /** Every operation of the public API (contract README, "Public API"). */
 export const OPERATIONS = {

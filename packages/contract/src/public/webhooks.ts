@@ -1,30 +1,20 @@
 import { type Static, Type } from 'typebox'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { DescribedWebhook } from '../schema/build-openapi.ts'
-import { CLOSED, JsonObject, Nullable } from '../schema/types.ts'
+import { Closed, JsonObject, Nullable, Parameters, Str } from '../schema/types.ts'
 import { PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
 
 /** The body of a verification request (contract README, "Verification request"). */
-export const WebhookVerification = Type.Object(
-  {
-    type: Type.Literal(VERIFICATION_TYPE, { description: 'Distinguishes a verification request from a payload.' }),
-    organization_id: Type.String({ description: 'Organization identifier.' }),
-    source_id: Type.String({ description: 'Webhook source identifier; constant for the life of the source.' }),
-    data: Type.Object(
-      {
-        target_url: Type.String({ description: 'The URL exactly as entered.' }),
-        signing_secret: Nullable(
-          Type.String({
-            description: 'The secret as entered; null if there is none. No other request carries the secret.',
-          }),
-        ),
-        body_example: JsonObject('The example request body as entered.'),
-      },
-      { ...CLOSED, title: 'WebhookVerificationData', description: 'The webhook source as entered.' },
-    ),
-  },
-  { ...CLOSED, title: 'WebhookVerification', description: 'The body of a verification request.' },
-)
+export const WebhookVerification = Closed('WebhookVerification', 'The body of a verification request.', {
+  type: Type.Literal(VERIFICATION_TYPE, { description: 'Distinguishes a verification request from a payload.' }),
+  organization_id: Str('Organization identifier.'),
+  source_id: Str('Webhook source identifier; constant for the life of the source.'),
+  data: Closed('WebhookVerificationData', 'The webhook source as entered.', {
+    target_url: Str('The URL exactly as entered.'),
+    signing_secret: Nullable(Str('The secret as entered; null if there is none. No other request carries the secret.')),
+    body_example: JsonObject('The example request body as entered.'),
+  }),
+})
 export type WebhookVerification = Static<typeof WebhookVerification>
 
 /** The body of a payload request (contract README, "Payload request"). */
@@ -37,31 +27,27 @@ const WebhookPayload = Type.Unsafe<Record<string, unknown>>({
 })
 
 /** Headers of the requests to endpoints (contract README, "Service token"). */
-const WebhookHeaders = Type.Object(
-  {
-    'X-Service-Token': Type.Optional(
-      Type.String({
-        description:
-          'Base64 of `<timestamp>.<signature>`: the Unix time in seconds, and the HMAC-SHA256 of its digits keyed with the signing secret, as 64 lowercase hex digits. Sent if and only if the source has a signing secret.',
+const WebhookHeaders = Parameters('WebhookHeaders', 'Headers of a request to an endpoint.', {
+  'X-Service-Token': Type.Optional(
+    Str(
+      'Base64 of `<timestamp>.<signature>`: the Unix time in seconds, and the HMAC-SHA256 of its digits keyed with the signing secret, as 64 lowercase hex digits. Sent if and only if the source has a signing secret.',
+      {
         examples: [
           'MTc1MDAwMDAwMC5lODlkNDUxNTNiYmY5ZGRkNTJlZjYwMTI2NDgyYTZkZDA1YjAwNjNhMmE0YWM3NTE5MmNjNDU2MzVhZGM3OWIy',
         ],
-      }),
+      },
     ),
-    'X-Request-Id': Type.String({
-      description: 'Identifier of the request that led to this one, for support.',
-      examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
+  ),
+  'X-Request-Id': Str('Identifier of the request that led to this one, for support.', {
+    examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
+  }),
+  traceparent: Type.Optional(
+    Str('The trace of the start, if it has one (W3C Trace Context).', {
+      examples: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'],
     }),
-    traceparent: Type.Optional(
-      Type.String({
-        description: 'The trace of the start, if it has one (W3C Trace Context).',
-        examples: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'],
-      }),
-    ),
-    tracestate: Type.Optional(Type.String({ description: 'What tracing systems add to it.', examples: ['vendor=1'] })),
-  },
-  { title: 'WebhookHeaders', description: 'Headers of a request to an endpoint.' },
-)
+  ),
+  tracestate: Type.Optional(Str('What tracing systems add to it.', { examples: ['vendor=1'] })),
+})
 
 const UNAUTHORIZED = {
   status: '401',

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import type { ErrorStatus } from '../errors.ts'
 import { OWN_FORMATS } from './ajv.ts'
 
 /** One operation to describe; the operations of both APIs have this shape. */
@@ -40,15 +41,24 @@ export interface DescribedWebhook {
 
 /** An error status and its meaning. */
 export interface DescribedError {
-  readonly status: number
+  readonly status: ErrorStatus
   readonly description: string
-  /** If given, the response becomes a component of this name, shared by all operations. */
-  readonly name?: string
   readonly examples?: Examples
 }
 
-/** The license of all documents. */
-export const LICENSE = { name: 'MIT', identifier: 'MIT' } as const
+/** The component of each error's response, which all operations share. */
+const ERROR_NAMES: Readonly<Record<ErrorStatus, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  421: 'MisdirectedRequest',
+  422: 'UnprocessableContent',
+  429: 'TooManyRequests',
+  500: 'InternalServerError',
+  503: 'ServiceUnavailable',
+}
 
 /** Examples of a body, by name. */
 export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>
@@ -71,7 +81,6 @@ export interface DescribedApi {
   readonly title: string
   readonly version: string
   readonly description: string
-  readonly license: { readonly name: string; readonly identifier: string }
   /** What the paths are appended to, without a slash at the end. */
   readonly serverUrl: string
   readonly tags: readonly { readonly name: string; readonly description: string }[]
@@ -104,13 +113,14 @@ export function buildOpenApi(api: DescribedApi): Json {
     path[operation.method] = describeOperation(api, operation, components)
   }
   const webhooks = (api.webhooks ?? []).map((webhook) => [webhook.id, describeWebhook(webhook, components)] as const)
-  const { title, version, description, license, serverUrl, tags, responseHeaders } = api
-  const namedErrors = api.errors.flatMap((error) =>
-    error.name === undefined ? [] : [[error.name, describeError(api, error, components)] as const],
-  )
+  const { title, version, description, serverUrl, tags, responseHeaders } = api
+  const errors = api.errors.map((error) => {
+    const response = describeResponse(api, { ...error, schema: api.error }, components)
+    return [ERROR_NAMES[error.status], response] as const
+  })
   return {
     openapi: '3.1.0',
-    info: { title, version, description, license },
+    info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: serverUrl, description: 'The server that this document describes.' }],
     tags,
     security: [{ [api.credential.kind]: [] }],
@@ -118,7 +128,7 @@ export function buildOpenApi(api: DescribedApi): Json {
     ...(webhooks.length > 0 ? { webhooks: Object.fromEntries(webhooks) } : {}),
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
-      ...(namedErrors.length > 0 ? { responses: Object.fromEntries(namedErrors) } : {}),
+      responses: Object.fromEntries(errors),
       ...(responseHeaders ? { headers: describeHeaders(responseHeaders) } : {}),
       securitySchemes: { [api.credential.kind]: describeCredential(api.credential) },
     },
@@ -136,10 +146,7 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
   const { id, summary, description, tag, body, bodyExamples, successes } = operation
   const responses = [
     ...successes.map((success) => [success.status, describeResponse(api, success, components)] as const),
-    ...api.errors.map((error) => {
-      const response = error.name === undefined ? describeError(api, error, components) : referToError(error.name)
-      return [error.status, response] as const
-    }),
+    ...api.errors.map(({ status }) => [status, { $ref: `#/components/responses/${ERROR_NAMES[status]}` }] as const),
   ]
   return {
     operationId: id,
@@ -170,14 +177,6 @@ function describeWebhook(webhook: DescribedWebhook, components: Components): Jso
     responses: Object.fromEntries(answers.map((answer) => [answer.status, { description: answer.description }])),
   }
   return { post }
-}
-
-function describeError(api: DescribedApi, error: DescribedError, components: Components): Json {
-  return describeResponse(api, { ...error, schema: api.error }, components)
-}
-
-function referToError(name: string): Json {
-  return { $ref: `#/components/responses/${name}` }
 }
 
 function describeResponse(

@@ -1,4 +1,12 @@
-import { type Static, type TSchema, Type, type TUnsafe } from 'typebox'
+import {
+  type Static,
+  type TArrayOptions,
+  type TNumberOptions,
+  type TSchema,
+  type TStringOptions,
+  type TUnsafe,
+  Type,
+} from 'typebox'
 
 /** The pattern of an id on the wire: hyphenated, any case. Answers use lower case. */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
@@ -6,14 +14,58 @@ export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 /** Options of an object without further fields, as every object of the contract is. */
 export const CLOSED = { additionalProperties: false } as const
 
+/** Makes the schema of an object without further fields. */
+export function Closed<Properties extends Record<string, TSchema>>(
+  title: string,
+  description: string,
+  properties: Properties,
+) {
+  return Type.Object(properties, { ...CLOSED, title, description })
+}
+
+/** Makes the schema of query parameters or headers: unknown ones are ignored. */
+export function Parameters<Properties extends Record<string, TSchema>>(
+  title: string,
+  description: string,
+  properties: Properties,
+) {
+  return Type.Object(properties, { title, description })
+}
+
+export function Str(description: string, options: TStringOptions = {}) {
+  return Type.String({ ...options, description })
+}
+
+export function Int(description: string, options: TNumberOptions = {}) {
+  return Type.Integer({ ...options, description })
+}
+
+export function Bool(description: string, options: { default?: boolean } = {}) {
+  return Type.Boolean({ ...options, description })
+}
+
+export function List<Item extends TSchema>(item: Item, description: string, options: TArrayOptions = {}) {
+  return Type.Array(item, { ...options, description })
+}
+
+/** Makes the schema of a text that PostgreSQL can store: no NUL and no lone surrogate. */
+export function Text(maxLength: number, description: string, minLength = 0, options: TStringOptions = {}) {
+  return Str(description, { ...(minLength > 0 ? { minLength } : {}), maxLength, format: 'storable', ...options })
+}
+
+/** Makes the schema of what people call something: a text with a character that they can see. */
+export function Name(maxLength: number, description: string, minLength = 1, options: TStringOptions = {}) {
+  return Text(maxLength, description, minLength, { format: 'name', ...options })
+}
+
 /** Makes the schema of a UUID string. */
-export function Uuid(options: { description: string; examples?: string[] }) {
-  return Type.String({ format: 'uuid', ...options })
+export function Uuid(description: string, options: TStringOptions = {}) {
+  return Str(description, { format: 'uuid', ...options })
 }
 
 /** Makes the schema of a point in time as ISO 8601 text. */
-export function DateTime(options: { description: string; examples?: string[] }) {
-  return Type.String({ format: 'date-time', ...options })
+export function DateTime(description: string, options: TStringOptions = {}) {
+  return Str(description, { format: 'date-time', ...options })
 }
 
 /** Makes the schema of an object with any fields. */
@@ -34,9 +86,10 @@ export function Nullable<Schema extends TSchema>(schema: Schema): TUnsafe<Static
 /** Makes the schema of a string out of a closed list. An enumeration that may gain values is a plain string instead. */
 export function StringEnum<const Values extends readonly string[]>(
   values: Values,
-  options: { description: string; examples?: string[]; default?: Values[number] },
+  description: string,
+  options: { default?: Values[number] } = {},
 ): TUnsafe<Values[number]> {
-  return Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options })
+  return Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options, description })
 }
 
 /**
@@ -45,8 +98,9 @@ export function StringEnum<const Values extends readonly string[]>(
  */
 export function OpenEnum(
   meanings: Readonly<Record<string, string>>,
-  options: { description: string; examples?: string[] },
+  description: string,
+  options: { examples: string[] },
 ): TUnsafe<string> {
   const known = { enum: Object.keys(meanings), 'x-enumDescriptions': meanings }
-  return Type.Unsafe<string>({ type: 'string', ...options, anyOf: [known, { type: 'string' }] })
+  return Type.Unsafe<string>({ type: 'string', ...options, description, anyOf: [known, { type: 'string' }] })
 }

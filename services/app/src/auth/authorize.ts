@@ -1,5 +1,5 @@
-import { type AppOperation, type Who } from '@workflow-service/contract'
-import { ROLES } from '@workflow-service/contract/app'
+import type { Access, AppOperation } from '@workflow-service/contract'
+import { isOpen, ROLES } from '@workflow-service/contract/app'
 import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
@@ -23,13 +23,13 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     const visitor: Visitor = { address: req.ip ?? '', userAgent, cookies }
     if (!operation) return visitor
     assertSameOrigin(req, operation, ctx.config.appUrl)
-    if (operation.who === 'anyone' || operation.who === 'link') return visitor
+    if (isOpen(operation)) return visitor
     const user = await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))
     const principal: Principal = { ...user, ...visitor }
     res.locals.person = principal
     res.locals.operationId = operation.id
-    if (isAllowed(principal, operation.who)) return principal
-    throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.who)} can do this.`)
+    if (isAllowed(principal, operation.access)) return principal
+    throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.access)} can do this.`)
   }
 }
 
@@ -67,11 +67,11 @@ function assertSameOrigin(req: Request, operation: AppOperation, appUrl: string 
   )
 }
 
-function isAllowed({ role }: Principal, who: Who): boolean {
-  if (who === 'signed_in') return true
-  return ROLES.indexOf(role) <= ROLES.indexOf(who as (typeof ROLES)[number])
+function isAllowed({ role }: Principal, access: Access): boolean {
+  if (access === 'signed_in') return true
+  return ROLES.indexOf(role) <= ROLES.indexOf(access as (typeof ROLES)[number])
 }
 
-function describeRoles(who: Who): string {
-  return who === 'owner' ? 'owners' : 'admins and owners'
+function describeRoles(access: Access): string {
+  return access === 'owner' ? 'owners' : 'admins and owners'
 }

@@ -3,7 +3,7 @@ import type { OperationRequest, OperationRules, StreamAnswer } from '@workflow-s
 import type { Principal, Visitor } from '../auth/principal.ts'
 
 /** Who calls an operation: a person who is signed in, except where anyone may call. */
-export type CallerOf<Id extends AppOperationId> = AppOperations[Id]['who'] extends 'anyone' | 'link'
+export type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] extends 'public' | 'link'
   ? Visitor
   : Principal
 
