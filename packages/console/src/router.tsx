@@ -8,7 +8,7 @@ import {
   type RouteComponent,
   useRouter,
 } from '@tanstack/react-router'
-import { AppError, call, queryClient, read } from './api/index.ts'
+import { AppError, call, queryClient, queryFor } from './api/index.ts'
 import { EmptyState, ErrorState, Loading, Page } from './components/page.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
 
@@ -31,7 +31,7 @@ const app = createRoute({
   ),
   beforeLoad: async ({ location }) => {
     try {
-      await queryClient.ensureQueryData(read('getMe'))
+      await queryClient.ensureQueryData(queryFor('getMe'))
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
       throw redirect({ to: '/sign-in', search: location.href === '/' ? {} : { next: location.href } })

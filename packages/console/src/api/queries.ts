@@ -11,7 +11,7 @@ import {
 import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
 import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
-import { ask } from './prompts.ts'
+import { askForPassword } from './prompts.ts'
 
 /** The topics of hints after which an operation's answer is read again. The others are read every 30 s and on focus. */
 const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
@@ -39,7 +39,7 @@ const REFRESH_MS = 30_000
 
 /** A sign-in that ended while the page is open is renewed in a dialog, so that nothing typed is lost. */
 async function renewSignIn() {
-  if (await ask('sign_in')) await queryClient.invalidateQueries()
+  if (await askForPassword('sign_in')) await queryClient.invalidateQueries()
 }
 const isSignInEnd = (error: unknown) =>
   error instanceof AppError && error.code === 'unauthorized' && queryClient.getQueryData(['getMe', {}]) !== undefined
@@ -72,7 +72,7 @@ export const queryClient = new QueryClient({
 })
 
 /** The options of a reading operation: its key is `[operation, request]`. */
-export function read<Id extends AppOperationId>(id: Id, ...[request]: RequestArgument<Id>) {
+export function queryFor<Id extends AppOperationId>(id: Id, ...[request]: RequestArgument<Id>) {
   const sent = (request ?? {}) as CallRequest<Id>
   return queryOptions({ queryKey: [id, sent] as const, queryFn: ({ signal }) => call(id, sent, signal) })
 }
@@ -82,7 +82,7 @@ export type Query<Data> = Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch
 
 /** Reads with an operation and keeps the answer current. */
 export function useRead<Id extends AppOperationId>(id: Id, ...request: RequestArgument<Id>) {
-  return useQuery(read(id, ...request))
+  return useQuery(queryFor(id, ...request))
 }
 
 /** The signed-in person. Only below the application's layout, which waits for it. */
@@ -111,13 +111,13 @@ export async function callConfirmed<Id extends AppOperationId>(
   return await call(id, sent).catch(async (error: Error) => {
     onError(error)
     const canConfirm = error instanceof AppError && error.code === 'confirmation_required'
-    if (!canConfirm || !(await ask('confirm'))) throw error
+    if (!canConfirm || !(await askForPassword('confirm'))) throw error
     return await call(id, sent)
   })
 }
 
 /** Changes something with an operation, then reads again everything shown: the page never shows old values after "Saved". */
-export async function write<Id extends AppOperationId>(
+export async function mutate<Id extends AppOperationId>(
   id: Id,
   ...request: RequestArgument<Id>
 ): Promise<AppAnswer<Id>> {

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { type ComponentProps, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { describeError, read } from '../api/index.ts'
+import { describeError, queryFor } from '../api/index.ts'
 import { TextField } from './fields.tsx'
 import { placePopup } from './place-popup.ts'
 import { useOptions } from './use-options.tsx'
@@ -91,8 +91,11 @@ interface WorkflowPickerProps extends Omit<ComboboxProps, 'options' | 'value'> {
 export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
   const [search, setSearch] = useState('')
   const query = { limit: 20, ...(search ? { search } : {}) }
-  const found = useQuery({ ...read('listWorkflows', { query }), placeholderData: keepPreviousData })
-  const chosen = useQuery({ ...read('getWorkflow', { params: { workflow_id: value } }), enabled: value !== '' }).data
+  const found = useQuery({ ...queryFor('listWorkflows', { query }), placeholderData: keepPreviousData })
+  const chosen = useQuery({
+    ...queryFor('getWorkflow', { params: { workflow_id: value } }),
+    enabled: value !== '',
+  }).data
   const none = { id: '', name: field.placeholder }
   const workflows = [
     ...(value ? [none] : []),

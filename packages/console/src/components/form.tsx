@@ -30,7 +30,7 @@ interface Saved<Values> {
  * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the answer of a conflict if
  * that is a larger one.
  */
-export function editing<Of extends { version: string | null } | undefined, Values extends object, Current = Of>(
+export function editFormOptions<Of extends { version: string | null } | undefined, Values extends object, Current = Of>(
   saved: Of,
   toValues: (saved: Of) => Values,
   find = (current: Current) => current as unknown as Of,

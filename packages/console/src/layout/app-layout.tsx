@@ -1,50 +1,24 @@
-import { Link, type LinkProps, Outlet, useNavigate } from '@tanstack/react-router'
+import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { call, queryClient, useMe, write } from '../api/index.ts'
+import { call, queryClient, useMe, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
-import { usePrompt } from '../api/prompts.ts'
+import { usePasswordPrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
-import { Icon, type IconName } from '../components/icons.tsx'
+import { Icon } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
 import { Dialog, openDialog, OpenDialogs } from '../components/dialog.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
 import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
+import { type PageEntry, PAGES } from './pages.ts'
 import { PasswordPrompt } from './password-prompt.tsx'
-
-export interface PageEntry {
-  to: NonNullable<LinkProps['to']>
-  label: string
-  icon: IconName
-  /** The second key after `g`. */
-  shortcut: string
-  isForAdmins?: boolean
-}
-
-/** The pages of the navigation, also found by the command menu. */
-const PAGES: readonly (readonly PageEntry[])[] = [
-  [
-    { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
-    { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
-    { to: '/runs', label: 'Runs', icon: 'run', shortcut: 'r' },
-    { to: '/sessions', label: 'Sessions', icon: 'session', shortcut: 'e' },
-    { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
-    { to: '/usage', label: 'Usage', icon: 'usage', shortcut: 'u' },
-  ],
-  [
-    { to: '/keys', label: 'API keys', icon: 'key', shortcut: 'k', isForAdmins: true },
-    { to: '/people', label: 'People', icon: 'people', shortcut: 'p' },
-    { to: '/audit', label: 'Audit log', icon: 'audit', shortcut: 'l', isForAdmins: true },
-    { to: '/organization', label: 'Organization', icon: 'organization', shortcut: 'i' },
-  ],
-]
 
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
 export function AppLayout() {
   const isLost = useEvents()
   const me = useMe()
-  const prompt = usePrompt()
+  const prompt = usePasswordPrompt()
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
   const navigate = useNavigate()
@@ -158,7 +132,7 @@ function OrganizationMenu() {
           label: organization.name,
           onClick: async () => {
             await navigate({ to: '/' })
-            await write('switchOrganization', { body: { organization_id: organization.id } })
+            await mutate('switchOrganization', { body: { organization_id: organization.id } })
           },
         })),
       ]}

@@ -1,13 +1,13 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useState } from 'react'
-import { read } from '../api/index.ts'
+import { queryFor } from '../api/index.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
 import { Icon } from '../components/icons.tsx'
 import { THINGS } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
-import type { PageEntry } from './app-layout.tsx'
+import type { PageEntry } from './pages.ts'
 
 /** The page shows an id by its end; what copies it, and its tooltip, have the whole. */
 function nothingFoundText(text: string): string {
@@ -23,7 +23,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
   const [text, setText] = useState('')
   const wanted = useDeferredValue(text.trim())
   const search = useQuery({
-    ...read('search', { query: { q: wanted } }),
+    ...queryFor('search', { query: { q: wanted } }),
     enabled: wanted.length > 1,
     placeholderData: keepPreviousData,
     refetchInterval: false,

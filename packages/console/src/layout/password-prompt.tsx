@@ -1,5 +1,5 @@
 import { call, queryClient, useMe } from '../api/index.ts'
-import { answerPrompt, type Prompt } from '../api/prompts.ts'
+import { answerPasswordPrompt, type PasswordPromptKind } from '../api/prompts.ts'
 import { FormDialog } from '../components/dialog.tsx'
 import { TextField } from '../components/fields.tsx'
 
@@ -17,10 +17,10 @@ const TEXTS = {
 }
 
 /** Asks for the password: before a sensitive change, or because the sign-in has ended. */
-export function PasswordPrompt({ kind }: { kind: Prompt }) {
+export function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
   const { email } = useMe().account
   const close = () => {
-    answerPrompt(false)
+    answerPasswordPrompt(false)
     // Nothing on the page can be read or saved without a sign-in.
     if (kind === 'sign_in') window.location.assign('/sign-in')
   }
@@ -34,7 +34,7 @@ export function PasswordPrompt({ kind }: { kind: Prompt }) {
           ? call('confirmPassword', { body: { password } })
           : call('signIn', { body: { email, password } }))
         queryClient.setQueryData(['getMe', {}], me)
-        answerPrompt(true)
+        answerPasswordPrompt(true)
       }}
       onClose={close}
       fields={({ field }) => (

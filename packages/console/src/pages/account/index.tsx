@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { toList, useMe, useRead, write } from '../../api/index.ts'
+import { toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
@@ -26,7 +26,7 @@ export function AccountPage() {
 }
 
 function ProfileForm({ name, email }: { name: string; email: string }) {
-  const form = useForm({ values: { name }, save: (body) => write('saveMe', { body }) })
+  const form = useForm({ values: { name }, save: (body) => mutate('saveMe', { body }) })
   return (
     <Form form={form} action="Save" canReset>
       <TextField autoComplete="name" {...form.field('name', 'Name')} />
@@ -44,7 +44,7 @@ function PasswordForm({ email, onChanged }: { email: string; onChanged: () => vo
     values: { new_password: '' },
     savedText: 'Password changed. Every other sign-in has ended.',
     save: async (body) => {
-      await write('changePassword', { body })
+      await mutate('changePassword', { body })
       onChanged()
     },
   })
@@ -72,7 +72,7 @@ const METHODS = { password: 'Password', oidc: 'Provider', link: 'Link' } as cons
 
 const THEMES = { system: 'As the system', light: 'Light', dark: 'Dark' }
 
-const endSignIn = (id: string) => write('endSignIn', { params: { sign_in_id: id } })
+const endSignIn = (id: string) => mutate('endSignIn', { params: { sign_in_id: id } })
 
 function SignIns() {
   return (

@@ -1,5 +1,5 @@
 import type { AppAnswer } from '@workflow-service/contract'
-import { newId, useList, useMe, write } from '../../api/index.ts'
+import { newId, useList, useMe, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
@@ -50,7 +50,7 @@ function revoke({ id, name }: Key) {
     title: `Revoke ${name}?`,
     text: 'Requests with it stop working within 5 seconds. This cannot be undone; runs that have begun continue.',
     action: 'Revoke key',
-    onConfirm: () => write('revokeApiKey', { params: { api_key_id: id } }),
+    onConfirm: () => mutate('revokeApiKey', { params: { api_key_id: id } }),
     done: `${name} is revoked.`,
   })
 }
@@ -72,7 +72,7 @@ function openNewKey(apiUrl: string | undefined) {
     async save({ name, read, start, days }) {
       const scopes = [...(read ? (['read'] as const) : []), ...(start ? (['start'] as const) : [])]
       const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
-      return await write('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
+      return await mutate('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
     },
     onSaved: (created) => showKey(created, apiUrl),
     fields: ({ field }) => (

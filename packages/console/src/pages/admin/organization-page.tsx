@@ -1,10 +1,10 @@
 import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { call, callConfirmed, queryClient, useMe, useRead, write } from '../../api/index.ts'
+import { call, callConfirmed, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
-import { editing, Form, useForm } from '../../components/form.tsx'
+import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { Time } from '../../components/status-and-time.tsx'
@@ -75,8 +75,8 @@ function Details({ organization }: { organization: Organization }) {
 
 function NameForm({ organization }: { organization: Organization }) {
   const form = useForm({
-    ...editing(organization, ({ name }) => ({ name })),
-    save: (values, version) => write('saveOrganization', { body: { ...values, version } }),
+    ...editFormOptions(organization, ({ name }) => ({ name })),
+    save: (values, version) => mutate('saveOrganization', { body: { ...values, version } }),
   })
   return (
     <Form form={form} action="Save" canReset>

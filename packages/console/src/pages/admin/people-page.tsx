@@ -1,10 +1,10 @@
 import type { AppAnswer, AppUserOut, Role } from '@workflow-service/contract'
-import { newId, useList, useMe, write } from '../../api/index.ts'
+import { newId, useList, useMe, mutate } from '../../api/index.ts'
 import type { Action } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
-import { editing } from '../../components/form.tsx'
+import { editFormOptions } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { toast, tryIt } from '../../components/toast.ts'
@@ -53,7 +53,7 @@ function State({ user: { state, role } }: { user: AppUserOut }) {
 }
 
 async function makeLink(user: AppUserOut, kind: 'invitation' | 'reset') {
-  showLink(user, user.email, await write('createUserLink', { params: { user_id: user.id }, body: { kind } }))
+  showLink(user, user.email, await mutate('createUserLink', { params: { user_id: user.id }, body: { kind } }))
 }
 
 /** Asks for the new address, and makes the link with which the person takes it. */
@@ -64,7 +64,7 @@ function openEmailChange(user: AppUserOut) {
     action: 'Make a link',
     savedText: null,
     save: ({ email }) =>
-      write('createUserLink', { params: { user_id: user.id }, body: { kind: 'email', email } }).then((link) => ({
+      mutate('createUserLink', { params: { user_id: user.id }, body: { kind: 'email', email } }).then((link) => ({
         link,
         email,
       })),
@@ -103,7 +103,7 @@ function PersonMenu({ user }: { user: AppUserOut }) {
   const name = nameOf(user)
   const params = { user_id: user.id }
   const setDeactivated = (isDeactivated: boolean) =>
-    write('saveUser', { params, body: { is_deactivated: isDeactivated, version: user.version } })
+    mutate('saveUser', { params, body: { is_deactivated: isDeactivated, version: user.version } })
   const deactivate = () =>
     askToConfirm({
       title: `Deactivate ${name}?`,
@@ -119,7 +119,7 @@ function PersonMenu({ user }: { user: AppUserOut }) {
       title: `Remove ${name}?`,
       text: `The person is signed out at once${leaves ? ` and no longer belongs to ${leaves}` : ''}.`,
       action: 'Remove',
-      onConfirm: () => write('deleteUser', { params }),
+      onConfirm: () => mutate('deleteUser', { params }),
       done: `${name} is removed.`,
     })
   const signOut = () =>
@@ -127,7 +127,7 @@ function PersonMenu({ user }: { user: AppUserOut }) {
       title: `Sign ${name} out everywhere?`,
       text: 'What the person has not saved is lost, unless the person signs in again on the open page.',
       action: 'Sign out',
-      onConfirm: () => write('signUserOut', { params }),
+      onConfirm: () => mutate('signUserOut', { params }),
       done: `${name} is signed out everywhere.`,
     })
   const isActive = state === 'active'
@@ -181,14 +181,14 @@ const ROLES = {
 function openPerson(myRole: Role, user?: AppUserOut) {
   const id = newId()
   openForm({
-    ...editing(user, valuesOf),
+    ...editFormOptions(user, valuesOf),
     title: user?.email ?? 'Add person',
     action: user ? 'Save' : 'Add',
     savedText: user ? 'Saved.' : null,
     async save({ email, role, ...names }, version) {
       const values = { ...names, role: role || null }
-      if (!user) return await write('createUser', { body: { id, email, ...values } })
-      await write('saveUser', { params: { user_id: user.id }, body: { ...values, version } })
+      if (!user) return await mutate('createUser', { body: { id, email, ...values } })
+      await mutate('saveUser', { params: { user_id: user.id }, body: { ...values, version } })
       return undefined
     },
     async onSaved(added) {

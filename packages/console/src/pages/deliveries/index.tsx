@@ -1,7 +1,7 @@
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useRef } from 'react'
-import { newId, useList, useMe, useRead, write } from '../../api/index.ts'
+import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
 import { FilterPeriod, FilterSelect, focusRow, ListPage, Table, useFilters } from '../../components/data-list.tsx'
@@ -255,7 +255,7 @@ function ResendButton({ delivery, onSent }: { delivery: DeliveryDetailOut; onSen
       action: 'Send again',
       isHarmless: true,
       onConfirm: async () => {
-        await write('resendDelivery', { params: { delivery_id: id }, body: { resend_of: delivery.id } })
+        await mutate('resendDelivery', { params: { delivery_id: id }, body: { resend_of: delivery.id } })
         onSent(id)
       },
     })

@@ -1,6 +1,6 @@
 import type { ApprovalOut, RunDetailOut } from '@workflow-service/contract'
 import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { useMe, write } from '../../api/index.ts'
+import { useMe, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
@@ -141,7 +141,7 @@ function WaitingPayload({ approval }: { approval: ApprovalOut }) {
       text: `It is sent to ${name} exactly as shown, once.`,
       action: 'Approve and send',
       isHarmless: true,
-      onConfirm: () => write('approveDelivery', { params }),
+      onConfirm: () => mutate('approveDelivery', { params }),
       done: 'The payload is approved.',
     })
   const askToDecline = () =>
@@ -153,7 +153,7 @@ function WaitingPayload({ approval }: { approval: ApprovalOut }) {
       isTransient: true,
       savedText: 'The payload is declined.',
       values: { reason: '' },
-      save: ({ reason }) => write('declineDelivery', { params, body: { reason: reason || null } }),
+      save: ({ reason }) => mutate('declineDelivery', { params, body: { reason: reason || null } }),
       fields: ({ field }) => (
         <TextAreaField
           rows={2}

@@ -1,7 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { RunOut, SessionDetailOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import { newId, useList, write } from '../../api/index.ts'
+import { newId, useList, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
@@ -20,7 +20,7 @@ export function SessionsPage() {
   // A repeated request with the same id opens no second session.
   const [id] = useState(newId)
   async function create() {
-    await write('createSession', { body: { id } })
+    await mutate('createSession', { body: { id } })
     await navigate(linkTo('session', id))
   }
   return (
@@ -59,7 +59,7 @@ function SessionDetails(session: SessionDetailOut) {
       title: 'Close this session?',
       text: 'It accepts no more starts, and cannot be opened again. Starts that it accepted still run.',
       action: 'Close session',
-      onConfirm: () => write('closeSession', { params: { session_id: id } }),
+      onConfirm: () => mutate('closeSession', { params: { session_id: id } }),
       done: 'The session is closed.',
     })
   return (

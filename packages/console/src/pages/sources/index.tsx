@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { call, toList, useMe, useRead, write } from '../../api/index.ts'
+import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { useDeletion } from '../../components/dialog.tsx'
@@ -92,7 +92,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
   const isVerified = lastVerification?.outcome === 'accepted'
   const isNew = source.verified_at && isVerified && !lastPayload
   const test = async () => {
-    const { outcome, reason } = await write('testWebhookSource', { params })
+    const { outcome, reason } = await mutate('testWebhookSource', { params })
     if (outcome === 'accepted') toast('The endpoint accepted the test request.')
     else toast(`The endpoint did not accept the test request. ${reason ?? ''}`, 'bad')
   }

@@ -6,10 +6,10 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
 import { useRef, useState } from 'react'
-import { AppError, call, invalid, invalidFields, newId, refresh, useRead, write } from '../../api/index.ts'
+import { AppError, call, invalid, invalidFields, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
-import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
+import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Loaded, Notice } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
@@ -88,7 +88,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const id = source?.id ?? created.id
   const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
-    ...editing(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
+    ...editFormOptions(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
     savedText: null,
     async save(typed, version) {
       const { secret_choice: choice, signing_secret: secret, ...values } = typed
@@ -96,7 +96,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       // Beside another version, the values that are not typed are older ones, and the save is a conflict.
       if (changesSettingsOnly(source, typed) && source?.version === version) {
         const settings = { approval: values.approval, version }
-        const saved = await write('saveWebhookSourceSettings', { params, body: settings })
+        const saved = await mutate('saveWebhookSourceSettings', { params, body: settings })
         toast('Saved, without a request to the endpoint.')
         return saved
       }

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
-import { read } from '../../api/index.ts'
+import { queryFor } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
 import { download } from '../../components/download.ts'
@@ -28,7 +28,7 @@ export function UsagePage() {
   // As many bars as it says, the last of which is of this hour or day.
   const begin = count === 1 ? now - (now % HOUR_MS) - 23 * HOUR_MS : now - (now % DAY_MS) - (count - 1) * DAY_MS
   const period = days === 'chosen' ? { since, until } : { since: new Date(begin).toISOString() }
-  const query = useQuery({ ...read('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
+  const query = useQuery({ ...queryFor('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
   return (
     <Page title="Usage">
       <div className="filters" role="search" aria-label="Filter the usage">

@@ -2,10 +2,10 @@ import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contr
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { readDescription } from '@workflow-service/contract/check-description'
 import { useDeferredValue, useEffect, useMemo, useState } from 'react'
-import { newId, useRead, write } from '../../api/index.ts'
+import { newId, useRead, mutate } from '../../api/index.ts'
 import { announce } from '../../components/announce.ts'
 import { RadioGroup, TextField } from '../../components/fields.tsx'
-import { editing, Form, type FormState, useForm } from '../../components/form.tsx'
+import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice, Page } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
@@ -19,9 +19,9 @@ type Values = ReturnType<typeof valuesOf>
 export function WorkflowEditPage() {
   const workflow = useWorkflow()
   const form = useForm({
-    ...editing(workflow, valuesOf),
+    ...editFormOptions(workflow, valuesOf),
     save: (values, version) =>
-      write('saveWorkflow', { params: { workflow_id: workflow.id }, body: { ...values, version } }),
+      mutate('saveWorkflow', { params: { workflow_id: workflow.id }, body: { ...values, version } }),
   })
   return (
     <div className="with-side">
@@ -42,7 +42,7 @@ export function NewWorkflowPage() {
     values: { name: '', description: source ? `Send the text to ${source}.` : '', scope: 'company_wide' },
     savedText: null,
     async save(values) {
-      await write('createWorkflow', { body: { id, ...values } })
+      await mutate('createWorkflow', { body: { id, ...values } })
       await navigate(tryLink(id))
     },
   })

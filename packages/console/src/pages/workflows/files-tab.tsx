@@ -3,11 +3,11 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
 import { FILE_CONTENT_MAX_BYTES } from '@workflow-service/contract/limits'
 import { type ChangeEvent, useRef, useState } from 'react'
-import { call, describeError, newId, refresh, useRead, write } from '../../api/index.ts'
+import { call, describeError, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { askToConfirm, FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
-import { editing } from '../../components/form.tsx'
+import { editFormOptions } from '../../components/form.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
@@ -205,14 +205,16 @@ function FileDrawer(props: {
     })
   return (
     <FormDialog
-      {...editing(file, (saved) => (rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved)))}
+      {...editFormOptions(file, (saved) =>
+        rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved),
+      )}
       className="drawer"
       title={file?.name ?? 'New file'}
       action={file ? 'Save' : 'Create file'}
       canReset={file !== undefined}
       save={async (values, version) => {
         const body = { ...values, path: foldersOf(values.path), version: version || null }
-        const { files } = await write('saveFile', { params, body })
+        const { files } = await mutate('saveFile', { params, body })
         await onSaved()
         return files.find((each) => each.id === id)
       }}

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { AppUserOut } from '@workflow-service/contract'
-import { call, write } from '../../api/index.ts'
+import { call, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Combobox } from '../../components/combobox.tsx'
 import { EmptyState, Notice, Section } from '../../components/page.tsx'
@@ -23,7 +23,7 @@ export function WorkflowPeoplePage() {
   const { data: users = [], error } = useQuery({ queryKey: ['listUsers', {}, 'all'], queryFn: readAllUsers })
   const ids = listed.map(({ id }) => id)
   const save = (userIds: string[]) =>
-    write('saveWorkflowUsers', { params: { workflow_id: workflowId }, body: { user_ids: userIds, version } })
+    mutate('saveWorkflowUsers', { params: { workflow_id: workflowId }, body: { user_ids: userIds, version } })
   return (
     <Section title="People" intro="The people that this workflow lists." isNarrow>
       {scope === 'company_wide' ? (

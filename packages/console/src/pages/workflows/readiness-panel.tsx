@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReadinessOut, WorkflowDetailOut } from '@workflow-service/contract'
 import { type ReactNode, useEffect, useRef } from 'react'
-import { newId, useMe, useRead, write } from '../../api/index.ts'
+import { newId, useMe, useRead, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/page.tsx'
@@ -169,15 +169,15 @@ export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
   const fixes: Record<keyof typeof UNMET, [label: string, fix: () => Promise<unknown>]> = {
-    workflow_inactive: ['switch on', () => write('setWorkflowActive', { params, body: { is_active: true } })],
+    workflow_inactive: ['switch on', () => mutate('setWorkflowActive', { params, body: { is_active: true } })],
     no_active_api_trigger: [
       'allow starts',
       () =>
-        write('saveTrigger', { params: { ...params, trigger_id: triggerId }, body: { ...trigger, is_active: true } }),
+        mutate('saveTrigger', { params: { ...params, trigger_id: triggerId }, body: { ...trigger, is_active: true } }),
     ],
     no_users_with_access: [
       'give me access',
-      () => write('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
+      () => mutate('saveWorkflowUsers', { params, body: { user_ids: userIds, version: workflow.users_version } }),
     ],
   }
   const missing = data?.checks.filter(({ is_met: isMet }) => !isMet).map(({ code }) => fixes[code]) ?? []

@@ -1,8 +1,8 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { write } from '../../api/index.ts'
+import { mutate } from '../../api/index.ts'
 import { Table } from '../../components/data-list.tsx'
 import { Checkbox, SelectField } from '../../components/fields.tsx'
-import { editing, Form, useForm } from '../../components/form.tsx'
+import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Notice, Section } from '../../components/page.tsx'
 import { Time, utcText } from '../../components/status-and-time.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
@@ -17,9 +17,9 @@ const valuesOf = ({ enabled, frequency }: WorkflowDetailOut['auto_run']) => ({
 export function WorkflowSchedulePage() {
   const { id, auto_run: autoRun, is_active: isActive } = useWorkflow()
   const form = useForm({
-    ...editing(autoRun, valuesOf, (current: WorkflowDetailOut) => current.auto_run),
+    ...editFormOptions(autoRun, valuesOf, (current: WorkflowDetailOut) => current.auto_run),
     save: async (values, version) =>
-      (await write('saveAutoRun', { params: { workflow_id: id }, body: { ...values, version } })).auto_run,
+      (await mutate('saveAutoRun', { params: { workflow_id: id }, body: { ...values, version } })).auto_run,
   })
   return (
     <Section

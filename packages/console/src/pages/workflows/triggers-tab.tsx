@@ -1,10 +1,10 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { call, newId, write } from '../../api/index.ts'
+import { call, newId, mutate } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { Checkbox, TextAreaField, TextField } from '../../components/fields.tsx'
-import { editing } from '../../components/form.tsx'
+import { editFormOptions } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { EmptyState, Section } from '../../components/page.tsx'
 import { StatusBadge } from '../../components/status-and-time.tsx'
@@ -49,13 +49,13 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
   const { id, is_active: isActive, ...values } = trigger
   const params = { workflow_id: workflowId, trigger_id: id }
   const title = titleOf(trigger)
-  const toggle = () => write('saveTrigger', { params, body: { ...values, is_active: !isActive } })
+  const toggle = () => mutate('saveTrigger', { params, body: { ...values, is_active: !isActive } })
   const remove = () =>
     askToConfirm({
       title: `Delete ${title}`,
       text: 'It fires no more. To stop it for a time, pause it instead.',
       action: 'Delete trigger',
-      onConfirm: () => write('deleteTrigger', { params, query: { version: trigger.version } }),
+      onConfirm: () => mutate('deleteTrigger', { params, query: { version: trigger.version } }),
     })
   return (
     <article className="card stack" aria-label={title}>
@@ -118,7 +118,7 @@ function openTrigger(workflowId: string, trigger?: Trigger) {
   const id = trigger?.id ?? newId()
   const find = ({ triggers }: WorkflowDetailOut) => triggers.find((each) => each.id === id)
   openForm({
-    ...editing(trigger, valuesOf, find),
+    ...editFormOptions(trigger, valuesOf, find),
     title: trigger ? `Edit ${titleOf(trigger)}` : 'New trigger',
     className: 'wide',
     action: trigger ? 'Save' : 'Add trigger',
@@ -126,7 +126,7 @@ function openTrigger(workflowId: string, trigger?: Trigger) {
       const params = { workflow_id: workflowId, trigger_id: id }
       // Read now: a manifest may have changed it since the dialog was opened.
       const { id: _, ...stored } = (trigger && find(await call('getWorkflow', { params }))) ?? { id, ...NEW_TRIGGER }
-      await write('saveTrigger', { params, body: { ...stored, ...values, version: version || null } })
+      await mutate('saveTrigger', { params, body: { ...stored, ...values, version: version || null } })
     },
     fields: ({ field }) => (
       <>

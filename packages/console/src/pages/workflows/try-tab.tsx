@@ -2,7 +2,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useEffect, useLayoutEffect, useState } from 'react'
-import { AppError, invalid, newId, refresh, useMe, useRead, write } from '../../api/index.ts'
+import { AppError, invalid, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
@@ -83,7 +83,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
         throw invalid('context', `Shorten the text to ${CONTEXT_MAX_LENGTH} characters.`)
       }
       const body = { id, context, session_id: session || null }
-      await write('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
+      await mutate('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         // Refused, so nothing has the id; without an answer, a repetition with the same id starts nothing twice.
         if (error instanceof AppError && error.status >= 400 && error.status < 500) setId(newId())
         if (!(error instanceof AppError && error.status === 409)) throw error

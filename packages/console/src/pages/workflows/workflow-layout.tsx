@@ -1,6 +1,6 @@
 import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
-import { call, newId, useRead, write } from '../../api/index.ts'
+import { call, newId, useRead, mutate } from '../../api/index.ts'
 import { openForm, useDeletion } from '../../components/dialog.tsx'
 import { download } from '../../components/download.ts'
 import { TextField } from '../../components/fields.tsx'
@@ -35,7 +35,7 @@ function Layout(workflow: WorkflowDetailOut) {
       isTransient: true,
       savedText: 'Duplicated. The copy is switched off.',
       values: { name: `Copy of ${name}`.slice(0, 500) },
-      save: (values) => write('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
+      save: (values) => mutate('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
       onSaved: () => navigate(linkTo('workflow', copyId)),
       fields: ({ field }) => (
         <TextField

@@ -1,5 +1,5 @@
 import type { WorkflowRowOut } from '@workflow-service/contract'
-import { useList, write } from '../../api/index.ts'
+import { useList, mutate } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
 import { Switch } from '../../components/fields.tsx'
 import { LastStatus, Time } from '../../components/status-and-time.tsx'
@@ -46,7 +46,7 @@ type Switched = Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'>
 export function ActiveSwitch({ workflow, label }: { workflow: Switched; label?: string }) {
   const { id, name, is_active: isActive } = workflow
   const set = async (isOn: boolean) => {
-    await write('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: isOn } })
+    await mutate('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: isOn } })
     toast(isOn ? 'Switched on.' : 'Switched off: it cannot be started.')
   }
   const hidden = <span className="visually-hidden">{name} is active</span>

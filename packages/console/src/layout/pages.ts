@@ -1,0 +1,29 @@
+import type { LinkProps } from '@tanstack/react-router'
+import type { IconName } from '../components/icons.tsx'
+
+export interface PageEntry {
+  to: NonNullable<LinkProps['to']>
+  label: string
+  icon: IconName
+  /** The second key after `g`. */
+  shortcut: string
+  isForAdmins?: boolean
+}
+
+/** The pages of the navigation, also found by the command menu. */
+export const PAGES: readonly (readonly PageEntry[])[] = [
+  [
+    { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
+    { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
+    { to: '/runs', label: 'Runs', icon: 'run', shortcut: 'r' },
+    { to: '/sessions', label: 'Sessions', icon: 'session', shortcut: 'e' },
+    { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
+    { to: '/usage', label: 'Usage', icon: 'usage', shortcut: 'u' },
+  ],
+  [
+    { to: '/keys', label: 'API keys', icon: 'key', shortcut: 'k', isForAdmins: true },
+    { to: '/people', label: 'People', icon: 'people', shortcut: 'p' },
+    { to: '/audit', label: 'Audit log', icon: 'audit', shortcut: 'l', isForAdmins: true },
+    { to: '/organization', label: 'Organization', icon: 'organization', shortcut: 'i' },
+  ],
+]
